@@ -1,0 +1,10 @@
+#pragma once
+#include <pybind11/pybind11.h>
+
+#include "dispatch.hpp"
+
+// The kernels in use: set once, by Python's _backend.py, before any other call.
+const ellipsum::Kernels& kernels();
+
+void bind_dispatch(pybind11::module_& m);
+void bind_clip(pybind11::module_& m);

@@ -1,0 +1,20 @@
+// The table of contents of `ellipsum._core`: one bind_*.cpp a topic.
+#include <pybind11/pybind11.h>
+
+#include "bindings.hpp"
+#include "error.hpp"
+
+namespace py = pybind11;
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "C++ kernels of ellipsum; see python/ellipsum/_backend.py for who calls them.";
+  py::register_exception_translator([](std::exception_ptr p) {
+    try {
+      if (p) std::rethrow_exception(p);
+    } catch (const ellipsum::Exception& e) {
+      PyErr_SetString(PyExc_ValueError, e.what());
+    }
+  });
+  bind_dispatch(m);
+  bind_clip(m);
+}

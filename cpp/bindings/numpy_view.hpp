@@ -1,0 +1,42 @@
+// The only bridge between NumPy arrays and the core's views: check, then view.
+#pragma once
+#include <pybind11/numpy.h>
+
+#include <string>
+
+#include "batch.hpp"
+#include "error.hpp"
+
+// The Python layer has checked what a user gave; these checks guard memory only, so a
+// failing one is a bug in ellipsum and says so.
+[[noreturn]] inline void bad_view(const char* what) {
+  throw ellipsum::Exception(ellipsum::Error::invalid_argument,
+                            std::string("internal: ") + what);
+}
+
+inline ellipsum::Batch batch_view(const pybind11::array& rows) {
+  if (rows.ndim() != 2) bad_view("rows must have two dimensions");
+  ellipsum::Dtype dtype;
+  if (pybind11::isinstance<pybind11::array_t<float>>(rows)) dtype = ellipsum::Dtype::float32;
+  else if (pybind11::isinstance<pybind11::array_t<double>>(rows)) dtype = ellipsum::Dtype::float64;
+  else bad_view("rows must be float32 or float64");
+  return {rows.data(), dtype, std::size_t(rows.shape(0)), std::size_t(rows.shape(1)),
+          rows.strides(0), rows.strides(1)};
+}
+
+// A contiguous, writeable one-dimensional array of exactly `size` elements of type T.
+template <class T>
+T* output_view(pybind11::array& a, std::size_t size, const char* what) {
+  if (!pybind11::isinstance<pybind11::array_t<T, pybind11::array::c_style>>(a) ||
+      std::size_t(a.size()) != size || !a.writeable())
+    bad_view(what);
+  return static_cast<T*>(a.mutable_data());
+}
+
+template <class T>
+const T* input_view(const pybind11::array& a, std::size_t size, const char* what) {
+  if (!pybind11::isinstance<pybind11::array_t<T, pybind11::array::c_style>>(a) ||
+      std::size_t(a.size()) != size)
+    bad_view(what);
+  return static_cast<const T*>(a.data());
+}

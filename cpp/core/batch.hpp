@@ -1,0 +1,35 @@
+// Views of what a kernel reads and writes. They own nothing.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace ellipsum {
+
+enum class Dtype { float32, float64 };
+
+// n rows of d coordinates; strides in bytes, of any sign.
+struct Batch {
+  const void* data;
+  Dtype dtype;
+  std::size_t n, d;
+  std::ptrdiff_t row_stride, column_stride;
+};
+
+// The clip region in grid units: b/g and C/g. Exactly one of `limit` (box) and `radius`
+// (ball after scaling) is set; `matrix` (d x d, row-major) replaces `scale` where not null.
+struct Region {
+  std::size_t d;
+  const double* center;  // data unit
+  const double* scale;   // grid units per data unit
+  const double* matrix;  // grid units per data unit
+  const double* limit;   // per coordinate, grid units; null for a ball
+  double radius;         // grid units; ignored for a box
+};
+
+// What a pass over a batch saw; both are private.
+struct ClipCounts {
+  std::int64_t clipped;    // rows that the clip changed, non-finite ones included
+  std::int64_t nonfinite;  // rows with a NaN or an infinity
+};
+
+}  // namespace ellipsum

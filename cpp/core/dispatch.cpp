@@ -1,0 +1,75 @@
+#include "dispatch.hpp"
+
+#include <string>
+
+#include "error.hpp"
+
+namespace ellipsum {
+
+#define ELLIPSUM_DECLARE(target) \
+  namespace target {             \
+  ClipCounts clip_sum(const Batch&, const Region&, std::int64_t*); \
+  }
+#define ELLIPSUM_ROW(target, supported) {#target, supported, target::clip_sum}
+
+ELLIPSUM_DECLARE(baseline)
+#ifdef ELLIPSUM_HAS_avx2
+ELLIPSUM_DECLARE(avx2)
+#endif
+#ifdef ELLIPSUM_HAS_avx512
+ELLIPSUM_DECLARE(avx512)
+#endif
+
+namespace {
+
+bool always() { return true; }
+#ifdef ELLIPSUM_HAS_avx2
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi2");
+}
+#endif
+#ifdef ELLIPSUM_HAS_avx512
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+}
+#endif
+
+constexpr Kernels table[] = {
+#ifdef ELLIPSUM_HAS_avx512
+    ELLIPSUM_ROW(avx512, has_avx512),
+#endif
+#ifdef ELLIPSUM_HAS_avx2
+    ELLIPSUM_ROW(avx2, has_avx2),
+#endif
+    ELLIPSUM_ROW(baseline, always),
+};
+
+// Names that exist somewhere, so that "not on this machine" differs from "no such thing".
+constexpr std::string_view known_names[] = {"avx512", "avx2", "baseline"};
+
+}  // namespace
+
+KernelTable kernel_table() { return {table, sizeof(table) / sizeof(table[0])}; }
+
+const Kernels& choose_kernels(std::string_view forced) {
+  if (forced.empty()) {
+    for (const Kernels& row : table)
+      if (row.supported()) return row;
+  }
+  for (const Kernels& row : table) {
+    if (forced != row.name) continue;
+    if (row.supported()) return row;
+    throw Exception(Error::unsupported_target,
+                    "ELLIPSUM_CPU=" + std::string(forced) + " is not supported by this machine");
+  }
+  for (std::string_view name : known_names)
+    if (forced == name)
+      throw Exception(Error::unsupported_target,
+                      "ELLIPSUM_CPU=" + std::string(forced) + " is not in this build");
+  throw Exception(Error::unknown_target, "ELLIPSUM_CPU=" + std::string(forced) +
+                                             " is unknown: use baseline, avx2 or avx512");
+}
+
+}  // namespace ellipsum

@@ -1,0 +1,70 @@
+"""The one place that chooses: C++ kernels where they were built, Numba twins where not.
+
+``ELLIPSUM_BACKEND=cpp|numba`` forces a backend, ``ELLIPSUM_CPU=baseline|avx2|avx512`` an
+instruction set of the C++ one. Both give the same integers for the same input and key.
+"""
+
+from __future__ import annotations
+
+import os
+from types import ModuleType
+from typing import NamedTuple
+
+__all__ = ["Backend", "backend", "kernels"]
+
+
+class Backend(NamedTuple):
+    """Which kernels run, and why."""
+
+    name: str  #: ``"cpp"`` or ``"numba"``
+    cpu: str  #: instruction set of the kernels: ``"baseline"``, ``"avx2"``, ``"avx512"``, ``"jit"``
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.cpu}): {self.reason}"
+
+
+def _choose() -> tuple[ModuleType, Backend]:
+    wanted = os.environ.get("ELLIPSUM_BACKEND", "").strip().lower()
+    cpu = os.environ.get("ELLIPSUM_CPU", "").strip().lower()
+    if wanted not in ("", "cpp", "numba"):
+        raise ImportError(f"ELLIPSUM_BACKEND={wanted} is unknown: use cpp or numba")
+    if wanted != "numba":
+        try:
+            from . import _core
+        except ImportError as error:
+            if wanted == "cpp":
+                raise ImportError(
+                    "ELLIPSUM_BACKEND=cpp, but this install has no C++ kernels: "
+                    "reinstall where a C++17 compiler is found, or unset ELLIPSUM_BACKEND"
+                ) from error
+            reason = "the C++ kernels were not built by this install"
+        else:
+            try:
+                target = _core.choose_target(cpu)
+            except ValueError as error:
+                raise ImportError(str(error)) from None
+            why = "forced by ELLIPSUM_CPU" if cpu else "the best that this machine runs"
+            if wanted:
+                why = f"forced by ELLIPSUM_BACKEND; {target} {why}"
+            return _core, Backend("cpp", target, why)
+    else:
+        reason = "forced by ELLIPSUM_BACKEND"
+    from . import _fallback
+
+    return _fallback, Backend("numba", "jit", reason)
+
+
+#: The kernels in use: a module with the functions that ``_core.pyi`` lists.
+kernels, _backend = _choose()
+
+
+def backend() -> Backend:
+    """Return which kernels run (``name``, ``cpu``) and why (``reason``).
+
+    Returns
+    -------
+    Backend
+        A named tuple; ``str()`` of it is one line for a person.
+    """
+    return _backend
