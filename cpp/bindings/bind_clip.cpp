@@ -9,10 +9,11 @@ namespace py = pybind11;
 // caller's frame keeps alive, and the core touches no Python object.
 static py::tuple clip_sum(const py::array& rows, const py::array& center, const py::array& scale,
                           const py::array& matrix, const py::array& limit, double radius,
-                          py::array partial) {
+                          py::array partial, int threads) {
   const ellipsum::Batch batch = batch_view(rows);
   const std::size_t d = batch.d;
   ellipsum::Region region{};
+  (void)threads;
   region.d = d;
   region.center = input_view<double>(center, d, "center");
   region.scale = scale.size() ? input_view<double>(scale, d, "scale") : nullptr;
@@ -31,6 +32,6 @@ static py::tuple clip_sum(const py::array& rows, const py::array& center, const 
 
 void bind_clip(py::module_& m) {
   m.def("clip_sum", &clip_sum, py::arg("rows"), py::arg("center"), py::arg("scale"),
-        py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("partial"),
+        py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("partial"), py::arg("threads"),
         "Add the clipped, quantised rows to `partial` (int64); returns (clipped, nonfinite).");
 }

@@ -6,11 +6,12 @@ instruction set of the C++ one. Both give the same integers for the same input a
 
 from __future__ import annotations
 
+import operator
 import os
 from types import ModuleType
 from typing import NamedTuple
 
-__all__ = ["Backend", "backend", "kernels"]
+__all__ = ["Backend", "backend", "kernels", "thread_count"]
 
 
 class Backend(NamedTuple):
@@ -68,3 +69,17 @@ def backend() -> Backend:
         A named tuple; ``str()`` of it is one line for a person.
     """
     return _backend
+
+
+def thread_count(threads: int | None) -> int:
+    """Return the threads to use: ``threads``, else ``ELLIPSUM_THREADS``, else one."""
+    name = "threads"
+    if threads is None:
+        name, threads = "ELLIPSUM_THREADS", os.environ.get("ELLIPSUM_THREADS", "1")  # type: ignore
+    try:
+        number = operator.index(threads) if name == "threads" else int(str(threads))  # type: ignore
+    except (TypeError, ValueError):
+        number = 0
+    if isinstance(threads, bool) or not 1 <= number <= 1024:
+        raise ValueError(f"{name} must be a whole number from 1 to 1024, got {threads!r}")
+    return number

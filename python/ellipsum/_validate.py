@@ -69,8 +69,10 @@ def vector(
 
 
 def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
-    """A batch of rows as a float32 or float64 array of shape (n, d), without a copy where it
-    is one already. One row of shape (d,) counts as a batch of one."""
+    """A numeric array of shape (n, d), not copied and not converted. One row of shape (d,)
+    counts as a batch of one."""
+    if isinstance(batch, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array: fill it first, e.g. with {name}.filled(np.nan)")
     try:
         array = np.asarray(batch)
     except ValueError:
@@ -83,8 +85,6 @@ def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
         array = array.reshape(1, d)
     if array.ndim != 2 or array.shape[1] != d:
         raise ValueError(f"{name} must have shape (n, {d}), got {array.shape}")
-    if array.dtype not in (np.float32, np.float64):
-        array = array.astype(np.float64)
     return array
 
 

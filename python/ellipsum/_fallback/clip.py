@@ -123,7 +123,7 @@ def _clip_sum(rows, center, scale, matrix, limit, radius, partial):
     return clipped, nonfinite
 
 
-def clip_sum(rows, center, scale, matrix, limit, radius, partial):
+def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads):
     """Add the clipped, quantised rows to ``partial`` (int64); return (clipped, nonfinite)."""
     d = center.size
     matrix = np.reshape(matrix, (d, d)) if matrix.size else np.empty((0, 0))

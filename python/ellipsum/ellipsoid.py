@@ -1,0 +1,364 @@
+"""The clip region: an ellipsoid, by named factories, and the sensitivity that follows from it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _validate
+from .quadratic_form import QuadraticForm
+
+__all__ = ["Ellipsoid"]
+
+Array = NDArray[np.float64]
+
+#: C/g lies in [2^23, 2^24): quantising adds at most sqrt(d) 2^-24 to a relative sensitivity of 1,
+#: which is 6.1e-5 at d = 2^20; from there on the grid gets finer with sqrt(d).
+_CLIP_NORM_BITS = 23
+_CLIP_NORM_BITS_MAX = 30
+_LOG2_D_OF_COARSEST_GRID = 20
+
+#: Scales are kept to 24 significant bits and matrices too: products with a 29-bit row
+#: entry are then exact in double, with or without a fused multiply-add.
+_SCALE_BITS = 24
+
+#: Scale factors (1/data unit) allowed: anything that a sane unit gives, and far from overflow.
+_SCALE_MIN, _SCALE_MAX = 2.0**-400, 2.0**400
+
+_UNIT_ROUNDOFF = 2.0**-53
+_NORM_LANES = 8  # cpp/core/clip.hpp
+_UP = 1 + 2.0**-48  # covers the roundings of a sensitivity's own evaluation (under 20 of them)
+
+
+class Ellipsoid:
+    """The clip region {x : ||scale * (x - center)|| <= clip_norm}, with the grid of its sums.
+
+    Use a factory: :meth:`ball`, :meth:`box`, :meth:`for_gaussian`, :meth:`for_covariance`.
+    The constructor takes any center, scale (a vector, or a matrix in its place) and radius.
+
+    **Guarantees.** :meth:`sensitivity` bounds the l2 change of the *integer* sum that
+    :class:`ExactSum` makes, times ``grid``: every rounding is in it (docs/guarantees.md, section 1).
+    All attributes are public parameters: they must not be computed from private rows, unless
+    privately.
+
+    Parameters
+    ----------
+    center : array (d,), data units
+    scale : array (d,) or (d, d), 1/data unit; kept to 24 significant bits
+    clip_norm : float, C, no unit (after ``scale``)
+
+    Raises
+    ------
+    ValueError
+        For a scale that is not positive (or a singular matrix), a NaN, a radius that is not
+        above zero, or shapes that do not agree.
+    """
+
+    def __init__(self, center: ArrayLike, scale: ArrayLike, clip_norm: float) -> None:
+        matrix = np.ndim(scale) == 2
+        self._center = _validate.vector("center", center)
+        self._clip_norm = _validate.positive("clip_norm", clip_norm)
+        self._scale = _round_bits(
+            _square(scale, self.d) if matrix else _positive_scale(scale, self.d)
+        )
+        self._limit: Array | None = None
+        self._kind = "matrix" if matrix else "ellipsoid"
+        self._finish()
+
+    def _finish(self) -> None:
+        extra = max(0, math.ceil((math.log2(self.d) - _LOG2_D_OF_COARSEST_GRID) / 2))
+        bits = _CLIP_NORM_BITS + extra
+        if bits > _CLIP_NORM_BITS_MAX:
+            raise ValueError(f"d is {self.d}: at most 2^34 coordinates are supported")
+        exponent = math.frexp(self._clip_norm)[1] - 1  # C in [2^exponent, 2^(exponent + 1))
+        if abs(exponent) > 400:
+            raise ValueError(f"clip_norm must lie within 2^-400..2^400, got {self._clip_norm}")
+        self._grid = math.ldexp(1.0, exponent - bits)
+        for array in (self._center, self._scale):
+            array.setflags(write=False)
+
+    # ---- factories -----------------------------------------------------------------
+
+    @classmethod
+    def ball(
+        cls, radius: float, center: ArrayLike | None = None, *, d: int | None = None
+    ) -> Ellipsoid:
+        """Return the ball of ``radius`` around ``center`` (default: the origin of ``d`` axes).
+
+        Parameters
+        ----------
+        radius : float, data units
+        center : array (d,), data units
+        d : int, needed where ``center`` is not given
+
+        Source: the Gaussian mechanism (Poulsen 2023, Algorithm 1, after clipping).
+        """
+        where = _center(center, d)
+        region = cls(where, np.ones(where.size), _validate.positive("radius", radius))
+        region._kind = "ball"
+        return region
+
+    @classmethod
+    def box(cls, lower: ArrayLike, upper: ArrayLike) -> Ellipsoid:
+        """Return the box [lower, upper], clipped coordinate by coordinate.
+
+        With widths Delta_j and b_j = sqrt(Delta_j / sum Delta) the scale is b_j / Delta_j and
+        C = 1/2: the noise energy is sigma_opt^2 ||Delta||_1^2 for ``replace`` neighbours.
+
+        Parameters
+        ----------
+        lower, upper : array (d,), data units, lower < upper in every coordinate
+
+        Source: Poulsen 2023, Algorithm 2 and Theorem 3; Pagh & Lebeda. (Its section 3.1 prints
+        the radii as b_j / Delta_j; they are Delta_j / b_j.)
+        """
+        low = _validate.vector("lower", lower)
+        high = _validate.vector("upper", upper, d=low.size)
+        if not (low < high).all():
+            j = int(np.flatnonzero(~(low < high))[0])
+            raise ValueError(
+                f"upper must be above lower in every coordinate; at {j} they are "
+                f"{high[j]} and {low[j]}: drop a constant coordinate or widen the box"
+            )
+        center = 0.5 * low + 0.5 * high
+        half = np.maximum(high - center, center - low)
+        total = 2 * float(np.sum(half))
+        if not math.isfinite(total):
+            raise ValueError("upper - lower overflows: narrow the box")
+        region = cls(center, 1 / np.sqrt(2 * half * total), 0.5)
+        step = region._scale / region._grid
+        # The kernel's own arithmetic on the two corners: no row inside the box is clipped.
+        region._limit = np.maximum((high - center) * step, (center - low) * step)
+        region._limit.setflags(write=False)
+        region._kind = "box"
+        return region
+
+    @classmethod
+    def for_gaussian(
+        cls,
+        sigma: ArrayLike,
+        center: ArrayLike | None = None,
+        clip_probability: float = 0.01,
+        *,
+        center_error: ArrayLike | None = None,
+    ) -> Ellipsoid:
+        """Return the ellipsoid for rows that are about Gaussian with independent coordinates.
+
+        b_j = 1/sqrt(sigma_j sum sigma), so that E||y||^2 = 1, and C^2 is the
+        (1 - clip_probability)-quantile of ||y||^2 = sum (b_j sigma_j)^2 chi^2_1.
+
+        Parameters
+        ----------
+        sigma : array (d,), standard deviations, data units
+        center : array (d,), data units; default the origin
+        clip_probability : float in (0, 1), the share of rows that the clip may change
+        center_error : array (d,), data units, optional
+            A guess of |mean - center|: C then comes from the noncentral distribution.
+
+        Source: Poulsen 2023, Lemma 4.1 and Algorithm 3. Its equation (10) drops
+        ||mean - center||^2 as a constant; it is ||(mean - center) * b||^2.
+        """
+        sd = _validate.vector("sigma", sigma, above=0)
+        where = _center(center, sd.size)
+        p = _validate.open_unit("clip_probability", clip_probability)
+        scale = 1 / np.sqrt(sd * np.sum(sd))
+        noncentrality = 0.0
+        if center_error is not None:
+            noncentrality = (_validate.vector("center_error", center_error, d=sd.size) / sd) ** 2
+        norm2 = QuadraticForm((scale * sd) ** 2, noncentrality=noncentrality)
+        return cls(where, scale, math.sqrt(float(norm2.isf(p))))
+
+    @classmethod
+    def for_covariance(
+        cls, covariance: ArrayLike, center: ArrayLike | None = None, clip_probability: float = 0.01
+    ) -> Ellipsoid:
+        """Return the ellipsoid for rows that are about Gaussian with this covariance.
+
+        B = Sigma^(-1/4) / sqrt(tr Sigma^(1/2)): :meth:`for_gaussian` in the eigenbasis.
+
+        Parameters
+        ----------
+        covariance : array (d, d), data units squared, symmetric and positive definite
+        center, clip_probability : as in :meth:`for_gaussian`
+        """
+        cov = _square(covariance, None, "covariance")
+        if not np.allclose(cov, cov.T, rtol=1e-8, atol=0):
+            raise ValueError("covariance must be symmetric: use (S + S.T) / 2")
+        where = _center(center, len(cov))
+        p = _validate.open_unit("clip_probability", clip_probability)
+        variance, basis = np.linalg.eigh((cov + cov.T) / 2)
+        if not variance[0] > len(cov) * _UNIT_ROUNDOFF * variance[-1]:
+            raise ValueError(
+                "covariance must be positive definite: add a floor to its diagonal "
+                f"(smallest eigenvalue {variance[0]:.3g}, largest {variance[-1]:.3g})"
+            )
+        sd = np.sqrt(variance)
+        scale = (basis / np.sqrt(sd * np.sum(sd))) @ basis.T
+        norm2 = QuadraticForm(sd / np.sum(sd))
+        return cls(where, (scale + scale.T) / 2, math.sqrt(float(norm2.isf(p))))
+
+    # ---- what can be read ----------------------------------------------------------
+
+    @property
+    def d(self) -> int:
+        """Number of coordinates."""
+        return int(self._center.size)
+
+    @property
+    def kind(self) -> str:
+        """``"ball"``, ``"box"``, ``"ellipsoid"`` or ``"matrix"``."""
+        return self._kind
+
+    @property
+    def center(self) -> Array:
+        """c, shape (d,), data units."""
+        return self._center
+
+    @property
+    def scale(self) -> Array:
+        """b, shape (d,), or B, shape (d, d), 1/data unit."""
+        return self._scale
+
+    @property
+    def clip_norm(self) -> float:
+        """C, the radius after scaling (for a box: of the ball around it)."""
+        return self._clip_norm
+
+    @property
+    def grid(self) -> float:
+        """g, the quantum of the exact sum, scaled units: a power of two."""
+        return self._grid
+
+    def row_bound(self) -> float:
+        """Largest l2 norm of one row's integers, in grid units (upper bound).
+
+        Ball and ellipsoid: the computed norm errs by at most (ceil(d/8)/2 + 8) roundings,
+        quantising adds sqrt(d)/2. Box: sqrt(sum rint(limit_j)^2), nothing to add.
+        """
+        if self._limit is not None:
+            corner = np.rint(self._limit)
+            sum_slack = 1 + self.d * _UNIT_ROUNDOFF
+            return math.sqrt(float(np.dot(corner, corner)) * sum_slack) * _UP
+        e_norm = (math.ceil(self.d / _NORM_LANES) / 2 + 8) * _UNIT_ROUNDOFF
+        return (self._clip_norm / self._grid * (1 + e_norm) + math.sqrt(self.d) / 2) * _UP
+
+    def sensitivity(self, neighbors: str) -> float:
+        """Return an upper bound of the l2 change of the scaled sum between neighbours.
+
+        Parameters
+        ----------
+        neighbors : ``"replace"`` (one row takes another value: 2C and slack) or
+            ``"add-remove"`` (one row more or less: C and slack)
+
+        Returns
+        -------
+        float, scaled units; above 2C (or C) by less than 1e-4 of it
+        """
+        _validate.one_of("neighbors", neighbors, ("replace", "add-remove"))
+        return (2 if neighbors == "replace" else 1) * self.row_bound() * self._grid
+
+    # ---- for the stages ------------------------------------------------------------
+
+    def kernel_arguments(self) -> tuple[Array, Array, Array, Array, float]:
+        """(center, scale, matrix, limit, radius) in grid units, as the clip kernels take them."""
+        none = np.empty(0)
+        step = self._scale / self._grid  # exact: the grid is a power of two
+        scale, matrix = (none, step) if step.ndim == 2 else (step, none)
+        limit = none if self._limit is None else self._limit
+        return self._center, scale, matrix, limit, self._clip_norm / self._grid
+
+    def unscale(self, y: Array) -> Array:
+        """Map scaled coordinates (last axis d) back to data units, center not added."""
+        if self._scale.ndim == 1:
+            return np.asarray(y / self._scale)
+        return np.asarray(np.linalg.solve(self._scale, np.asarray(y).T).T)
+
+    def fingerprint(self) -> bytes:
+        """16 bytes that two regions share exactly when they sum alike."""
+        digest = hashlib.blake2b(digest_size=16)
+        for part in (self._center, self._scale, self._limit):
+            digest.update(b"" if part is None else part.astype("<f8").tobytes())
+            digest.update(b"|")
+        digest.update(np.array([self._clip_norm, self._grid], "<f8").tobytes())
+        return digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ellipsoid):
+            return NotImplemented
+        return self.fingerprint() == other.fingerprint()
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint())
+
+    def __repr__(self) -> str:
+        return (
+            f"Ellipsoid(kind={self._kind!r}, d={self.d}, clip_norm={self._clip_norm:.6g}, "
+            f"grid=2**{math.frexp(self._grid)[1] - 1})"
+        )
+
+    def to_state(self) -> dict[str, Any]:
+        """The arrays and numbers that define the region, for serialisation."""
+        limit = np.empty(0) if self._limit is None else self._limit
+        return {
+            "kind": self._kind,
+            "center": self._center,
+            "scale": self._scale,
+            "limit": limit,
+            "clip_norm": self._clip_norm,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Ellipsoid:
+        """Rebuild a region from :meth:`to_state`; every field is checked again."""
+        region = cls(state["center"], state["scale"], state["clip_norm"])
+        kind = _validate.one_of("kind", state["kind"], ("ball", "box", "ellipsoid", "matrix"))
+        if (kind == "matrix") != (region._scale.ndim == 2):
+            raise ValueError("kind does not fit the shape of scale")
+        if kind == "box":
+            limit = _validate.vector("limit", state["limit"], d=region.d, above=0)
+            if float(np.max(limit)) > 2.0**_CLIP_NORM_BITS_MAX:
+                raise ValueError("limit is out of range")
+            limit.setflags(write=False)
+            region._limit = limit
+        region._kind = kind
+        return region
+
+
+def _center(center: ArrayLike | None, d: int | None) -> Array:
+    if center is not None:
+        return _validate.vector("center", center, d=d)
+    if d is None:
+        raise ValueError("center or d must be given: the number of coordinates is not known")
+    if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < 1:
+        raise ValueError(f"d must be a whole number of at least 1, got {d!r}")
+    return np.zeros(int(d))
+
+
+def _positive_scale(scale: ArrayLike, d: int) -> Array:
+    b = _validate.vector("scale", scale, d=d, above=0)
+    if not (_SCALE_MIN <= float(b.min()) and float(b.max()) <= _SCALE_MAX):
+        raise ValueError("scale must lie within 2^-400..2^400: change the unit of the data")
+    return b
+
+
+def _square(value: ArrayLike, d: int | None, name: str = "scale") -> Array:
+    array = np.array(value, dtype=np.float64)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
+        raise ValueError(f"{name} must be a square matrix, got shape {array.shape}")
+    if d is not None and len(array) != d:
+        raise ValueError(f"{name} must be {d} x {d} like center, got shape {array.shape}")
+    if not np.isfinite(array).all() or not float(np.abs(array).max()) <= _SCALE_MAX:
+        raise ValueError(f"{name} must be finite, and below 2^400, in every entry")
+    if name == "scale" and not np.linalg.cond(array) < 1e12:
+        raise ValueError("scale must be invertible (its condition number is above 1e12)")
+    return array
+
+
+def _round_bits(x: Array) -> Array:
+    """Round to 24 significant bits, half to even: a public parameter, chosen once."""
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.rint(np.ldexp(mantissa, _SCALE_BITS)), exponent - _SCALE_BITS)
