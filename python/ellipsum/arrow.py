@@ -1,0 +1,346 @@
+"""Rows in: whatever a user holds, as batches of shape (n, d) in float32 or float64.
+
+A column's type is part of the schema, and the schema is public: a column that cannot be read
+as numbers is an error. A null, or a list of the wrong length, is one person's record: an
+error there would tell the world about that record, so it becomes NaN, which the exact sum
+counts as the centre. No error text quotes a value, or what a reader says about one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _validate
+
+__all__ = ["Layout", "as_batches", "pyarrow"]
+
+#: Bytes of one block copied from wide columns: small enough to stay in the last-level cache,
+#: large enough to pay for the few microseconds that each column of a block costs.
+BLOCK_BYTES = 8 << 20
+
+_BROKEN = "the Arrow stream broke off: write the data again, or read it from its source"
+
+
+def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
+    """Yield ``data`` as float32 or float64 arrays of shape (n, d), without a copy where its
+    layout allows.
+
+    **Guarantees.** What is raised depends on shapes, types and the reader's health, never on
+    a value: nulls, and lists of another length than ``d``, come out as rows with NaN, which
+    count as the centre. Copying them takes longer than not having to, so the *time* of a
+    batch tells whether it holds one.
+
+    ================================  =====================================================
+    data                              batches
+    ================================  =====================================================
+    array or memory map, (n, d)       itself, whole, any strides
+    one row, (d,)                     itself, as (1, d)
+    list of rows (lists or arrays)    one array
+    list of batches (2-D items)       one for each item
+    iterator, generator               one for each item, which is read as ``data`` is
+    ``__arrow_c_stream__``            one or more for each record batch: pyarrow, polars,
+    or ``__arrow_c_array__``          DuckDB, pandas; see `Layout` for the columns
+    ``Rows`` (`ellipsum.open_rows`)   blocks of the files
+    ================================  =====================================================
+
+    Batches of an iterator or a stream that have no rows are left out.
+
+    Parameters
+    ----------
+    data : array, iterable of batches, Arrow data or Rows
+        n records of d coordinates, in the data's own unit.
+    d : int
+        The number of coordinates that every row must have.
+
+    Raises
+    ------
+    TypeError
+        The data is of no such kind, or a column's type is not numeric.
+    ValueError
+        The rows have another number of coordinates, or the batch is ragged.
+    OSError
+        An Arrow stream breaks off.
+    ImportError
+        Arrow data without pyarrow.
+    """
+    from .files import Rows
+
+    if isinstance(data, Rows):
+        return data.batches(d)
+    if isinstance(data, (str, bytes, dict, set, frozenset)) or hasattr(data, "__fspath__"):
+        raise TypeError(
+            f"data must be rows of numbers, got {type(data).__name__}: "
+            "read files by open_rows(paths), and make a mapping an array or a table first"
+        )
+    if _is_arrow(data) and not (hasattr(data, "__array__") and _pyarrow_missing()):
+        return _stream_batches(data, d)
+    if isinstance(data, (list, tuple)):
+        return _list_batches(data, d)
+    if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
+        return iter([_validate.rows("data", data, d=d)])
+    if isinstance(data, Iterable):
+        return _each_batch(data, d)
+    raise TypeError(
+        f"data must be an array, an iterable of batches or Arrow data, got {type(data).__name__}"
+    )
+
+
+def pyarrow(what: str) -> ModuleType:
+    """The pyarrow module, or an ImportError that says what needs it and how to get it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(f"{what} needs pyarrow: pip install 'ellipsum[arrow]'") from None
+    return pyarrow  # type: ignore[no-any-return]
+
+
+class Layout:
+    """How the columns of a schema make rows: all numeric columns side by side, or one column
+    of lists.
+
+    ==============================  ==========================================================
+    column                          coordinates
+    ==============================  ==========================================================
+    float32, float64                as they are; without nulls and lists, no conversion
+    float16                         float32
+    integer, decimal, boolean       float64 (integers above 2⁵³ are rounded)
+    FixedSizeList of those          d of them; without nulls, a view
+    List, LargeList of those        d of them; all of length d and without nulls, a view
+    an extension of those           its storage
+    anything else                   TypeError with the column's name
+    ==============================  ==========================================================
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    columns : sequence of str, optional
+        The columns to read, in this order; all of them if left out.
+    source : str
+        What messages call the data.
+
+    Attributes
+    ----------
+    d : int or None
+        Coordinates of a row; None for a List column, whose lengths only the records know.
+    """
+
+    def __init__(
+        self, schema: Any, columns: Sequence[str] | None = None, *, source: str = "data"
+    ) -> None:
+        self._pa = pa = pyarrow("reading Arrow data")
+        self.source = source
+        self.columns = _select(schema.names, columns, source)
+        types = [_storage_type(pa, schema.field(name).type) for name in self.columns]
+        self.is_list = len(types) == 1 and _is_list(pa, types[0])
+        for name, kind in zip(self.columns, types, strict=True):
+            item = _storage_type(pa, kind.value_type) if self.is_list else kind
+            if not _is_numeric(pa, item):
+                raise TypeError(_not_numeric(pa, source, name, kind))
+        self.d: int | None = len(types)
+        if self.is_list:
+            self.d = types[0].list_size if pa.types.is_fixed_size_list(types[0]) else None
+        self._single = all(_is_single(pa, kind) for kind in types)
+
+    def check(self, d: int) -> None:
+        """Raise unless the rows can have ``d`` coordinates."""
+        if self.d is None or self.d == d:
+            return
+        what = f"lists of {self.d} numbers" if self.is_list else f"{self.d} numeric columns"
+        raise ValueError(
+            f"{self.source} must have {d} coordinates in a row, got {what}: "
+            "select the columns that the shape was made for"
+        )
+
+    def blocks(self, batch: Any, d: int) -> Iterator[NDArray[Any]]:
+        """Yield the rows of one pyarrow.RecordBatch that has the selected columns."""
+        if self.is_list:
+            if batch.num_rows:
+                yield _list_block(self._pa, batch.column(self.columns[0]), d)
+            return
+        size = max(1, BLOCK_BYTES // (8 * d))
+        for start in range(0, batch.num_rows, size):
+            yield self._wide_block(batch.slice(start, size))
+
+    def _wide_block(self, batch: Any) -> NDArray[Any]:
+        arrays = [_numbers(self._pa, batch.column(name)) for name in self.columns]
+        if len(arrays) == 1:
+            return arrays[0].reshape(-1, 1)
+        # Column after column, each contiguous: the block is Fortran-ordered. A leading
+        # dimension that is no power of two keeps a row's coordinates in different cache sets.
+        block = np.empty(
+            (len(arrays), batch.num_rows + 16), np.float32 if self._single else np.float64
+        )[:, : batch.num_rows]
+        for column, array in zip(block, arrays, strict=True):
+            column[:] = array
+        return block.T
+
+
+def _is_arrow(data: Any) -> bool:
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def _pyarrow_missing() -> bool:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return True
+    return False
+
+
+def _list_batches(data: Sequence[Any], d: int) -> Iterator[NDArray[Any]]:
+    if not data:
+        return iter(())
+    try:
+        nested = _is_arrow(data[0]) or np.ndim(data[0]) == 2
+    except ValueError:
+        raise ValueError(f"data is ragged: every row must have {d} coordinates") from None
+    return _each_batch(data, d) if nested else iter([_validate.rows("data", data, d=d)])
+
+
+def _each_batch(data: Iterable[Any], d: int) -> Iterator[NDArray[Any]]:
+    for item in data:
+        if _is_arrow(item):
+            yield from _stream_batches(item, d)
+            continue
+        batch = _validate.rows("a batch of data", item, d=d)
+        if len(batch):
+            yield batch
+
+
+def _stream_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
+    pa = pyarrow("Arrow data")
+    reader = _reader(pa, data)
+    layout = Layout(reader.schema)
+    layout.check(d)
+    return _read_batches(pa, reader, layout, d)
+
+
+def _read_batches(pa: ModuleType, reader: Any, layout: Layout, d: int) -> Iterator[NDArray[Any]]:
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except (pa.ArrowException, OSError):
+            raise OSError(f"{layout.source}: {_BROKEN}") from None
+        yield from layout.blocks(batch, d)
+
+
+def _reader(pa: ModuleType, data: Any) -> Any:
+    """A RecordBatchReader over anything with the Arrow C interface; an array or a stream of
+    arrays counts as a table of one column."""
+    if not hasattr(data, "__arrow_c_stream__"):
+        array = pa.array(data)
+        batch = (
+            pa.RecordBatch.from_struct_array(array)
+            if pa.types.is_struct(array.type)
+            else pa.RecordBatch.from_arrays([array], ["data"])
+        )
+        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowInvalid:
+        return pa.table({"data": pa.chunked_array(data)}).to_reader()
+
+
+def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) -> list[str]:
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a sequence of names, got one string: [{columns!r}]?")
+    chosen = list(names if columns is None else columns)
+    if not chosen:
+        raise ValueError(f"{source} has no columns to read: name at least one")
+    for name in chosen:
+        if names.count(name) == 0:
+            raise ValueError(f"{source} has no column {name!r}: choose from its {len(names)} names")
+        if names.count(name) > 1 or chosen.count(name) > 1:
+            raise ValueError(f"column {name!r} comes twice in {source}: name each column once")
+    return chosen
+
+
+def _storage_type(pa: ModuleType, kind: Any) -> Any:
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _is_list(pa: ModuleType, kind: Any) -> bool:
+    types = pa.types
+    return bool(
+        types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    )
+
+
+def _is_numeric(pa: ModuleType, kind: Any) -> bool:
+    types = pa.types
+    return bool(
+        types.is_floating(kind)
+        or types.is_integer(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )
+
+
+def _is_single(pa: ModuleType, kind: Any) -> bool:
+    return bool(pa.types.is_float32(kind) or pa.types.is_float16(kind))
+
+
+def _not_numeric(pa: ModuleType, source: str, name: str, kind: Any) -> str:
+    if _is_list(pa, kind) and _is_numeric(pa, _storage_type(pa, kind.value_type)):
+        return f"column {name!r} of {source} holds lists: read it alone, columns=[{name!r}]"
+    return (
+        f"column {name!r} of {source} is not numeric, its type is {_type_name(kind)}: "
+        "leave it out, or cast it to float64"
+    )
+
+
+def _type_name(kind: Any) -> str:
+    return str(kind).split("<", 1)[0].split("[", 1)[0].split("(", 1)[0]
+
+
+def _numbers(pa: ModuleType, array: Any) -> NDArray[Any]:
+    """A flat Arrow array as float32 or float64; nulls are NaN; a view where there are none."""
+    array = _storage(pa, array)
+    kind = array.type
+    if pa.types.is_float16(kind):
+        array = array.cast(pa.float32())
+    elif pa.types.is_boolean(kind):
+        array = array.cast(pa.uint8())
+    elif pa.types.is_decimal(kind):
+        array = array.cast(pa.float64())
+    flat = array.to_numpy(zero_copy_only=False)
+    return flat if flat.dtype in (np.float32, np.float64) else flat.astype(np.float64)
+
+
+def _storage(pa: ModuleType, array: Any) -> Any:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _list_block(pa: ModuleType, column: Any, d: int) -> NDArray[Any]:
+    array = _storage(pa, column)
+    if pa.types.is_fixed_size_list(array.type):
+        values = _numbers(pa, array.values.slice(array.offset * d, len(array) * d))
+        block = values.reshape(-1, d)
+        return _blank(block, _nulls(array)) if array.null_count else block
+    offsets = array.offsets.to_numpy()
+    values = _numbers(pa, array.values.slice(offsets[0], offsets[-1] - offsets[0]))
+    whole = np.diff(offsets) == d
+    if array.null_count:
+        whole &= ~_nulls(array)
+    if whole.all():
+        return values.reshape(-1, d)
+    block = np.full((len(array), d), np.nan, values.dtype)
+    block[whole] = values[np.repeat(whole, np.diff(offsets))].reshape(-1, d)
+    return block
+
+
+def _nulls(array: Any) -> NDArray[np.bool_]:
+    return array.is_null().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _blank(block: NDArray[Any], nulls: NDArray[np.bool_]) -> NDArray[Any]:
+    block = block.copy()
+    block[nulls] = np.nan
+    return block
