@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["finite", "one_of", "open_unit", "positive", "rows", "vector"]
+__all__ = ["finite", "nonnegative", "one_of", "open_unit", "positive", "rows", "vector"]
 
 
 def finite(name: str, value: Any) -> float:
@@ -29,6 +29,14 @@ def positive(name: str, value: Any) -> float:
     number = _number(name, value)
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be a finite number above 0, got {number}")
+    return number
+
+
+def nonnegative(name: str, value: Any) -> float:
+    """A finite real number, 0 or above."""
+    number = _number(name, value)
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError(f"{name} must be a finite number, 0 or above, got {number}")
     return number
 
 
