@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from . import _validate
 
-__all__ = ["Layout", "as_batches", "pyarrow"]
+__all__ = ["Layout", "as_batches", "pyarrow", "wide_block"]
 
-#: Bytes of one block copied from wide columns: small enough to stay in the last-level cache,
-#: large enough to pay for the few microseconds that each column of a block costs.
+#: Bytes of one block of float64 rows: small enough to stay in the last-level cache.
 BLOCK_BYTES = 8 << 20
+#: Bytes of wide columns taken from Arrow at once: large enough to pay for the microseconds
+#: that each column costs, whatever its length.
+PART_BYTES = 8 * BLOCK_BYTES
 
 _BROKEN = "the Arrow stream broke off: write the data again, or read it from its source"
 
@@ -119,7 +121,7 @@ class Layout:
     ----------
     schema : pyarrow.Schema
     columns : sequence of str, optional
-        The columns to read, in this order; all of them if left out.
+        The columns to read, in this order; all of them but a pandas index if left out.
     source : str
         What messages call the data.
 
@@ -144,7 +146,6 @@ class Layout:
         self.d: int | None = len(types)
         if self.is_list:
             self.d = types[0].list_size if pa.types.is_fixed_size_list(types[0]) else None
-        self._single = all(_is_single(pa, kind) for kind in types)
 
     def check(self, d: int) -> None:
         """Raise unless the rows can have ``d`` coordinates."""
@@ -162,22 +163,30 @@ class Layout:
             if batch.num_rows:
                 yield _list_block(self._pa, batch.column(self.columns[0]), d)
             return
-        size = max(1, BLOCK_BYTES // (8 * d))
+        size = max(1, PART_BYTES // (8 * d))
         for start in range(0, batch.num_rows, size):
-            yield self._wide_block(batch.slice(start, size))
+            part = batch.slice(start, size)
+            yield from _wide_blocks([_numbers(self._pa, part.column(c)) for c in self.columns])
 
-    def _wide_block(self, batch: Any) -> NDArray[Any]:
-        arrays = [_numbers(self._pa, batch.column(name)) for name in self.columns]
-        if len(arrays) == 1:
-            return arrays[0].reshape(-1, 1)
-        # Column after column, each contiguous: the block is Fortran-ordered. A leading
-        # dimension that is no power of two keeps a row's coordinates in different cache sets.
-        block = np.empty(
-            (len(arrays), batch.num_rows + 16), np.float32 if self._single else np.float64
-        )[:, : batch.num_rows]
-        for column, array in zip(block, arrays, strict=True):
-            column[:] = array
-        return block.T
+
+def _wide_blocks(arrays: Sequence[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    size = max(1, BLOCK_BYTES // (8 * len(arrays)))
+    for start in range(0, len(arrays[0]), size):
+        yield wide_block([array[start : start + size] for array in arrays])
+
+
+def wide_block(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One block from its columns: float32 if all of them are, else float64."""
+    if len(arrays) == 1:
+        return arrays[0].reshape(-1, 1)
+    n = len(arrays[0])
+    dtype = np.float32 if all(array.dtype == np.float32 for array in arrays) else np.float64
+    # Column after column, each contiguous: the block is Fortran-ordered. A leading dimension
+    # that is no power of two keeps a row's coordinates in different cache sets.
+    block = np.empty((len(arrays), n + 16), dtype)[:, :n]
+    for column, array in zip(block, arrays, strict=True):
+        column[:] = array
+    return block.T
 
 
 def _is_arrow(data: Any) -> bool:
@@ -251,7 +260,9 @@ def _reader(pa: ModuleType, data: Any) -> Any:
 def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) -> list[str]:
     if isinstance(columns, str):
         raise TypeError(f"columns must be a sequence of names, got one string: [{columns!r}]?")
-    chosen = list(names if columns is None else columns)
+    chosen = list(columns or ())
+    if columns is None:  # pandas stores an index beside the data
+        chosen = [name for name in names if not name.startswith("__index_level_")]
     if not chosen:
         raise ValueError(f"{source} has no columns to read: name at least one")
     for name in chosen:
@@ -268,9 +279,7 @@ def _storage_type(pa: ModuleType, kind: Any) -> Any:
 
 def _is_list(pa: ModuleType, kind: Any) -> bool:
     types = pa.types
-    return bool(
-        types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    )
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
 def _is_numeric(pa: ModuleType, kind: Any) -> bool:
@@ -281,10 +290,6 @@ def _is_numeric(pa: ModuleType, kind: Any) -> bool:
         or types.is_boolean(kind)
         or types.is_decimal(kind)
     )
-
-
-def _is_single(pa: ModuleType, kind: Any) -> bool:
-    return bool(pa.types.is_float32(kind) or pa.types.is_float16(kind))
 
 
 def _not_numeric(pa: ModuleType, source: str, name: str, kind: Any) -> str:

@@ -2,17 +2,196 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
-__all__ = ["Rows"]
+from ._csv import CsvFile
+from ._sources import ArrowFile, NumpyFile, ParquetFile, Source, reading
+
+__all__ = ["Rows", "open_rows"]
+
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy"}
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "stream",
+    ".npy": "npy",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+}
+
+_Path = str | os.PathLike[str]
 
 
 class Rows:
-    """Rows that can be read as often as wanted."""
+    """Files as one data set that can be read as often as wanted; made by `open_rows`.
+
+    Iterating yields arrays of shape (n, d), float32 or float64, every row once, file after
+    file in the order given.
+
+    Attributes
+    ----------
+    paths : tuple of str
+    columns : list of str or None
+        The columns that make a row; None for ``.npy``.
+    d : int or None
+        Coordinates of a row; None for a List column, whose lengths only the records know.
+    n : int or None
+        Rows in all, where every file's metadata say so (not CSV, not Arrow IPC). Private if
+        neighbours differ by adding or removing a row.
+    nbytes : int
+        Bytes of the files.
+    """
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self._sources = list(sources)
+        self._done = 0.0
+        self._current: Source | None = None
+        self.paths = tuple(source.path for source in sources)
+        self.columns = sources[0].columns
+        self.d = sources[0].d
+        counts = [source.n for source in sources]
+        self.n = None if None in counts else sum(n for n in counts if n is not None)
+        self.nbytes = sum(source.nbytes for source in sources)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        if self.d is None:
+            raise ValueError(
+                f"{self.paths[0]} has a List column, which has no fixed length: "
+                "iterate over batches(d), or store it as FixedSizeList"
+            )
+        return self.batches(self.d)
+
+    def __repr__(self) -> str:
+        return f"Rows({list(self.paths)}, columns={self.columns}, d={self.d})"
+
+    @property
+    def fraction(self) -> float:
+        """How much of the latest pass is done, by bytes, from 0 to 1."""
+        position = self._current.position if self._current else 0.0
+        return min(1.0, (self._done + position) / max(1, self.nbytes))
 
     def batches(self, d: int) -> Iterator[NDArray[Any]]:
-        """Yield every row once, in blocks of shape (n, d)."""
-        raise NotImplementedError
+        """Yield every row once, in blocks of shape (n, d).
+
+        Raises
+        ------
+        ValueError
+            The rows have another number of coordinates.
+        OSError
+            A file is gone, truncated or damaged.
+        """
+        if self.d not in (None, d):
+            raise ValueError(
+                f"{self.paths[0]} has {self.d} coordinates in a row, the shape has {d}: "
+                "select the columns that the shape was made for"
+            )
+        return self._read(d)
+
+    def _read(self, d: int) -> Iterator[NDArray[Any]]:
+        self._done = 0.0
+        for source in self._sources:
+            source.position = 0.0
+            self._current = source
+            yield from source.blocks(d)
+            self._current = None
+            self._done += source.nbytes
+
+
+def open_rows(
+    paths: _Path | Sequence[_Path],
+    columns: Sequence[str] | None = None,
+    *,
+    header: bool | None = None,
+) -> Rows:
+    """Open files as rows, which mechanisms take as data.
+
+    Schemas are read and checked here; the rows are read by iterating, a block at a time, so
+    memory stays flat. Parquet, Arrow and CSV need pyarrow (``pip install 'ellipsum[arrow]'``).
+
+    **Guarantees.** Errors depend on the files' schemas and health, never on a value. In CSV,
+    one line is one record, and a line that is not d numbers counts as the centre; see
+    `ellipsum.arrow.as_batches` for nulls.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        The files; their format is known by their first bytes, or else by the suffix
+        (``.parquet .pq .arrow .feather .ipc .arrows .csv .tsv .txt .npy``; CSV may be
+        compressed: ``.csv.gz``). Together they are one data set with the same columns.
+    columns : sequence of str, optional
+        Numeric columns to read, in this order, or one column of lists. All of them if left out.
+    header : bool, optional
+        For CSV: whether the first line holds names. Left out: unless it holds only numbers.
+
+    Raises
+    ------
+    OSError
+        A file is not there, truncated, damaged, or of no known format.
+    ValueError, TypeError
+        A column is missing or not numeric, or the files do not agree.
+    ImportError
+        pyarrow is needed and missing.
+    """
+    names = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not names:
+        raise ValueError("paths must name at least one file")
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a sequence of names: give [{columns!r}]")
+    sources = [_open(os.fspath(names[0]), columns, header)]
+    for name in names[1:]:
+        source = _open(os.fspath(name), sources[0].columns, header)
+        if (source.d, source.columns) != (sources[0].d, sources[0].columns):
+            raise ValueError(
+                f"{source.path} and {sources[0].path} do not agree: the files of one data set "
+                "must have the same columns and dimension"
+            )
+        sources.append(source)
+    return Rows(sources)
+
+
+def _open(path: str, columns: Sequence[str] | None, header: bool | None) -> Source:
+    kind = _format(path)
+    if kind == "npy":
+        if columns is not None:
+            raise ValueError(
+                f"{path} has no column names: leave out columns, and read it apart from files "
+                "that have them"
+            )
+        return NumpyFile(path)
+    if kind == "parquet":
+        return ParquetFile(path, columns)
+    if kind == "csv":
+        return CsvFile(path, columns, header)
+    return ArrowFile(path, columns, stream=kind == "stream")
+
+
+def _format(path: str) -> str:
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(f"{path} is not a regular file: name the files themselves")
+    with reading(path), open(path, "rb") as file:
+        start = file.read(8)
+    for magic, kind in _MAGIC.items():
+        if start.startswith(magic):
+            return kind
+    kind = next((k for s, k in _SUFFIXES.items() if s in _suffixes(path)), "")
+    if kind == "csv":
+        return kind
+    if kind in ("arrow", "stream") and start[:4] in (b"\xff\xff\xff\xff", b""):
+        return "stream"
+    if kind:
+        raise OSError(f"{path} is not what its suffix says: write it again, or rename it")
+    raise OSError(f"{path} has no known format: give {', '.join(_SUFFIXES)}")
+
+
+def _suffixes(path: str) -> list[str]:
+    """The last suffix, and the one before it in case the last is of a compression."""
+    stem, last = os.path.splitext(path.lower())
+    return [last, os.path.splitext(stem)[1]]

@@ -1,0 +1,188 @@
+"""One file as blocks of rows: Parquet, Arrow IPC and ``.npy`` (CSV has its own module).
+
+Files are read, not mapped: a mapped file that is cut short kills the process by a signal,
+where a read gives an error, and reading is as fast as the first touch of mapped pages.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrow import BLOCK_BYTES, PART_BYTES, Layout, pyarrow
+
+__all__ = ["ArrowFile", "NumpyFile", "ParquetFile", "Source", "reading"]
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Turn whatever a reader raises into an OSError that quotes nothing of the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} is not there: check its name") from None
+    except PermissionError:
+        raise PermissionError(f"{path} may not be read: check its permissions") from None
+    except (OSError, ValueError, EOFError, NotImplementedError):
+        raise OSError(f"{path} is truncated or damaged: write it again") from None
+
+
+class Source(ABC):
+    """What `Rows` needs of a file.
+
+    Attributes
+    ----------
+    columns : list of str or None
+        Names of the columns read; None where a format has no names.
+    d : int or None
+        Coordinates of a row; None where only the records know (a List column).
+    n : int or None
+        Rows, where the file's metadata say so.
+    position : float
+        Bytes of the file read so far, for a progress bar.
+    """
+
+    columns: list[str] | None
+    d: int | None
+    n: int | None = None
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with reading(path):
+            self.nbytes = os.stat(path).st_size
+        self.position = 0.0
+
+    @abstractmethod
+    def blocks(self, d: int) -> Iterator[NDArray[Any]]:
+        """Yield the rows from the first to the last."""
+
+
+class ParquetFile(Source):
+    """Wide numeric columns or one column of lists, read a row group at a time."""
+
+    def __init__(self, path: str, columns: Sequence[str] | None) -> None:
+        pyarrow("reading Parquet")
+        super().__init__(path)
+        with self._open() as file:
+            self._layout = Layout(file.schema_arrow, columns, source=path)
+            self.n = file.metadata.num_rows
+        self.columns, self.d = self._layout.columns, self._layout.d
+
+    def _open(self) -> Any:
+        import pyarrow.parquet
+
+        with reading(self.path):
+            return pyarrow.parquet.ParquetFile(self.path, pre_buffer=True)
+
+    def blocks(self, d: int) -> Iterator[NDArray[Any]]:
+        size = max(1, (BLOCK_BYTES if self._layout.is_list else PART_BYTES) // (8 * d))
+        with self._open() as file:
+            batches = file.iter_batches(batch_size=size, columns=self.columns)
+            done = 0
+            while (batch := _next(self.path, batches)) is not None:
+                done += batch.num_rows
+                self.position = self.nbytes * done / max(1, self.n or 1)
+                yield from self._layout.blocks(batch, d)
+
+
+class ArrowFile(Source):
+    """Arrow IPC, as a file or as a stream."""
+
+    def __init__(self, path: str, columns: Sequence[str] | None, *, stream: bool) -> None:
+        self._pa = pyarrow("reading Arrow files")
+        super().__init__(path)
+        self._stream = stream
+        self._fields: list[int] | None = None
+        with self._pa.OSFile(path) as file:
+            schema = self._open(file).schema
+        self._layout = Layout(schema, columns, source=path)
+        self.columns, self.d = self._layout.columns, self._layout.d
+        self._fields = sorted(schema.get_field_index(name) for name in self.columns)
+
+    def _open(self, file: Any) -> Any:
+        options = self._pa.ipc.IpcReadOptions(included_fields=self._fields)
+        opener = self._pa.ipc.open_stream if self._stream else self._pa.ipc.open_file
+        with reading(self.path):
+            return opener(file, options=options)
+
+    def blocks(self, d: int) -> Iterator[NDArray[Any]]:
+        with reading(self.path):
+            file = self._pa.OSFile(self.path)
+        with file:
+            reader = self._open(file)
+            batches = iter(reader) if self._stream else self._by_index(reader)
+            while (batch := _next(self.path, batches)) is not None:
+                if self._stream:
+                    self.position = file.tell()
+                yield from self._layout.blocks(batch, d)
+
+    def _by_index(self, reader: Any) -> Iterator[Any]:
+        for i in range(reader.num_record_batches):
+            self.position = self.nbytes * (i + 1) / reader.num_record_batches
+            yield reader.get_batch(i)
+
+
+class NumpyFile(Source):
+    """A two-dimensional array in a ``.npy`` file, in C or Fortran order."""
+
+    columns = None
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        with reading(path):
+            header = np.load(path, mmap_mode="r", allow_pickle=False)
+        if header.dtype.kind not in "fiub":
+            raise TypeError(f"{path} is not numeric, its dtype is {header.dtype.kind!r}")
+        if header.ndim != 2:
+            raise ValueError(
+                f"{path} must have two dimensions, rows and coordinates, got {header.ndim}: "
+                "reshape it before saving"
+            )
+        self.n, self.d = header.shape
+        self._dtype = header.dtype
+        self._offset = header.offset
+        self._fortran = header.flags.f_contiguous and not header.flags.c_contiguous
+
+    def blocks(self, d: int) -> Iterator[NDArray[Any]]:
+        n = self.n or 0
+        size = max(1, BLOCK_BYTES // (self._dtype.itemsize * d))
+        with reading(self.path):
+            file = open(self.path, "rb", buffering=0)
+        with file:
+            for start in range(0, n, size):
+                block = self._block(file, start, min(size, n - start), d)
+                self.position = self.nbytes * (start + len(block)) / n
+                yield block
+
+    def _block(self, file: Any, start: int, count: int, d: int) -> NDArray[Any]:
+        if self._fortran:
+            block = np.empty((d, count), self._dtype)
+            for j in range(d):
+                self._fill(file, j * (self.n or 0) + start, block[j])
+            block = block.T
+        else:
+            block = np.empty((count, d), self._dtype)
+            self._fill(file, start * d, block)
+        kept = self._dtype in (np.float32, np.float64) and self._dtype.isnative
+        return block if kept else block.astype(np.float64)
+
+    def _fill(self, file: Any, start: int, out: NDArray[Any]) -> None:
+        view = memoryview(out.view(np.uint8).reshape(-1).data)
+        with reading(self.path):
+            file.seek(self._offset + start * self._dtype.itemsize)
+            while len(view):
+                count = file.readinto(view)
+                if not count:
+                    raise EOFError
+                view = view[count:]
+
+
+def _next(path: str, batches: Iterator[Any]) -> Any:
+    with reading(path):
+        return next(batches, None)
