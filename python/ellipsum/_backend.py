@@ -6,11 +6,12 @@ instruction set of the C++ one. Both give the same integers for the same input a
 
 from __future__ import annotations
 
+import numbers
 import os
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["Backend", "backend", "kernels"]
+__all__ = ["Backend", "backend", "kernels", "threads"]
 
 
 class Backend(NamedTuple):
@@ -68,3 +69,17 @@ def backend() -> Backend:
         A named tuple; ``str()`` of it is one line for a person.
     """
     return _backend
+
+
+def threads(value: Any = None) -> int:
+    """How many threads to use: ``value``, or else ``ELLIPSUM_THREADS``, or else one."""
+    if value is None:
+        text = os.environ.get("ELLIPSUM_THREADS", "").strip() or "1"
+        if not (text.isascii() and text.isdigit() and int(text) > 0):
+            raise ValueError(f"ELLIPSUM_THREADS must be a whole number above 0, got {text!r}")
+        return int(text)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"threads must be a whole number, got {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"threads must be at least 1, got {value}")
+    return int(value)

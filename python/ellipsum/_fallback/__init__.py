@@ -1,5 +1,5 @@
 """Numba twins of the C++ kernels: same signatures, same integers, no compiler."""
 
-from .clip import clip_sum
+from .clip import CLIP_ROWS_LIMIT, clip_sum
 
-__all__ = ["clip_sum"]
+__all__ = ["CLIP_ROWS_LIMIT", "clip_sum"]
