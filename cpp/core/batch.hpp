@@ -21,9 +21,10 @@ struct Region {
   std::size_t d;
   const double* center;  // data unit
   const double* scale;   // grid units per data unit
-  const double* matrix;  // grid units per data unit
+  const double* matrix;  // grid units per data unit; 24 significant bits, 0 or 2^+-400
   const double* limit;   // per coordinate, grid units; null for a ball
   double radius;         // grid units; ignored for a box
+  const double* packed;  // `matrix` as the kernel wants it; set by clip_sum
 };
 
 // What a pass over a batch saw; both are private.

@@ -1,4 +1,8 @@
-// The clip rule in scalar form: what every vectorised kernel must reproduce bit for bit.
+// The clip rule, and what its kernels share. In words, for one row x:
+//   y_j = (x_j - c_j) s_j, or y = B h with h_j = x_j - c_j rounded to 29 bits;
+//   box:  y_j clamped to +-limit_j;  ball: y_j * (C / max(C, |y|));
+//   q_j = y_j rounded to the nearest integer, ties to even.
+// All of it is IEEE double, one rounding an operation, in an order fixed here.
 // Everything here has internal linkage: the file is compiled once per target, and an inline
 // function shared by the linker could carry AVX code into the baseline.
 #pragma once
@@ -7,36 +11,102 @@
 #include <cstdint>
 #include <cstring>
 
+#include "batch.hpp"
+
 namespace ellipsum {
 namespace {
 
-// The squared norm is summed in 8 lanes (coordinate j into lane j mod 8, in the order of j).
+enum class Shape { ball, box };
+
+// The squared norm is summed in 8 lanes (coordinate j into lane j mod 8, in the order of j),
+// and the lanes as ((0+4)+(2+6)) + ((1+5)+(3+7)).
 constexpr std::size_t norm_lanes = 8;
 
-// Squared norms from here on (overflow and NaN included) go to clip_huge_row: 2^1000.
+// Squared norms from here on (overflow and NaN included) go to exceptional_row: 2^1000.
 constexpr double exceptional_norm2 = 0x1p1000;
+
+// With a matrix, |h| from 2^400 on makes a row exceptional and |h| below 2^-400 counts as 0.
+// B's entries are 0 or within 2^+-400 too, so that no product leaves the normal numbers:
+// 24 + 29 significant bits make it exact, and a fused multiply-add equals a product and a sum.
+constexpr double largest_matrix_input = 0x1p400;
+constexpr double smallest_matrix_input = 0x1p-400;
 
 // Adding 1.5 * 2^52 rounds to the nearest integer, ties to even, for |y| < 2^51; |y| <= C/g
 // <= 2^31 here (clip_norm_bits in ellipsoid.py).
 constexpr double rounding_magic = 0x1.8p52;
-
-[[maybe_unused]] inline double sum_lanes(const double* l) {
-  return ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
-}
-
-[[maybe_unused]] inline std::int64_t quantise(double y) {
-  const double shifted = y + rounding_magic;
-  std::int64_t bits, magic;
-  std::memcpy(&bits, &shifted, 8);
-  std::memcpy(&magic, &rounding_magic, 8);
-  return bits - magic;
-}
+constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
 
 // Veltkamp's splitting: the nearest number of 29 significant bits (53 - 24).
 [[maybe_unused]] inline double round_to_29_bits(double h) {
   const double shifted = h * 0x1.000001p24;
   return shifted - (shifted - h);
 }
+
+// round_to_29_bits, 0 where h is too small for exact products.
+[[maybe_unused]] inline double matrix_input(double h) {
+  const double rounded = round_to_29_bits(h);
+  return std::fabs(h) < smallest_matrix_input ? 0.0 : rounded;
+}
+
+template <class T>
+[[maybe_unused]] inline double element(const char* row, std::ptrdiff_t stride, std::size_t j) {
+  T x;
+  std::memcpy(&x, row + std::ptrdiff_t(j) * stride, sizeof x);
+  return double(x);
+}
+
+[[maybe_unused]] inline const char* row_at(const Batch& batch, std::size_t i) {
+  return static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
+}
+
+// ---- how a pass is laid out ----------------------------------------------------------
+
+[[maybe_unused]] inline std::size_t round_up(std::size_t a, std::size_t unit) {
+  return (a + unit - 1) / unit * unit;
+}
+
+struct ClipPlan {
+  bool side_by_side;    // short rows: eight of them across a vector
+  std::size_t flight;   // rows in flight
+  std::size_t stride;   // doubles from one row of scratch to the next
+  std::size_t block;    // rows packed or transformed at a time; 0: read where they are
+  std::size_t doubles;  // scratch of a pass
+};
+
+// Room for whole panels of 16 outputs, and an odd number of cache lines: rows a power of two
+// apart would share a cache way.
+[[maybe_unused]] inline std::size_t scratch_stride(std::size_t d) { return round_up(d, 16) + 8; }
+
+// Rows in flight hide the latency of the norms and share the loads of centre, scale and sums;
+// 8 while their scratch fits L1, 4 while it fits L2 (1 MB), then one: memory stays O(d).
+[[maybe_unused]] inline std::size_t rows_in_flight(std::size_t d) {
+  return d <= 128 ? 8 : d <= 32768 ? 4 : 1;
+}
+
+// Blocks hold 96 rows (8 tiles) with a matrix, 64 (whole cache lines of a column) without, or
+// as many as fit 512 KB; at least a tile or a line of float64.
+[[maybe_unused]] inline std::size_t rows_in_block(std::size_t d, bool matrix) {
+  const std::size_t fit = (std::size_t{1} << 16) / d;
+  if (matrix) return fit >= 96 ? 96 : fit >= 24 ? fit / 12 * 12 : 12;
+  return fit >= 64 ? 64 : fit >= 16 ? fit / 8 * 8 : 8;
+}
+
+[[maybe_unused]] inline ClipPlan clip_plan(const Batch& batch, const Region& region) {
+  ClipPlan plan{};
+  const std::ptrdiff_t size = batch.dtype == Dtype::float32 ? 4 : 8;
+  const bool contiguous = batch.column_stride == size &&
+                          (batch.d > 8 || batch.row_stride == size * std::ptrdiff_t(batch.d));
+  plan.side_by_side = batch.d <= 8 && !region.matrix;
+  plan.flight = rows_in_flight(batch.d);
+  plan.stride = scratch_stride(batch.d);
+  if (region.matrix || !contiguous)
+    plan.block = rows_in_block(batch.d, region.matrix != nullptr);
+  plan.doubles = (6 + plan.flight + (region.matrix ? 2 : 1) * plan.block) * plan.stride;
+  return plan;
+}
+
+// Room for a packed matrix on every target (panels of at most 16 outputs).
+[[maybe_unused]] inline std::size_t packed_doubles(std::size_t d) { return round_up(d, 16) * d; }
 
 }  // namespace
 }  // namespace ellipsum

@@ -1,120 +1,143 @@
 // centre -> scale -> clip -> quantise -> accumulate, compiled once per target.
 //
-// The integers of a row are a function of that row and the region alone. All arithmetic is
-// IEEE double, one rounding an operation, in an order fixed here: a float32 row gives the
-// integers of the same values in float64, on every target.
+// The integers of a row are a function of that row and the region alone (the rule: clip.hpp):
+// a float32 row gives the integers of the same values in float64, on every target, in any
+// place of a batch. Here: short rows go side by side (clip_columns.inl), longer ones stream
+// (clip_stream.inl), those with a matrix or strided coordinates by way of a block of scratch.
 #include <cmath>
 #include <cstring>
-#include <vector>
 
 #include "clip.hpp"
 #include "dispatch.hpp"
+#include "simd.hpp"
 
 namespace ellipsum {
 namespace ELLIPSUM_TARGET {
-
-#include "clip_exceptional.inl"
-
 namespace {
 
-// y_i = sum_k B_ik h_k in the order of k. B has 24 significant bits and h 29, so that each
-// product is exact and a fused multiply-add gives the same bits as a product and a sum.
-void transform(const Region& region, const double* h, double* y) {
+#include "clip_exceptional.inl"
+#include "clip_columns.inl"
+#include "clip_matrix.inl"
+#include "clip_stream.inl"
+
+// Cuts arrays of doubles, each a whole number of cache lines, from the scratch.
+struct Scratch {
+  double* next;
+  double* take(std::size_t doubles) {
+    double* taken = next;
+    next += round_up(doubles, vec_lanes);
+    return taken;
+  }
+  const double* padded(const double* from, double otherwise, std::size_t d) {
+    double* to = take(d);
+    for (std::size_t j = 0; j < round_up(d, vec_lanes); ++j)
+      to[j] = j >= d ? 0.0 : (from ? from[j] : otherwise);
+    return to;
+  }
+};
+
+Stream make_stream(const Region& region, const ClipPlan& plan, Scratch& scratch) {
   const std::size_t d = region.d;
-  for (std::size_t i = 0; i < d; ++i) {
-    const double* row = region.matrix + i * d;
-    double sum = 0;
-    for (std::size_t k = 0; k < d; ++k) sum += row[k] * h[k];
-    y[i] = sum;
+  Stream s{};
+  s.d = d;
+  s.center = scratch.padded(region.matrix ? nullptr : region.center, 0.0, d);
+  s.scale = scratch.padded(region.matrix ? nullptr : region.scale, 1.0, d);
+  s.limit = scratch.padded(region.limit, 0.0, d);
+  s.radius = region.radius;
+  s.y = scratch.take(plan.flight * round_up(d, vec_lanes));
+  s.h = scratch.take(d);
+  s.one_row = scratch.take(d);
+  s.sum = reinterpret_cast<std::int64_t*>(scratch.take(d));
+  std::memset(s.sum, 0, round_up(d, vec_lanes) * sizeof *s.sum);
+  return s;
+}
+
+// A block of rows with contiguous coordinates, for batches whose own are strided. Eight
+// columns at a time: a cache line of a Fortran-ordered batch is read once a block.
+template <class T>
+void pack_rows(const Batch& batch, std::size_t first, std::size_t n, T* to) {
+  constexpr std::size_t columns = 8;
+  for (std::size_t j0 = 0; j0 < batch.d; j0 += columns) {
+    const std::size_t j1 = j0 + columns < batch.d ? j0 + columns : batch.d;
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = j0; j < j1; ++j)
+        std::memcpy(&to[i * batch.d + j],
+                    row_at(batch, first + i) + std::ptrdiff_t(j) * batch.column_stride, sizeof(T));
+  }
+}
+
+// Hands the batch, or contiguous copies of its blocks, to `pass` with the first row's index.
+template <class T, class Pass>
+void contiguous_blocks(const Batch& batch, const ClipPlan& plan, Scratch& scratch,
+                       const Pass& pass) {
+  if (!plan.block) return pass(batch, 0);
+  T* block = reinterpret_cast<T*>(scratch.take(plan.block * batch.d));
+  for (std::size_t first = 0; first < batch.n; first += plan.block) {
+    const std::size_t n = batch.n - first < plan.block ? batch.n - first : plan.block;
+    pack_rows(batch, first, n, block);
+    pass({block, batch.dtype, n, batch.d, std::ptrdiff_t(batch.d * sizeof(T)),
+          std::ptrdiff_t(sizeof(T))},
+         first);
   }
 }
 
 template <class T>
-void scaled_row(const Region& region, const char* row, std::ptrdiff_t stride, double* h,
-                double* y) {
-  const std::size_t d = region.d;
-  const auto at = [&](std::size_t j) {
-    T x;
-    std::memcpy(&x, row + std::ptrdiff_t(j) * stride, sizeof x);
-    return double(x);
-  };
+void matrix_blocks(Stream& s, const Batch& batch, const Region& region, const ClipPlan& plan,
+                   Scratch& scratch) {
+  double* h = scratch.take(plan.block * plan.stride);
+  double* y = scratch.take(plan.block * plan.stride);
+  for (std::size_t first = 0; first < batch.n; first += plan.block) {
+    const std::size_t n = batch.n - first < plan.block ? batch.n - first : plan.block;
+    for (std::size_t i = 0; i < n; ++i)
+      load_matrix_input<T>(region, row_at(batch, first + i), batch.column_stride,
+                           h + i * plan.stride);
+    multiply(h, region.packed, y, n, batch.d, plan.stride);
+    const Batch product{y, Dtype::float64, n, batch.d, std::ptrdiff_t(plan.stride * sizeof *y),
+                        std::ptrdiff_t(sizeof *y)};
+    stream<double, T, Shape::ball>(s, product, {region, batch, first}, plan.flight);
+  }
+}
+
+template <class T, Shape shape>
+ClipCounts run(const Batch& batch, const Region& region, double* memory, std::int64_t* partial) {
+  const ClipPlan plan = clip_plan(batch, region);
+  Scratch scratch{memory};
+  if (plan.side_by_side) {
+    ClipCounts counts{0, 0};
+    contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows, std::size_t) {
+      short_rows<T, shape>(region, rows, partial, counts);
+    });
+    return counts;
+  }
+  Stream s = make_stream(region, plan, scratch);
   if (region.matrix) {
-    for (std::size_t j = 0; j < d; ++j) h[j] = round_to_29_bits(at(j) - region.center[j]);
-    transform(region, h, y);
+    matrix_blocks<T>(s, batch, region, plan, scratch);
   } else {
-    for (std::size_t j = 0; j < d; ++j) y[j] = (at(j) - region.center[j]) * region.scale[j];
+    contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows, std::size_t first) {
+      stream<T, T, shape>(s, rows, {region, batch, first}, plan.flight);
+    });
   }
-}
-
-double squared_norm(const double* y, std::size_t d) {
-  double lane[norm_lanes] = {};
-  std::size_t j = 0;
-  for (; j + norm_lanes <= d; j += norm_lanes)
-    for (std::size_t l = 0; l < norm_lanes; ++l) lane[l] += y[j + l] * y[j + l];
-  for (std::size_t l = 0; j + l < d; ++l) lane[l] += y[j + l] * y[j + l];
-  return sum_lanes(lane);
+  for (std::size_t j = 0; j < batch.d; ++j)
+    partial[j] += std::int64_t(std::uint64_t(s.sum[j]) - s.quantised * rounding_magic_bits);
+  return s.counts;
 }
 
 template <class T>
-bool finite_row(const char* row, std::ptrdiff_t stride, std::size_t d) {
-  bool finite = true;
-  for (std::size_t j = 0; j < d; ++j) {
-    T x;
-    std::memcpy(&x, row + std::ptrdiff_t(j) * stride, sizeof x);
-    finite &= std::isfinite(x);
-  }
-  return finite;
-}
-
-template <class T>
-ClipCounts run(const Batch& batch, const Region& region, std::int64_t* partial) {
-  const std::size_t d = batch.d;
-  ClipCounts counts{0, 0};
-  std::vector<double> h(d), y(d);
-  for (std::size_t i = 0; i < batch.n; ++i) {
-    const char* row = static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
-    const std::ptrdiff_t stride = batch.column_stride;
-    scaled_row<T>(region, row, stride, h.data(), y.data());
-    if (region.limit) {
-      if (!finite_row<T>(row, stride, d)) {
-        ++counts.clipped, ++counts.nonfinite;
-        continue;
-      }
-      bool clipped = false;
-      for (std::size_t j = 0; j < d; ++j) {
-        const double limit = region.limit[j];
-        clipped |= !(std::fabs(y[j]) <= limit);
-        const double inside = y[j] > limit ? limit : (y[j] < -limit ? -limit : y[j]);
-        partial[j] += quantise(inside);
-      }
-      counts.clipped += clipped;
-      continue;
-    }
-    const double n2 = squared_norm(y.data(), d);
-    if (!(n2 < exceptional_norm2)) {
-      if (!finite_row<T>(row, stride, d)) {
-        ++counts.clipped, ++counts.nonfinite;
-        continue;
-      }
-      clip_huge_row<T>(region, row, stride, h.data(), y.data());
-      ++counts.clipped;
-    } else {
-      const double norm = std::sqrt(n2);
-      const bool clipped = norm > region.radius;
-      const double factor = clipped ? region.radius / norm : 1.0;
-      for (std::size_t j = 0; j < d; ++j) y[j] *= factor;
-      counts.clipped += clipped;
-    }
-    for (std::size_t j = 0; j < d; ++j) partial[j] += quantise(y[j]);
-  }
-  return counts;
+ClipCounts run(const Batch& batch, const Region& region, double* scratch, std::int64_t* partial) {
+  return region.limit ? run<T, Shape::box>(batch, region, scratch, partial)
+                      : run<T, Shape::ball>(batch, region, scratch, partial);
 }
 
 }  // namespace
 
-ClipCounts clip_sum(const Batch& batch, const Region& region, std::int64_t* partial) {
-  return batch.dtype == Dtype::float32 ? run<float>(batch, region, partial)
-                                       : run<double>(batch, region, partial);
+ClipCounts clip_sum(const Batch& batch, const Region& region, double* scratch,
+                    std::int64_t* partial) {
+  return batch.dtype == Dtype::float32 ? run<float>(batch, region, scratch, partial)
+                                       : run<double>(batch, region, scratch, partial);
+}
+
+void pack_matrix(std::size_t d, const double* matrix, double* packed) {
+  pack_panels(d, matrix, packed);
 }
 
 }  // namespace ELLIPSUM_TARGET

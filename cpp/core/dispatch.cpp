@@ -6,11 +6,13 @@
 
 namespace ellipsum {
 
-#define ELLIPSUM_DECLARE(target) \
-  namespace target {             \
-  ClipCounts clip_sum(const Batch&, const Region&, std::int64_t*); \
+#define ELLIPSUM_DECLARE(target)                                            \
+  namespace target {                                                        \
+  ClipCounts clip_sum(const Batch&, const Region&, double*, std::int64_t*); \
+  void pack_matrix(std::size_t, const double*, double*);                    \
   }
-#define ELLIPSUM_ROW(target, supported) {#target, supported, target::clip_sum}
+#define ELLIPSUM_ROW(target, supported) \
+  {#target, supported, target::clip_sum, target::pack_matrix}
 
 ELLIPSUM_DECLARE(baseline)
 #ifdef ELLIPSUM_HAS_avx2

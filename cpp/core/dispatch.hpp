@@ -11,7 +11,8 @@ namespace ellipsum {
 struct Kernels {
   const char* name;
   bool (*supported)();  // does this machine run it?
-  ClipCounts (*clip_sum)(const Batch&, const Region&, std::int64_t* partial);
+  ClipCounts (*clip_sum)(const Batch&, const Region&, double* scratch, std::int64_t* partial);
+  void (*pack_matrix)(std::size_t d, const double* matrix, double* packed);
 };
 
 // In order of preference, best first; `baseline` is last and always supported.

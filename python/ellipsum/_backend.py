@@ -6,12 +6,12 @@ instruction set of the C++ one. Both give the same integers for the same input a
 
 from __future__ import annotations
 
-import operator
+import numbers
 import os
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["Backend", "backend", "kernels", "thread_count"]
+__all__ = ["Backend", "backend", "kernels", "threads"]
 
 
 class Backend(NamedTuple):
@@ -71,15 +71,15 @@ def backend() -> Backend:
     return _backend
 
 
-def thread_count(threads: int | None) -> int:
-    """Return the threads to use: ``threads``, else ``ELLIPSUM_THREADS``, else one."""
-    name = "threads"
-    if threads is None:
-        name, threads = "ELLIPSUM_THREADS", os.environ.get("ELLIPSUM_THREADS", "1")  # type: ignore
-    try:
-        number = operator.index(threads) if name == "threads" else int(str(threads))  # type: ignore
-    except (TypeError, ValueError):
-        number = 0
-    if isinstance(threads, bool) or not 1 <= number <= 1024:
-        raise ValueError(f"{name} must be a whole number from 1 to 1024, got {threads!r}")
-    return number
+def threads(value: Any = None) -> int:
+    """How many threads to use: ``value``, or else ``ELLIPSUM_THREADS``, or else one."""
+    if value is None:
+        text = os.environ.get("ELLIPSUM_THREADS", "").strip() or "1"
+        if not (text.isascii() and text.isdigit() and int(text) > 0):
+            raise ValueError(f"ELLIPSUM_THREADS must be a whole number above 0, got {text!r}")
+        return int(text)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"threads must be a whole number, got {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"threads must be at least 1, got {value}")
+    return int(value)

@@ -1,6 +1,6 @@
 """Numba twins of the C++ kernels: same signatures, same integers, no compiler."""
 
-from .clip import clip_sum
+from .clip import CLIP_ROWS_LIMIT, clip_sum
 from .exact_sum import merge
 
-__all__ = ["clip_sum", "merge"]
+__all__ = ["CLIP_ROWS_LIMIT", "clip_sum", "merge"]

@@ -1,21 +1,26 @@
-"""Twin of ``cpp/core/clip_kernels.cpp``: the same operations in the same order."""
+"""Twin of ``cpp/core/clip_*``: the same operations in the same order, a row at a time."""
 
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
 
+CLIP_ROWS_LIMIT = 1 << 31  # rows that one call may add to a partial sum of zero
 NORM_LANES = 8
 EXCEPTIONAL_NORM2 = 2.0**1000
+LARGEST_MATRIX_INPUT = 2.0**400
+SMALLEST_MATRIX_INPUT = 2.0**-400
 _NO_EXPONENT = -(1 << 30)
 
 
 @njit(cache=True, nogil=True)
-def _round_to_29_bits(h):
-    shifted = h * 16777217.0  # 2^24 + 1, Veltkamp
-    return shifted - (shifted - h)
+def _matrix_input(h):
+    shifted = h * 16777217.0  # 2^24 + 1: Veltkamp's splitting to 29 bits
+    rounded = shifted - (shifted - h)
+    return 0.0 if abs(h) < SMALLEST_MATRIX_INPUT else rounded
 
 
 @njit(cache=True, nogil=True)
@@ -24,10 +29,14 @@ def _sum_lanes(v):
 
 
 @njit(cache=True, nogil=True)
-def _squared_norm(y):
-    lane = np.zeros(NORM_LANES)
-    for j in range(y.size):
-        lane[j % NORM_LANES] += y[j] * y[j]
+def _squared_norm(y, lane):
+    lane[:] = 0.0
+    whole = y.size - y.size % NORM_LANES
+    for j in range(0, whole, NORM_LANES):
+        for k in range(NORM_LANES):
+            lane[k] += y[j + k] * y[j + k]
+    for j in range(whole, y.size):
+        lane[j - whole] += y[j] * y[j]
     return _sum_lanes(lane)
 
 
@@ -41,41 +50,86 @@ def _transform(matrix, h, y):
 
 
 @njit(cache=True, nogil=True)
-def _clip_scaled(radius, h, scale, y):
-    top = _NO_EXPONENT
-    for j in range(y.size):
-        mh, eh = math.frexp(h[j])
-        ms, es = math.frexp(scale[j]) if scale.size else (1.0, 0)
-        if mh * ms != 0.0 and eh + es > top:
-            top = eh + es
-    for j in range(y.size):
-        mh, eh = math.frexp(h[j])
-        ms, es = math.frexp(scale[j]) if scale.size else (1.0, 0)
-        y[j] = math.ldexp(mh * ms, eh + es - top)
-    norm = math.sqrt(_squared_norm(y))
-    factor = radius / norm if norm > 0.0 else 0.0
-    for j in range(y.size):
-        y[j] *= factor
+def _split_product(h, scale, j):
+    mh, eh = math.frexp(h[j])
+    ms, es = math.frexp(scale[j]) if scale.size else (1.0, 0)
+    m = mh * ms
+    return m, eh + es if m != 0.0 else _NO_EXPONENT
 
 
 @njit(cache=True, nogil=True)
-def _clip_huge_row(row, center, scale, matrix, radius, h, y):
-    for j in range(row.size):
-        h[j] = 0.25 * np.float64(row[j]) - 0.25 * center[j]
-    if matrix.size == 0:
-        _clip_scaled(radius, h, scale, y)
-        return
+def _clip_scaled(radius, h, scale, exponent, y, lane):
+    """y <- z min(1, C/|z|) for z_j = h_j scale_j 2^exponent; was z outside?"""
+    top = _NO_EXPONENT
+    for j in range(y.size):
+        top = max(top, _split_product(h, scale, j)[1])
+    for j in range(y.size):
+        m, e = _split_product(h, scale, j)
+        y[j] = math.ldexp(m, e - top) if m != 0.0 else 0.0
+    norm = math.sqrt(_squared_norm(y, lane))
+    outside = norm > 0.0 and math.ldexp(norm, top + exponent) > radius
+    factor = radius / norm if outside else math.ldexp(1.0, top + exponent)
+    for j in range(y.size):
+        y[j] = y[j] * factor if norm > 0.0 else 0.0
+    return outside
+
+
+@njit(cache=True, nogil=True)
+def _prepare_matrix_input(h):
     top = _NO_EXPONENT
     for j in range(h.size):
         m, e = math.frexp(h[j])
         if m != 0.0 and e > top:
             top = e
     for j in range(h.size):
-        h[j] = _round_to_29_bits(math.ldexp(h[j], -top))
+        h[j] = _matrix_input(math.ldexp(h[j], -top))
+    return top
+
+
+@njit(cache=True, nogil=True)
+def _clip_huge_row(row, center, scale, matrix, radius, h, y, lane):
+    for j in range(row.size):
+        h[j] = 0.25 * np.float64(row[j]) - 0.25 * center[j]
+    if matrix.size == 0:
+        return _clip_scaled(radius, h, scale, 2, y, lane)
+    exponent = _prepare_matrix_input(h) + 2
     _transform(matrix, h, y)
-    for j in range(h.size):
-        h[j] = y[j]
-    _clip_scaled(radius, h, scale, y)
+    h[:] = y
+    return _clip_scaled(radius, h, scale, exponent, y, lane)
+
+
+@njit(cache=True, nogil=True)
+def _scale_row(row, center, scale, matrix, h, y):
+    """y <- scaled row; False if a matrix cannot take it."""
+    if matrix.size == 0:
+        for j in range(row.size):
+            y[j] = (np.float64(row[j]) - center[j]) * scale[j]
+        return True
+    inside = True
+    for j in range(row.size):
+        x = np.float64(row[j]) - center[j]
+        inside &= abs(x) < LARGEST_MATRIX_INPUT
+        h[j] = _matrix_input(x)
+    if inside:
+        _transform(matrix, h, y)
+    return inside
+
+
+@njit(cache=True, nogil=True)
+def _finite(row):
+    finite = True
+    for j in range(row.size):
+        finite &= math.isfinite(row[j])
+    return finite
+
+
+@njit(cache=True, nogil=True)
+def _clip_box(y, limit):
+    changed = False
+    for j in range(y.size):
+        changed |= abs(y[j]) > limit[j]
+        y[j] = min(max(y[j], -limit[j]), limit[j])
+    return changed
 
 
 @njit(cache=True, nogil=True)
@@ -83,48 +137,57 @@ def _clip_sum(rows, center, scale, matrix, limit, radius, partial):
     n, d = rows.shape
     h = np.empty(d)
     y = np.empty(d)
+    lane = np.empty(NORM_LANES)
     clipped = 0
     nonfinite = 0
     for i in range(n):
-        if matrix.size:
-            for j in range(d):
-                h[j] = _round_to_29_bits(np.float64(rows[i, j]) - center[j])
-            _transform(matrix, h, y)
-        else:
-            for j in range(d):
-                y[j] = (np.float64(rows[i, j]) - center[j]) * scale[j]
-        n2 = 0.0 if limit.size else _squared_norm(y)
-        if limit.size or not n2 < EXCEPTIONAL_NORM2:
-            finite = True
-            for j in range(d):
-                finite &= math.isfinite(rows[i, j])
-            if not finite:
-                clipped += 1
-                nonfinite += 1
-                continue
-        if limit.size:
-            changed = False
-            for j in range(d):
-                changed |= not abs(y[j]) <= limit[j]
-                y[j] = min(max(y[j], -limit[j]), limit[j])
-            clipped += changed
-        elif not n2 < EXCEPTIONAL_NORM2:
-            _clip_huge_row(rows[i], center, scale, matrix, radius, h, y)
+        row = rows[i]
+        ordinary = _scale_row(row, center, scale, matrix, h, y)
+        n2 = _squared_norm(y, lane) if ordinary and limit.size == 0 else 0.0
+        ordinary &= n2 < EXCEPTIONAL_NORM2
+        if (limit.size or not ordinary) and not _finite(row):
             clipped += 1
+            nonfinite += 1
+            continue
+        if limit.size:
+            clipped += _clip_box(y, limit)
+        elif not ordinary:
+            clipped += _clip_huge_row(row, center, scale, matrix, radius, h, y, lane)
         else:
             norm = math.sqrt(n2)
-            if norm > radius:
-                factor = radius / norm
-                for j in range(d):
-                    y[j] *= factor
-                clipped += 1
+            clipped += norm > radius
+            factor = radius / max(norm, radius)
+            for j in range(d):
+                y[j] *= factor
         for j in range(d):
             partial[j] += np.int64(np.rint(y[j]))
     return clipped, nonfinite
 
 
-def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads):
+def _split(rows, threads):
+    count = min(threads, max(len(rows), 1))
+    return np.array_split(rows, count)
+
+
+def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads=1):
     """Add the clipped, quantised rows to ``partial`` (int64); return (clipped, nonfinite)."""
+    if len(rows) > CLIP_ROWS_LIMIT:
+        raise ValueError("internal: more rows than a partial sum can hold")
     d = center.size
-    matrix = np.reshape(matrix, (d, d)) if matrix.size else np.empty((0, 0))
-    return _clip_sum(rows, center, scale, matrix, limit, float(radius), partial)
+    if d == 1 and not matrix.size and not limit.size:
+        limit = np.array([radius])  # on the line, ball and box are one set
+    shape = center, scale, np.reshape(matrix, (d, d)) if matrix.size else np.empty((0, 0)), limit
+
+    def work(part):
+        sums = np.zeros(d, np.int64)
+        return *_clip_sum(part, *shape, float(radius), sums), sums
+
+    parts = _split(rows, threads)
+    if len(parts) == 1:
+        results = [work(parts[0])]
+    else:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            results = list(pool.map(work, parts))
+    for _, _, sums in results:
+        partial += sums
+    return sum(result[0] for result in results), sum(result[1] for result in results)

@@ -1,0 +1,157 @@
+// The streaming pass: rows of contiguous coordinates, several in flight, one walk over the
+// columns. At each step the walk quantises the rows of the group before (whose factor is known
+// by now) and overwrites them with the rows of this group, so that memory is read evenly and
+// the sums, centre and scale are loaded once a group.
+// Cost per 8 coordinates: 8 vector operations and 2.2 loads (ball), 9 and 2.2 (box).
+
+struct Stream {
+  // Set once a pass; the arrays are padded with zeros to `width`, a multiple of 8.
+  std::size_t d;
+  const double *center, *scale, *limit;
+  double radius;
+  double* y;  // rows in flight, clipped to the box or not yet scaled to the ball: 8 coordinates
+              // of the first row, of the second, ..., the next 8 of the first: one stream
+  double *h, *one_row;  // for exceptional_row
+  std::ptrdiff_t ahead;  // bytes from a number to the one that is asked of the memory with it
+  std::int64_t* sum;  // bits of the magic sums, modulo 2^64
+  // What moves with the rows.
+  double factor[vec_lanes];
+  std::uint64_t quantised;  // magic numbers in each entry of `sum`
+  ClipCounts counts;
+};
+
+template <int R>
+struct Group {
+  Vec norm2[R], factor[R];
+  VecInt changed[R];
+  const char* row[R];
+};
+
+// One step of the walk, `count` <= 8 coordinates from j on.
+template <class T, int R, Shape shape, bool reads>
+static inline void walk_step(const Stream& s, Group<R>& g, std::size_t j, std::size_t count) {
+  const Vec magic = fill(rounding_magic);
+  VecInt sum = load_ints(s.sum + j);
+  const Vec center = load<double>(s.center + j), scale = load<double>(s.scale + j);
+  ELLIPSUM_UNROLL
+  for (int r = 0; r < R; ++r) {
+    double* at = s.y + j * R + std::size_t(r) * vec_lanes;
+    sum = add_bits(sum, load<double>(at) * g.factor[r] + magic);
+    if (!reads) continue;
+    const char* from = g.row[r] + j * sizeof(T);
+    __builtin_prefetch(from + s.ahead);
+    const Vec x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
+    Vec y = (x - center) * scale;
+    if (shape == Shape::box) {
+      const Vec inside = clamp(y, load<double>(s.limit + j));
+      g.changed[r] = or_difference(g.changed[r], y, inside);
+      g.norm2[r] = g.norm2[r] + x * fill(0.0);  // NaN for a row that is not finite
+      y = inside;
+    } else {
+      g.norm2[r] = g.norm2[r] + y * y;
+    }
+    store(at, y);
+  }
+  store(s.sum + j, sum);
+}
+
+// One walk over the columns; the copies tell the compiler that no store changes a pointer.
+template <class T, int R, Shape shape, bool reads>
+static inline void walk(Stream& stream, Group<R>& group) {
+  const Stream s = stream;
+  Group<R> g;
+  ELLIPSUM_UNROLL
+  for (int r = 0; r < R; ++r) {
+    g.row[r] = group.row[r];
+    g.norm2[r] = fill(0.0);
+    g.factor[r] = fill(s.factor[r]);
+    g.changed[r] = VecInt{};
+  }
+  std::size_t j = 0;
+  for (; j + vec_lanes <= s.d; j += vec_lanes) walk_step<T, R, shape, reads>(s, g, j, vec_lanes);
+  if (j < s.d) walk_step<T, R, shape, reads>(s, g, j, s.d - j);
+  group = g;
+  stream.quantised += R;
+}
+
+// What the walk saw of one group, and where its rows came from.
+struct Origin {
+  const Region& region;
+  const Batch& batch;
+  std::size_t first;  // index in `batch` of the first row of the pass
+};
+
+// Norms of the rows with the exceptional ones taken out: 0, so that their factor is 1.
+template <class T>
+__attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const Origin& from,
+                                                               std::size_t i, int rows,
+                                                               const Vec& norm2) {
+  double n2[vec_lanes];
+  store(n2, norm2);
+  for (int r = 0; r < rows; ++r) {
+    if (n2[r] < exceptional_norm2) continue;
+    n2[r] = 0;
+    exceptional_row<T>(from.region, row_at(from.batch, from.first + i + std::size_t(r)),
+                       from.batch.column_stride, s.h, s.one_row, s.counts);
+    for (std::size_t j = 0; j < s.d; ++j)
+      s.y[(j / vec_lanes * std::size_t(rows) + std::size_t(r)) * vec_lanes + j % vec_lanes] =
+          s.one_row[j];
+  }
+  return load<double>(n2);
+}
+
+// A row of a box that is not finite (norm2 is NaN) is counted by replace_exceptional.
+template <int R>
+static inline std::int64_t count_changed(const Group<R>& g, const Vec& norm2) {
+  double n2[vec_lanes];
+  store(n2, norm2);
+  std::int64_t changed = 0;
+  for (int r = 0; r < R; ++r) changed += (n2[r] == 0) & (count_nonzero(g.changed[r]) > 0);
+  return changed;
+}
+
+// Factors of the rows just read; exactly 1 for a row inside.
+template <class T, int R, Shape shape>
+static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from, std::size_t i) {
+  Vec norm2 = sum_lanes_of_each<R>(g.norm2);
+  if (shape == Shape::box) s.counts.clipped += count_changed(g, norm2);
+  if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0))
+    norm2 = replace_exceptional<T>(s, from, i, R, norm2);
+  if (shape == Shape::box) return;
+  const Vec norm = square_root(norm2), radius = fill(s.radius);
+  s.counts.clipped += count_above(norm, radius);
+  store(s.factor, radius / maximum(norm, radius));
+}
+
+// A whole number of groups, 4 KB or more: the next group's own rows while they fit L2.
+static inline std::ptrdiff_t prefetch_distance(std::ptrdiff_t group) {
+  constexpr std::ptrdiff_t least = 4096, most = 1 << 19;
+  const std::ptrdiff_t size = group < 0 ? -group : group;
+  if (size == 0 || size > most) return least;
+  return group * ((least + size - 1) / size);
+}
+
+// S: the type of what is read; T: the type of the batch that it comes from (with a matrix, the
+// transformed rows are doubles).
+template <class S, class T, int R, Shape shape>
+static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std::size_t& i) {
+  if (i + R > rows.n) return;
+  Group<R> g;
+  for (int r = 0; r < vec_lanes; ++r) s.factor[r] = shape == Shape::box ? 1.0 : 0.0;
+  std::memset(s.y, 0, R * round_up(s.d, vec_lanes) * sizeof *s.y);
+  s.ahead = prefetch_distance(rows.row_stride * R);
+  for (; i + R <= rows.n; i += R) {
+    for (int r = 0; r < R; ++r) g.row[r] = row_at(rows, i + std::size_t(r));
+    walk<S, R, shape, true>(s, g);
+    finish_group<T, R, shape>(s, g, from, i);
+  }
+  walk<S, R, shape, false>(s, g);
+}
+
+template <class S, class T, Shape shape>
+static void stream(Stream& s, const Batch& rows, const Origin& from, std::size_t flight) {
+  std::size_t i = 0;
+  if (flight == 8) stream_groups<S, T, 8, shape>(s, rows, from, i);
+  if (flight >= 4) stream_groups<S, T, 4, shape>(s, rows, from, i);
+  stream_groups<S, T, 1, shape>(s, rows, from, i);
+}

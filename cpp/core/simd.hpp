@@ -1,0 +1,302 @@
+// Eight doubles, on whatever registers the target has: the lanes of the clip kernels.
+// Internal linkage throughout: the file is compiled once per target (see clip.hpp).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>  // NOLINT
+#endif
+
+#if defined(__clang__)
+#define ELLIPSUM_UNROLL _Pragma("unroll")
+#else
+#define ELLIPSUM_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+namespace ellipsum {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int register_lanes = 8;
+#elif defined(__AVX2__)
+constexpr int register_lanes = 4;
+#else
+constexpr int register_lanes = 2;  // SSE2, NEON
+#endif
+constexpr int vec_lanes = 8;
+constexpr int vec_parts = vec_lanes / register_lanes;
+
+typedef double Doubles __attribute__((vector_size(8 * register_lanes)));
+typedef std::int64_t Ints __attribute__((vector_size(8 * register_lanes)));
+
+// a * b + c with one rounding where the target has it; only for products that are exact.
+[[maybe_unused]] inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__AVX2__)
+  return _mm256_fmadd_pd(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// value - 0 is value, so nothing but the broadcast is left of it.
+[[maybe_unused]] inline Doubles broadcast(double value) { return value - Doubles{}; }
+
+struct Vec {
+  Doubles part[vec_parts];
+};
+struct VecInt {
+  Ints part[vec_parts];
+};
+
+#define ELLIPSUM_VEC_OPERATOR(op)                                             \
+  [[maybe_unused]] inline Vec operator op(const Vec& a, const Vec& b) {       \
+    Vec r;                                                                    \
+    ELLIPSUM_UNROLL                                                           \
+    for (int p = 0; p < vec_parts; ++p) r.part[p] = a.part[p] op b.part[p];   \
+    return r;                                                                 \
+  }
+ELLIPSUM_VEC_OPERATOR(+)
+ELLIPSUM_VEC_OPERATOR(-)
+ELLIPSUM_VEC_OPERATOR(*)
+ELLIPSUM_VEC_OPERATOR(/)
+#undef ELLIPSUM_VEC_OPERATOR
+
+[[maybe_unused]] inline Vec fill(double value) {
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = broadcast(value);
+  return r;
+}
+
+// Eight numbers of type T, widened; p needs no alignment.
+template <class T>
+[[maybe_unused]] inline Vec load(const void* p) {
+  typedef T Source __attribute__((vector_size(sizeof(T) * register_lanes)));
+  Vec r;
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)  // the compiler's own conversion goes by halves
+    return {{_mm512_cvtps_pd(_mm256_loadu_ps(static_cast<const float*>(p)))}};
+#endif
+  ELLIPSUM_UNROLL
+  for (int k = 0; k < vec_parts; ++k) {
+    Source x;
+    std::memcpy(&x, static_cast<const char*>(p) + k * sizeof x, sizeof x);
+    r.part[k] = __builtin_convertvector(x, Doubles);
+  }
+  return r;
+}
+
+// The first `count` < 8 of eight, zeros after them; reads nothing beyond.
+template <class T>
+[[maybe_unused]] inline Vec load_first(const void* p, std::size_t count) {
+#if defined(__AVX512F__)
+  const __mmask8 mask = __mmask8((1u << count) - 1);
+  if constexpr (sizeof(T) == 8) return {{_mm512_maskz_loadu_pd(mask, p)}};
+  else return {{_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, p))}};
+#else
+  T buffer[vec_lanes] = {};
+  std::memcpy(buffer, p, count * sizeof(T));
+  return load<T>(buffer);
+#endif
+}
+
+[[maybe_unused]] inline void store(double* p, const Vec& a) { std::memcpy(p, &a, sizeof a); }
+
+[[maybe_unused]] inline VecInt load_ints(const std::int64_t* p) {
+  VecInt r;
+  std::memcpy(&r, p, sizeof r);
+  return r;
+}
+
+[[maybe_unused]] inline void store(std::int64_t* p, const VecInt& a) {
+  std::memcpy(p, &a, sizeof a);
+}
+
+// a + the bits of b, modulo 2^64.
+[[maybe_unused]] inline VecInt add_bits(const VecInt& a, const Vec& b) {
+  VecInt r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) {
+    typedef std::uint64_t Words __attribute__((vector_size(8 * register_lanes)));
+    r.part[p] = Ints(Words(a.part[p]) + Words(b.part[p]));
+  }
+  return r;
+}
+
+// a | (b ^ c), bit by bit: zero in `a` stays zero while b and c agree.
+[[maybe_unused]] inline VecInt or_difference(const VecInt& a, const Vec& b, const Vec& c) {
+  VecInt r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = a.part[p] | (Ints(b.part[p]) ^ Ints(c.part[p]));
+  return r;
+}
+
+[[maybe_unused]] inline std::int64_t count_nonzero(const VecInt& a) {
+#if defined(__AVX512F__)
+  return __builtin_popcount(_mm512_test_epi64_mask(__m512i(a.part[0]), __m512i(a.part[0])));
+#else
+  std::int64_t lanes[vec_lanes], count = 0;
+  store(lanes, a);
+  for (std::int64_t lane : lanes) count += lane != 0;
+  return count;
+#endif
+}
+
+// y brought into [-limit, limit]; what becomes of a NaN is left open.
+[[maybe_unused]] inline Vec clamp(const Vec& y, const Vec& limit) {
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) {
+    const Doubles high = limit.part[p], low = -high;
+#if defined(__AVX512F__)
+    r.part[p] = _mm512_min_pd(_mm512_max_pd(y.part[p], low), high);
+#elif defined(__AVX2__)
+    r.part[p] = _mm256_min_pd(_mm256_max_pd(y.part[p], low), high);
+#elif defined(__SSE2__)
+    r.part[p] = _mm_min_pd(_mm_max_pd(y.part[p], low), high);
+#else
+    const Doubles raised = y.part[p] < low ? low : y.part[p];
+    r.part[p] = raised > high ? high : raised;
+#endif
+  }
+  return r;
+}
+
+[[maybe_unused]] inline Vec square_root(const Vec& a) {
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) {
+#if defined(__AVX512F__)
+    r.part[p] = _mm512_sqrt_pd(a.part[p]);
+#elif defined(__AVX2__)
+    r.part[p] = _mm256_sqrt_pd(a.part[p]);
+#elif defined(__SSE2__)
+    r.part[p] = _mm_sqrt_pd(a.part[p]);
+#else
+    for (int l = 0; l < register_lanes; ++l) r.part[p][l] = __builtin_sqrt(a.part[p][l]);
+#endif
+  }
+  return r;
+}
+
+[[maybe_unused]] inline Vec maximum(const Vec& a, const Vec& b) {
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = a.part[p] > b.part[p] ? a.part[p] : b.part[p];
+  return r;
+}
+
+// How many lanes of a are above those of b; a NaN is not.
+[[maybe_unused]] inline std::int64_t count_above(const Vec& a, const Vec& b) {
+#if defined(__AVX512F__)
+  return __builtin_popcount(_mm512_cmp_pd_mask(a.part[0], b.part[0], _CMP_GT_OQ));
+#else
+  VecInt above;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) above.part[p] = a.part[p] > b.part[p];
+  return count_nonzero(above);
+#endif
+}
+
+// Is every lane of a below those of b? A NaN is not.
+[[maybe_unused]] inline bool all_below(const Vec& a, const Vec& b) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_pd_mask(a.part[0], b.part[0], _CMP_LT_OQ) == 0xff;
+#else
+  VecInt below;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) below.part[p] = a.part[p] < b.part[p];
+  return count_nonzero(below) == vec_lanes;
+#endif
+}
+
+// ((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7)): each step adds the upper half.
+[[maybe_unused]] inline double sum_lanes(const Vec& a) {
+#if defined(__AVX512F__)
+  typedef double Half __attribute__((vector_size(32)));
+  const Half four = Half(_mm512_castpd512_pd256(a.part[0])) +
+                    Half(_mm512_extractf64x4_pd(a.part[0], 1));
+#elif defined(__AVX2__)
+  const Doubles four = a.part[0] + a.part[1];
+#endif
+#if defined(__AVX2__)
+  typedef double Pair __attribute__((vector_size(16)));
+  const Pair two = Pair(_mm256_castpd256_pd128(four)) + Pair(_mm256_extractf128_pd(four, 1));
+#else
+  const Doubles two = (a.part[0] + a.part[2]) + (a.part[1] + a.part[3]);
+#endif
+  return two[0] + two[1];
+}
+
+// sum_lanes of each of R <= 8 vectors, zeros after them.
+template <int R>
+[[maybe_unused]] inline Vec sum_lanes_of_each(const Vec (&a)[R]) {
+#if defined(__AVX512F__)
+  const auto halves = [](Doubles x, Doubles y) {
+    return _mm512_shuffle_f64x2(x, y, 0x44) + _mm512_shuffle_f64x2(x, y, 0xee);
+  };
+  const auto quarters = [](Doubles x, Doubles y) {
+    return _mm512_shuffle_f64x2(x, y, 0x88) + _mm512_shuffle_f64x2(x, y, 0xdd);
+  };
+  const auto row = [&](int r) { return r < R ? a[r < R ? r : 0].part[0] : Doubles{}; };
+  const Doubles even = quarters(halves(row(0), row(2)), halves(row(4), row(6)));
+  const Doubles odd = quarters(halves(row(1), row(3)), halves(row(5), row(7)));
+  return {{_mm512_unpacklo_pd(even, odd) + _mm512_unpackhi_pd(even, odd)}};
+#else
+  double sums[vec_lanes] = {};
+  for (int r = 0; r < R; ++r) sums[r] = sum_lanes(a[r]);
+  return load<double>(sums);
+#endif
+}
+
+// Lane l of column j is entry l D + j of eight contiguous rows of D.
+template <int D, int j>
+struct Column {
+  static constexpr int entry(int lane) { return lane * D + j; }
+  // Lanes whose entry lies in the k-th run of eight entries.
+  static constexpr int mask(int k) {
+    int lanes = 0;
+    for (int l = 0; l < vec_lanes; ++l) lanes |= (entry(l) / vec_lanes == k) << l;
+    return lanes;
+  }
+#if defined(__AVX512F__)
+  static Vec take(const Vec (&runs)[D]) {
+    const __m512i at = _mm512_setr_epi64(entry(0) % 8, entry(1) % 8, entry(2) % 8, entry(3) % 8,
+                                         entry(4) % 8, entry(5) % 8, entry(6) % 8, entry(7) % 8);
+    return {{take_from<0>(at, _mm512_setzero_pd(), runs)}};
+  }
+  template <int k>
+  static __m512d take_from(__m512i at, __m512d taken, const Vec (&runs)[D]) {
+    if constexpr (mask(k) != 0)
+      taken = _mm512_mask_permutexvar_pd(taken, mask(k), at, runs[k].part[0]);
+    if constexpr (k + 1 < D) return take_from<k + 1>(at, taken, runs);
+    else return taken;
+  }
+#else
+  static Vec take(const Vec (&runs)[D]) {
+    Vec r;
+    ELLIPSUM_UNROLL
+    for (int l = 0; l < vec_lanes; ++l)
+      r.part[l / register_lanes][l % register_lanes] =
+          runs[entry(l) / vec_lanes].part[entry(l) % vec_lanes / register_lanes]
+                                         [entry(l) % register_lanes];
+    return r;
+  }
+#endif
+};
+
+// Eight contiguous rows of D numbers, as D columns of eight.
+template <class T, int D, int... j>
+[[maybe_unused]] inline void load_columns(const char* rows, Vec (&column)[D],
+                                          std::integer_sequence<int, j...>) {
+  const Vec runs[D] = {load<T>(rows + j * vec_lanes * int(sizeof(T)))...};
+  ((column[j] = Column<D, j>::take(runs)), ...);
+}
+
+}  // namespace
+}  // namespace ellipsum

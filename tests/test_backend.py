@@ -1,0 +1,89 @@
+"""The choice of backend, instruction set and threads."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ellipsum import _backend
+
+CODE = "import ellipsum; print(ellipsum.backend())"
+
+
+def run(code=CODE, **environment):
+    base = {k: v for k, v in os.environ.items() if not k.startswith("ELLIPSUM_")}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=base | environment, capture_output=True, text=True
+    )
+
+
+def test_each_target_can_be_forced_by_name():
+    core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+    assert core.targets()[-1] == "baseline"
+    for name in core.targets():
+        assert run(ELLIPSUM_CPU=name).stdout.startswith(f"cpp ({name}): forced by ELLIPSUM_CPU")
+
+
+def test_an_unknown_or_missing_target_is_a_clear_error():
+    core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+    result = run(ELLIPSUM_CPU="sse9")
+    assert result.returncode != 0
+    assert "ELLIPSUM_CPU=sse9 is unknown: use baseline, avx2 or avx512" in result.stderr
+    for name in {"avx2", "avx512"} - set(core.targets()):
+        assert f"ELLIPSUM_CPU={name} is not" in run(ELLIPSUM_CPU=name).stderr
+
+
+def test_an_unknown_backend_is_a_clear_error():
+    assert "use cpp or numba" in run(ELLIPSUM_BACKEND="fortran").stderr
+    assert run(ELLIPSUM_BACKEND="numba").stdout.startswith("numba (jit): forced")
+
+
+def test_threads_come_from_the_argument_then_the_environment_then_one(monkeypatch):
+    monkeypatch.delenv("ELLIPSUM_THREADS", raising=False)
+    assert _backend.threads() == 1
+    assert _backend.threads(3) == 3
+    monkeypatch.setenv("ELLIPSUM_THREADS", "2")
+    assert (_backend.threads(), _backend.threads(5)) == (2, 5)
+
+
+@pytest.mark.parametrize("bad", ["0", "-1", "two", "1.5"])
+def test_a_bad_environment_variable_for_threads_is_named(monkeypatch, bad):
+    monkeypatch.setenv("ELLIPSUM_THREADS", bad)
+    with pytest.raises(ValueError, match="ELLIPSUM_THREADS must be a whole number above 0"):
+        _backend.threads()
+
+
+@pytest.mark.parametrize("bad", [0, -2])
+def test_fewer_than_one_thread_is_refused(bad):
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        _backend.threads(bad)
+
+
+@pytest.mark.parametrize("bad", [1.0, "2", True])
+def test_threads_must_be_a_whole_number(bad):
+    with pytest.raises(TypeError, match="threads must be a whole number"):
+        _backend.threads(bad)
+
+
+FORK = """
+import os, numpy as np
+from ellipsum import _core
+x, none = np.ones((1000, 20)), np.empty(0)
+def total():
+    partial = np.zeros(20, np.int64)
+    _core.clip_sum(x, np.zeros(20), np.ones(20), none, none, 2.0**23, partial, 4)
+    return partial[0]
+assert total() == 1000
+child = os.fork()
+if child == 0:
+    os._exit(0 if total() == 1000 else 1)
+assert os.waitpid(child, 0)[1] == 0
+print("ok")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_threads_work_after_a_fork():
+    pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+    assert run(FORK).stdout == "ok\n"

@@ -1,0 +1,278 @@
+"""The clip kernels: every target, the Numba twin and every way to cut the rows agree, bit for
+bit, with each other and, within the stated error, with exact rational arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ellipsum import _fallback
+
+_core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+
+RADIUS = 2.0**23 + 0.5  # a ball in grid units: C/g lies in [2^23, 2^24)
+NONE = np.empty(0)
+KINDS = ["ball", "box", "matrix"]
+DTYPES = [np.float32, np.float64]
+
+
+class Region:
+    """Arguments of ``clip_sum`` for a random region of each kind."""
+
+    def __init__(self, kind: str, d: int, seed: int = 0) -> None:
+        rng = np.random.default_rng([seed, d])
+        self.kind, self.d = kind, d
+        self.center = rng.standard_normal(d)
+        self.scale = RADIUS / np.sqrt(d) * np.exp(rng.standard_normal(d))
+        self.matrix = self.limit = NONE
+        if kind == "box":
+            self.limit = RADIUS * np.abs(rng.standard_normal(d)) + 1
+        if kind == "matrix":
+            matrix = rng.standard_normal((d, d)) * (RADIUS / d)
+            self.matrix = matrix.astype(np.float32).astype(np.float64).ravel()
+            self.scale = NONE
+
+    def sums(self, backend, rows, threads: int = 1):
+        partial = np.zeros(self.d, np.int64)
+        shape = self.center, self.scale, self.matrix, self.limit, RADIUS
+        counts = backend.clip_sum(rows, *shape, partial, threads)
+        return counts, partial.tobytes()
+
+
+@pytest.fixture(params=_core.targets())
+def target(request):
+    """Each instruction set that this machine has, in turn."""
+    before = _core.choose_target("")
+    yield _core.choose_target(request.param)
+    _core.choose_target(before)
+
+
+def gaussian_rows(n, d, dtype, seed=1):
+    """Rows of which some are clipped and some are not."""
+    rng = np.random.default_rng([seed, n, d])
+    return (rng.standard_normal((n, d)) * np.exp(rng.standard_normal((n, 1)))).astype(dtype)
+
+
+def hostile_rows(n, d, dtype, seed=1):
+    """Huge, tiny, zero and non-finite numbers in every place of the vector."""
+    rng = np.random.default_rng([seed, n, d])
+    rows = gaussian_rows(n, d, dtype, seed)
+    top = float(np.finfo(dtype).max)
+    special = [0.0, -0.0, np.nan, np.inf, -np.inf, top, -top, top / 3, np.finfo(dtype).tiny]
+    special += [float(np.finfo(dtype).smallest_subnormal), 1e30, 1e-30, 1e-38]
+    if dtype == np.float64:
+        special += [1e308, 1e151, 1e150, -1e125, 1e121, 1e-121, 1e-160, 1e-308]
+    for i in range(1, n, 2):
+        at = rng.integers(0, d, size=1 + i % 3)
+        rows[i, at] = rng.choice(special, size=at.size)
+    with np.errstate(over="ignore"):
+        rows[::5] *= dtype(2.0) ** rng.integers(-100, 100)
+    return rows
+
+
+# ---- targets and backends -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_target_gives_the_integers_of_the_numba_twin(target, kind, dtype):
+    for d in [*range(1, 35), 47, 48, 63, 64, 65, 127, 128, 129, 130, 255, 256, 257, 300]:
+        region = Region(kind, d)
+        for n in (1, 7, 8, 9, 31):
+            for make in (gaussian_rows, hostile_rows):
+                rows = make(n, d, dtype)
+                wanted = region.sums(_fallback, rows)
+                assert region.sums(_core, rows) == wanted, (d, n, make.__name__)
+
+
+@pytest.mark.parametrize("kind", ["ball", "box"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_long_rows_agree_on_every_target(target, kind, dtype):
+    for d in (1000, 16384, 100_003):
+        rows = hostile_rows(5, d, dtype)
+        region = Region(kind, d)
+        assert region.sums(_core, rows) == region.sums(_fallback, rows), d
+
+
+def test_float32_rows_give_the_integers_of_the_same_values_in_float64(target):
+    for kind in KINDS:
+        for d in (1, 2, 5, 8, 9, 64, 130):
+            rows = hostile_rows(40, d, np.float32)
+            region = Region(kind, d)
+            assert region.sums(_core, rows) == region.sums(_core, rows.astype(np.float64))
+
+
+# ---- what happens to a row depends on that row alone -----------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 8, 9, 16, 33, 130, 200])
+def test_a_row_adds_the_same_integers_alone_and_in_every_place_of_a_batch(target, kind, dtype, d):
+    region = Region(kind, d)
+    rows = hostile_rows(27, d, dtype)
+    alone = [np.frombuffer(region.sums(_core, row[None])[1], np.int64) for row in rows]
+    rng = np.random.default_rng(d)
+    for n in (2, 8, 11, 27):
+        order = rng.permutation(27)[:n]
+        total = np.frombuffer(region.sums(_core, rows[order])[1], np.int64)
+        assert (total == sum(alone[i] for i in order)).all()
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    kind=st.sampled_from(KINDS),
+    d=st.integers(1, 70),
+    n=st.integers(1, 40),
+    dtype=st.sampled_from(DTYPES),
+    threads=st.integers(1, 5),
+    seed=st.integers(0, 2**30),
+    data=st.data(),
+)
+def test_splits_orders_and_threads_give_the_same_bytes(kind, d, n, dtype, threads, seed, data):
+    region = Region(kind, d, seed)
+    rows = hostile_rows(n, d, dtype, seed)
+    counts, wanted = region.sums(_core, rows)
+    assert region.sums(_core, rows, threads) == (counts, wanted)
+    assert region.sums(_fallback, rows, threads) == (counts, wanted)
+    order = np.random.default_rng(seed).permutation(n)
+    cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=4)))
+    partial = np.zeros(d, np.int64)
+    for part in np.split(rows[order], cuts):
+        partial += np.frombuffer(region.sums(_core, part)[1], np.int64)
+    assert partial.tobytes() == wanted
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("d", [1, 3, 8, 20, 131])
+def test_strides_of_every_kind_give_the_same_bytes(target, kind, dtype, d):
+    region = Region(kind, d)
+    rows = hostile_rows(75, d, dtype)
+    wanted = region.sums(_core, rows)
+    wide = np.zeros((150, 3 * d), dtype)
+    wide[::2, ::3] = rows
+    packed = np.zeros(rows.shape, np.dtype([("pad", "u1"), ("x", dtype)]))
+    packed["x"] = rows
+    views = {
+        "Fortran": np.asfortranarray(rows),
+        "every other row and third column": wide[::2, ::3],
+        "unaligned": packed["x"],
+        "rows backwards": rows[::-1],
+        "columns backwards": np.ascontiguousarray(rows[:, ::-1])[:, ::-1],
+        "padded rows": np.hstack([rows, rows])[:, :d],
+    }
+    for name, view in views.items():
+        assert region.sums(_core, view) == wanted, name
+        assert region.sums(_core, view, threads=3) == wanted, name
+    same = np.broadcast_to(rows[2], (20, d))
+    assert region.sums(_core, same) == region.sums(_core, np.ascontiguousarray(same))
+
+
+# ---- against exact arithmetic ----------------------------------------------------------
+
+
+def exact_ball(row, region):
+    """Coordinates of the clipped row in grid units, as Fractions to 2^-80 or so."""
+    x = [Fraction(float(v)) - Fraction(float(c)) for v, c in zip(row, region.center, strict=True)]
+    if region.kind == "matrix":
+        matrix = region.matrix.reshape(region.d, region.d)
+        x = [sum(Fraction(float(b)) * v for b, v in zip(line, x, strict=True)) for line in matrix]
+    else:
+        x = [v * Fraction(float(s)) for v, s in zip(x, region.scale, strict=True)]
+    norm2, radius = sum(v * v for v in x), Fraction(RADIUS)
+    if norm2 <= radius * radius:
+        return x
+    root = Fraction(isqrt(int(norm2 * 2**160)), 2**80)
+    return [v * radius / root for v in x]
+
+
+@pytest.mark.parametrize("kind", ["ball", "matrix"])
+@pytest.mark.parametrize("d", [1, 2, 5, 17])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_quantised_values_are_the_exact_ones_to_half_a_unit(target, kind, d, dtype):
+    region = Region(kind, d)
+    for row in gaussian_rows(20, d, dtype):
+        got = np.frombuffer(region.sums(_core, row[None])[1], np.int64)
+        exact = exact_ball(row, region)
+        size = max(abs(v) for v in exact) + RADIUS
+        # A few roundings of doubles; with a matrix, inputs of 29 bits.
+        slack = float(size) * (2.0**-28 if kind == "matrix" else 2.0**-50) * (d + 8)
+        for q, y in zip(got, exact, strict=True):
+            assert abs(int(q) - y) <= Fraction(0.5) + Fraction(slack)
+
+
+def test_rows_beyond_the_range_of_squares_land_on_the_sphere(target):
+    for d in (2, 8, 9, 40):
+        region = Region("ball", d)
+        for size in (1e151, 1e200, 1.7e308):
+            row = np.full(d, -size)
+            row[0] = size
+            got = np.frombuffer(region.sums(_core, row[None])[1], np.int64).astype(float)
+            wanted = row / size * region.scale
+            wanted *= RADIUS / np.linalg.norm(wanted)
+            assert np.abs(got - wanted).max() <= 0.5 + 1e-6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("d", [1, 4, 9, 100])
+def test_rows_that_are_not_finite_count_as_the_centre(target, kind, d):
+    region = Region(kind, d)
+    for bad in (np.nan, np.inf, -np.inf):
+        rows = gaussian_rows(20, d, np.float64)
+        rows[3, d - 1] = bad
+        (clipped, nonfinite), sums = region.sums(_core, rows)
+        (others, none), without = region.sums(_core, np.delete(rows, 3, axis=0))
+        assert (clipped, nonfinite, none) == (others + 1, 1, 0)
+        assert sums == without
+
+
+@pytest.mark.parametrize("d", [1, 8, 64])
+def test_rows_at_the_edge_of_rounding_go_to_the_even_integer(target, d):
+    region = Region("ball", d)
+    region.center, region.scale = np.zeros(d), np.ones(d)
+    for value, wanted in ((0.5, 0), (1.5, 2), (2.5, 2), (-0.5, 0), (-1.5, -2), (-2.5, -2)):
+        got = np.frombuffer(region.sums(_core, np.full((1, d), value))[1], np.int64)
+        assert (got == wanted).all()
+
+
+def test_clipped_counts_the_rows_outside(target):
+    for d in (1, 5, 12, 200):
+        region = Region("ball", d)
+        region.center, region.scale = np.zeros(d), np.ones(d)
+        rows = np.zeros((30, d))
+        rows[::3, 0] = RADIUS  # on the sphere: not changed
+        rows[1::3, d - 1] = RADIUS * (1 + 2.0**-50)
+        assert region.sums(_core, rows)[0] == (10, 0)
+
+
+# ---- headroom, threads -----------------------------------------------------------------
+
+
+def test_sums_wrap_nowhere_below_the_limit_of_int64(target):
+    d = 9
+    region = Region("ball", d)
+    region.center, region.scale = np.zeros(d), np.ones(d)
+    rows = np.zeros((33, d))
+    rows[:, 0] = 2.0**22
+    for sign in (1, -1):
+        start = sign * (2**63 - 1 - 33 * 2**22)
+        partial = np.full(d, start, np.int64)
+        args = region.center, region.scale, NONE, NONE, RADIUS, partial
+        _core.clip_sum(sign * rows, *args, 3)
+        assert partial[0] == sign * (2**63 - 1)
+        assert partial[1] == start
+
+
+@pytest.mark.parametrize("backend", [_core, _fallback])
+def test_more_rows_than_a_partial_sum_can_hold_are_refused(backend):
+    limit = backend.CLIP_ROWS_LIMIT
+    assert limit * 2**32 <= 2**63  # |q| <= 2^32
+    rows = np.broadcast_to(np.zeros(1), (limit + 1, 1))
+    with pytest.raises(ValueError, match="more rows than a partial sum can hold"):
+        Region("ball", 1).sums(backend, rows)
