@@ -9,8 +9,12 @@ namespace ellipsum {
 #define ELLIPSUM_DECLARE(target) \
   namespace target {             \
   ClipCounts clip_sum(const Batch&, const Region&, std::int64_t*); \
+  void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*, std::size_t); \
+  std::size_t rounded_gaussian(const std::uint64_t*, std::size_t, const double*, std::size_t, \
+                               std::int64_t*, std::uint32_t*); \
   }
-#define ELLIPSUM_ROW(target, supported) {#target, supported, target::clip_sum}
+#define ELLIPSUM_ROW(target, supported) \
+  {#target, supported, target::clip_sum, target::keystream, target::rounded_gaussian}
 
 ELLIPSUM_DECLARE(baseline)
 #ifdef ELLIPSUM_HAS_avx2
