@@ -9,3 +9,4 @@ const ellipsum::Kernels& kernels();
 void bind_dispatch(pybind11::module_& m);
 void bind_clip(pybind11::module_& m);
 void bind_exact_sum(pybind11::module_& m);
+void bind_noise(pybind11::module_& m);

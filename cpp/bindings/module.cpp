@@ -18,4 +18,5 @@ PYBIND11_MODULE(_core, m) {
   bind_dispatch(m);
   bind_clip(m);
   bind_exact_sum(m);
+  bind_noise(m);
 }

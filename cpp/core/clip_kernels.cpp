@@ -9,7 +9,7 @@
 
 #include "clip.hpp"
 #include "dispatch.hpp"
-#include "simd.hpp"
+#include "clip_simd.hpp"
 
 namespace ellipsum {
 namespace ELLIPSUM_TARGET {

@@ -13,6 +13,14 @@ struct Kernels {
   bool (*supported)();  // does this machine run it?
   ClipCounts (*clip_sum)(const Batch&, const Region&, double* scratch, std::int64_t* partial);
   void (*pack_matrix)(std::size_t d, const double* matrix, double* packed);
+  // ChaCha20 blocks block, block + 1, ...; key of 8 words, out of 8 * blocks words.
+  void (*keystream)(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t block,
+                    std::uint64_t* out, std::size_t blocks);
+  // out[i] = nearest integer to sigma[i * sigma_step] * z(words[i]); sigma_step is 0 or 1.
+  // Returns how many of them are ambiguous, and their indices.
+  std::size_t (*rounded_gaussian)(const std::uint64_t* words, std::size_t n, const double* sigma,
+                                  std::size_t sigma_step, std::int64_t* out,
+                                  std::uint32_t* ambiguous);
 };
 
 // In order of preference, best first; `baseline` is last and always supported.

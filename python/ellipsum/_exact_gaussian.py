@@ -1,0 +1,119 @@
+"""The definition of a rounded Gaussian sample, in exact integers: what decides in the end.
+
+Sample = nearest integer to sigma * z, where Phi(z) = U and U has the binary expansion
+word 0, word 1, ... (64 bits each). An integer r is the sample exactly where
+Phi((r - 1/2)/sigma) <= U <= Phi((r + 1/2)/sigma); both sides are compared in fixed point with a
+proven error, with more words and more digits until they decide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from statistics import NormalDist
+
+__all__ = ["nearest", "tail"]
+
+WORD = 64
+GUARD = 64  # bits of the comparison beyond those of U
+MOST_WORDS = 64  # 4096 bits: a sample undecided by then (chance below 2^-3900) is a defect
+
+
+def nearest(sigma: float, word: Callable[[int], int]) -> int:
+    """The sample for the words ``word(0)``, ``word(1)``, ... of its bits.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation, in integer steps; taken as the exact binary fraction that it is.
+    word : callable
+        ``word(k)`` is the k-th 64-bit word of U, asked for in the order of k.
+
+    Raises
+    ------
+    RuntimeError
+        If 4096 bits do not decide, which bits of any entropy never do.
+    """
+    step = Fraction(sigma)
+    u = 0
+    for count in range(1, MOST_WORDS + 1):
+        u = u << WORD | word(count - 1)
+        sample = _decide(step, u, WORD * count)
+        if sample is not None:
+            return sample
+    raise RuntimeError("the key stream is degenerate: 4096 bits do not decide a noise sample")
+
+
+def _decide(sigma: Fraction, u: int, bits: int) -> int | None:
+    """The sample common to all U in [u, u + 1]/2^bits, if it can be shown that there is one."""
+    positive = u >> (bits - 1)
+    m = (1 << bits) - 1 - u if positive else u  # tail probability in [m, m + 1]/2^bits
+    if m == 0:
+        return None
+    r = round(sigma * _quantile(Fraction(2 * m + 1, 2 << bits), bits))
+    half = Fraction(1, 2)
+    scale = 1 << GUARD
+    above = tail((r + half) / sigma, bits + GUARD)
+    if above + 1 > m * scale:
+        return None
+    if r > 0 and tail((r - half) / sigma, bits + GUARD) - 1 < (m + 1) * scale:
+        return None
+    return r if positive else -r
+
+
+def _quantile(p: Fraction, bits: int) -> Fraction:
+    """z with tail(z) = p to some 100 bits: a guess, for `_decide` to prove.
+
+    One Newton step with its curvature, from a double that is right to 2^-45.
+    """
+    start = max(0.0, -NormalDist().inv_cdf(float(p)))
+    density = math.exp(-start * start / 2) / math.sqrt(2 * math.pi)
+    excess = Fraction(tail(Fraction(start), bits + GUARD), 1 << (bits + GUARD)) - p
+    step = excess / Fraction(density)
+    return Fraction(start) + step + Fraction(start) * step * step / 2
+
+
+def tail(t: Fraction, bits: int) -> int:
+    """P(Z > t) for t >= 0 in units of 2^-bits, within one unit.
+
+    1/2 - sum (-1)^n t y^n / (n! (2n+1)) / sqrt(2 pi) with y = t^2/2. A unit of error in a term
+    grows at most e^y-fold in later ones, and a unit in y costs at most e^y in each: N terms are
+    right within N (e^y + 3) e^y units, which `slack` bits cover (N < 2^16).
+    """
+    if 7 * t * t > 10 * bits:  # P(Z > t) < e^-y < 2^-(0.7 t^2), less than a unit
+        return 0
+    slack = math.ceil(2 * 1.4427 * float(t * t) / 2) + 32
+    width = bits + slack
+    fixed = (t.numerator << width) // t.denominator
+    y = fixed * fixed >> (width + 1)
+    term, total, n = fixed, 0, 0
+    while term or n << width < 2 * y:
+        total += term // (2 * n + 1) if n % 2 == 0 else -(term // (2 * n + 1))
+        n += 1
+        term = (term * y >> width) // n
+    central = (total << width) // _root_two_pi(width)
+    return ((1 << (width - 1)) - central) >> slack
+
+
+@lru_cache(maxsize=64)
+def _root_two_pi(width: int) -> int:
+    """sqrt(2 pi) in units of 2^-width, within one unit."""
+    extra = 16
+    return math.isqrt(2 * _pi(width + extra) << (width - extra))
+
+
+def _pi(width: int) -> int:
+    """pi in units of 2^-width, within 2^10 units: Machin's formula."""
+    return 4 * (4 * _arctan_inverse(5, width) - _arctan_inverse(239, width))
+
+
+def _arctan_inverse(x: int, width: int) -> int:
+    power = (1 << width) // x
+    total, n = power, 1
+    while power:
+        power //= -x * x
+        n += 2
+        total += power // n
+    return total
