@@ -8,3 +8,4 @@ const ellipsum::Kernels& kernels();
 
 void bind_dispatch(pybind11::module_& m);
 void bind_clip(pybind11::module_& m);
+void bind_quadratic_form(pybind11::module_& m);

@@ -17,4 +17,5 @@ PYBIND11_MODULE(_core, m) {
   });
   bind_dispatch(m);
   bind_clip(m);
+  bind_quadratic_form(m);
 }

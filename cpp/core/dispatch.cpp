@@ -9,8 +9,9 @@ namespace ellipsum {
 #define ELLIPSUM_DECLARE(target) \
   namespace target {             \
   ClipCounts clip_sum(const Batch&, const Region&, std::int64_t*); \
+  void form_exponents(const FormRelative&, const double*, const double*, double*, double*); \
   }
-#define ELLIPSUM_ROW(target, supported) {#target, supported, target::clip_sum}
+#define ELLIPSUM_ROW(target, supported) {#target, supported, target::clip_sum, target::form_exponents}
 
 ELLIPSUM_DECLARE(baseline)
 #ifdef ELLIPSUM_HAS_avx2

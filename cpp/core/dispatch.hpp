@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "batch.hpp"
+#include "form_nodes.hpp"
 
 namespace ellipsum {
 
@@ -12,6 +13,9 @@ struct Kernels {
   const char* name;
   bool (*supported)();  // does this machine run it?
   ClipCounts (*clip_sum)(const Batch&, const Region&, std::int64_t* partial);
+  // K(t0 + z) - K(t0) at form_block nodes z = x + iy of a quadratic form.
+  void (*form_exponents)(const FormRelative&, const double* x, const double* y, double* re,
+                         double* im);
 };
 
 // In order of preference, best first; `baseline` is last and always supported.
