@@ -10,3 +10,4 @@ void bind_dispatch(pybind11::module_& m);
 void bind_clip(pybind11::module_& m);
 void bind_exact_sum(pybind11::module_& m);
 void bind_noise(pybind11::module_& m);
+void bind_quadratic_form(pybind11::module_& m);

@@ -19,4 +19,5 @@ PYBIND11_MODULE(_core, m) {
   bind_clip(m);
   bind_exact_sum(m);
   bind_noise(m);
+  bind_quadratic_form(m);
 }

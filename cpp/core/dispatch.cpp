@@ -6,20 +6,26 @@
 
 namespace ellipsum {
 
-#define ELLIPSUM_DECLARE(target)                                                                 \
-  namespace target {                                                                             \
-  ClipCounts clip_sum(const Batch&, const Region&, double*, std::int64_t*);                      \
-  void pack_matrix(std::size_t, const double*, double*);                                         \
-  void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*,             \
-                 std::size_t);                                                                   \
-  std::size_t rounded_gaussian(const std::uint64_t*, std::size_t, const double*, std::size_t,    \
-                               std::int64_t*, std::uint32_t*);                                   \
+// clang-format off
+#define ELLIPSUM_DECLARE(target)                                                              \
+  namespace target {                                                                          \
+  ClipCounts clip_sum(const Batch&, const Region&, double*, std::int64_t*);                   \
+  void pack_matrix(std::size_t, const double*, double*);                                      \
+  void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*,          \
+                 std::size_t);                                                                \
+  std::size_t rounded_gaussian(const std::uint64_t*, std::size_t, const double*, std::size_t, \
+                               std::int64_t*, std::uint32_t*);                                \
+  void form_exponents(const FormRelative&, const double*, const double*, double*, double*);   \
   }
-#define ELLIPSUM_ROW(target, supported)                                             \
-  {                                                                                 \
-    #target, supported, target::clip_sum, target::pack_matrix, target::keystream,   \
-        target::rounded_gaussian                                                    \
-  }
+#define ELLIPSUM_ROW(target, supported) \
+  {#target,                             \
+   supported,                           \
+   target::clip_sum,                    \
+   target::pack_matrix,                 \
+   target::keystream,                   \
+   target::rounded_gaussian,            \
+   target::form_exponents}
+// clang-format on
 
 ELLIPSUM_DECLARE(baseline)
 #ifdef ELLIPSUM_HAS_avx2

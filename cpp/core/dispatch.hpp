@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "batch.hpp"
+#include "form_nodes.hpp"
 
 namespace ellipsum {
 
@@ -21,6 +22,9 @@ struct Kernels {
   std::size_t (*rounded_gaussian)(const std::uint64_t* words, std::size_t n, const double* sigma,
                                   std::size_t sigma_step, std::int64_t* out,
                                   std::uint32_t* ambiguous);
+  // K(t0 + z) - K(t0) at form_block nodes z = x + iy of a quadratic form.
+  void (*form_exponents)(const FormRelative&, const double* x, const double* y, double* re,
+                         double* im);
 };
 
 // In order of preference, best first; `baseline` is last and always supported.

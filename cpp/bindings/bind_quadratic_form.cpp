@@ -1,0 +1,58 @@
+#include <pybind11/numpy.h>
+
+#include "bindings.hpp"
+#include "numpy_view.hpp"
+#include "quadratic_form.hpp"
+
+namespace py = pybind11;
+using ellipsum::QuadraticForm;
+
+namespace {
+
+constexpr std::size_t columns = 6;  // log_small, log_pdf, error, pdf_error, upper, nodes
+
+QuadraticForm prepare(const py::array& weights, const py::array& dof,
+                      const py::array& noncentrality, double normal_sd) {
+  const std::size_t n = std::size_t(weights.size());
+  const double* w = input_view<double>(weights, n, "weights");
+  const double* k = input_view<double>(dof, n, "dof");
+  const double* l = input_view<double>(noncentrality, n, "noncentrality");
+  py::gil_scoped_release nogil;
+  return ellipsum::prepare_form(w, k, l, n, normal_sd);
+}
+
+py::tuple tail(const QuadraticForm& form, double q) {
+  ellipsum::FormTail t;
+  {
+    py::gil_scoped_release nogil;
+    t = ellipsum::form_tail(form, q, kernels());
+  }
+  return py::make_tuple(t.log_small, t.log_pdf, t.error, t.pdf_error, t.upper, t.nodes);
+}
+
+void tails(const QuadraticForm& form, const py::array& q, py::array out) {
+  const std::size_t n = std::size_t(q.size());
+  const double* in = input_view<double>(q, n, "q");
+  double* row = output_view<double>(out, n * columns, "out");
+  py::gil_scoped_release nogil;
+  for (std::size_t i = 0; i < n; ++i, row += columns) {
+    const ellipsum::FormTail t = ellipsum::form_tail(form, in[i], kernels());
+    row[0] = t.log_small;
+    row[1] = t.log_pdf;
+    row[2] = t.error;
+    row[3] = t.pdf_error;
+    row[4] = t.upper;
+    row[5] = t.nodes;
+  }
+}
+
+}  // namespace
+
+void bind_quadratic_form(py::module_& m) {
+  py::class_<QuadraticForm>(m, "FormTable")
+      .def(py::init(&prepare), py::arg("weights"), py::arg("dof"), py::arg("noncentrality"),
+           py::arg("normal_sd"))
+      .def("tail", &tail, py::arg("q"),
+           "(log of the smaller tail, log density, their errors, is it the upper?, nodes).")
+      .def("tails", &tails, py::arg("q"), py::arg("out"), "The same for many q, a row each.");
+}

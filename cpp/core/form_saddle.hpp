@@ -1,0 +1,37 @@
+// The saddlepoint of K(t) - tq - p log t and what the contour needs to know there.
+#pragma once
+#include <vector>
+
+#include "quadratic_form.hpp"
+
+namespace ellipsum {
+
+// A point of the positive real axis. Near the branch point 1/(2w), t alone would lose
+// 1 - 2wt, so the relative gap to it is carried along.
+struct FormPoint {
+  double t;
+  double gap;     // 1 - t * 2 * highest; 1 where no weight is positive
+  double chart;   // logit of t 2w, or log t
+};
+
+// The upper tail of sign * Q, seen from `point`. All lengths in the t-plane are in units of
+// 2^unit, near t itself, so that t = 1e200 overflows nothing.
+struct FormSaddle {
+  FormPoint point;
+  int unit;
+  double t;                  // of the point, in the unit
+  double phi2, phi3;         // derivatives of K(t) - tq - p log t
+  double log_factor;         // K(t) - tq
+  double normal_variance;    // s^2
+  double left, right;        // distances to the nearest singularities
+  double drift;              // s^2 t - q, the linear part that is not in a term
+  std::size_t noncentral;
+  std::vector<double> r, half_dof, kappa;
+};
+
+FormSaddle find_saddle(const QuadraticForm& form, double q, double sign, double power);
+
+// Re K'(t + iy) - q at a point off the axis, for the choice of the bend.
+double form_slope_off_axis(const FormSaddle& saddle, double y);
+
+}  // namespace ellipsum

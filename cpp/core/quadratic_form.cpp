@@ -1,0 +1,117 @@
+#include "quadratic_form.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ellipsum {
+
+QuadraticForm prepare_form(const double* weights, const double* dof, const double* noncentrality,
+                           std::size_t n, double normal_sd) {
+  QuadraticForm f;
+  double top = normal_sd;
+  for (std::size_t j = 0; j < n; ++j) top = std::max(top, std::fabs(weights[j]));
+  if (top > 0) std::frexp(top, &f.exponent);
+  for (std::size_t j = 0; j < n; ++j) {
+    const double w = std::ldexp(weights[j], -f.exponent);
+    if (w != 0 && (dof[j] > 0 || noncentrality[j] > 0)) f.terms.push_back({w, dof[j], noncentrality[j]});
+  }
+  std::sort(f.terms.begin(), f.terms.end(),
+            [](const FormTerm& a, const FormTerm& b) { return a.weight < b.weight; });
+  std::size_t kept = 0;
+  for (std::size_t j = 0; j < f.terms.size(); ++j) {
+    if (kept && f.terms[kept - 1].weight == f.terms[j].weight) {
+      f.terms[kept - 1].dof += f.terms[j].dof;
+      f.terms[kept - 1].noncentrality += f.terms[j].noncentrality;
+    } else {
+      f.terms[kept++] = f.terms[j];
+    }
+  }
+  f.terms.resize(kept);
+  f.normal_sd = std::ldexp(normal_sd, -f.exponent);
+  f.variance = f.normal_sd * f.normal_sd;
+  for (const FormTerm& t : f.terms) {
+    const double w = t.weight;
+    f.lowest = std::min(f.lowest, w);
+    f.highest = std::max(f.highest, w);
+    f.total_dof += t.dof;
+    f.mean += w * (t.dof + t.noncentrality);
+    f.variance += 2 * w * w * (t.dof + 2 * t.noncentrality);
+    f.third += 8 * w * w * w * (t.dof + 3 * t.noncentrality);
+  }
+  return f;
+}
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double log2e = 0.69314718055994530942;
+
+FormTail outside(bool upper) { return {-infinity, -infinity, 0, 0, upper, 0}; }
+
+// log P(Z > x), x >= 0: Mills' ratio by its continued fraction where erfc would underflow.
+double log_normal_tail(double x) {
+  if (x < 5) return std::log(0.5 * std::erfc(x * 0.70710678118654752440));
+  double fraction = 0;
+  for (int k = 60; k >= 1; --k) fraction = k / (x + fraction);
+  return -0.5 * x * x - std::log((x + fraction) * 2.50662827463100050242);
+}
+
+FormTail normal_only(double x) {
+  return {log_normal_tail(std::fabs(x)), -0.5 * x * x - 0.91893853320467274178, 4e-16, 4e-16,
+          x > 0, 0};
+}
+
+// At the edge q = 0 of a one-sided support: the density is a power q^(k/2 - 1) there.
+FormTail at_edge(const QuadraticForm& f) {
+  double log_pdf = f.total_dof < 2 ? infinity : -infinity;
+  if (f.total_dof == 2) {
+    log_pdf = -log2e;
+    for (const FormTerm& t : f.terms)
+      log_pdf -= 0.5 * t.dof * std::log(std::fabs(t.weight)) + 0.5 * t.noncentrality;
+  }
+  return {-infinity, log_pdf, 0, 0, f.highest == 0, 0};
+}
+
+bool upper_is_smaller(const QuadraticForm& f, double q) {
+  return q > f.mean - f.third / (6 * f.variance);  // the median, to first order
+}
+
+}  // namespace
+
+FormTail form_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
+  q = std::ldexp(q, -f.exponent);
+  FormTail out;
+  const bool smooth = f.normal_sd > 0;
+  if (std::isnan(q)) return {q, q, q, q, false, 0};
+  if (std::isinf(q)) return outside(q > 0);
+  if (f.terms.empty() && !smooth) {
+    out = outside(q >= 0);
+    if (q == 0) out.log_pdf = infinity;
+    return out;
+  }
+  if (f.terms.empty()) {
+    out = normal_only(q / f.normal_sd);
+    out.log_pdf -= std::log(f.normal_sd) + f.exponent * log2e;
+    return out;
+  }
+  if (!smooth && f.lowest == 0 && q < 0) return outside(false);
+  if (!smooth && f.highest == 0 && q > 0) return outside(true);
+  if (!smooth && q == 0 && (f.lowest == 0 || f.highest == 0)) {
+    out = at_edge(f);
+  } else {
+    bool upper = upper_is_smaller(f, q);
+    FormIntegral i;
+    for (int attempt = 0;; ++attempt) {
+      const double sign = upper ? 1 : -1;
+      i = form_integral(f, sign * q, sign, FormMoment::tail, kernels);
+      if (!(i.log_value > -log2e) || attempt) break;
+      upper = !upper;
+    }
+    out = {i.log_value, i.log_pdf, i.error, i.pdf_error, upper, i.nodes};
+  }
+  out.log_pdf -= f.exponent * log2e;
+  return out;
+}
+
+}  // namespace ellipsum

@@ -1,0 +1,67 @@
+// The generalized chi-square distribution Q = sum_j w_j chi2'(k_j, l_j) + s Z.
+//
+// P(Q > q) = (1/2 pi i) int exp(K(t) - t q) dt / t over a path through the saddlepoint on
+// (0, 1/(2 max w)); K(t) = sum -k/2 log(1 - 2wt) + l wt/(1 - 2wt) + s^2 t^2/2 (Rice 1980;
+// Helstrom 1996). The offset is subtracted by the caller; the lower tail is the upper tail
+// of -Q. Always the smaller tail is integrated, and its logarithm is the result.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "form_nodes.hpp"
+
+namespace ellipsum {
+
+struct Kernels;
+
+// One weight's share; equal weights are merged.
+struct FormTerm {
+  double weight, dof, noncentrality;
+};
+
+// Prepared: zero weights dropped, scaled by 2^-exponent so that the largest |w| (or s) is
+// about one, sorted by weight.
+struct QuadraticForm {
+  std::vector<FormTerm> terms;
+  double normal_sd = 0;
+  int exponent = 0;
+  double lowest = 0, highest = 0;              // extreme weights; 0 where there is none of that sign
+  double total_dof = 0;
+  double mean = 0, variance = 0, third = 0;    // cumulants, scaled
+};
+
+QuadraticForm prepare_form(const double* weights, const double* dof, const double* noncentrality,
+                           std::size_t n, double normal_sd);
+
+// What an expectation over {Q > q} weighs the density with.
+enum class FormMoment {
+  tail,      // 1
+  excess,    // Q - q
+  root,      // sqrt(Q), q >= 0
+  shortfall  // (sqrt(Q) - sqrt(q))^2, q >= 0
+};
+
+// One integral: the logarithm of the tail (or moment) and of the density at q.
+struct FormIntegral {
+  double log_value;   // log E[g(Q); Q beyond q]
+  double log_pdf;     // log density at q
+  double error;       // estimated relative error of exp(log_value)
+  double pdf_error;   // the same for the density
+  int nodes;
+};
+
+// Both tails of the distribution at q, the smaller one integrated.
+struct FormTail {
+  double log_small, log_pdf;
+  double error, pdf_error;
+  bool upper;  // the smaller tail is P(Q > q)
+  int nodes;
+};
+
+FormTail form_tail(const QuadraticForm& form, double q, const Kernels& kernels);
+
+// E[g(Q); Q > q] (sign +1) or E[g(-Q); -Q > -q] (sign -1) by its own contour.
+FormIntegral form_integral(const QuadraticForm& form, double q, double sign, FormMoment moment,
+                           const Kernels& kernels);
+
+}  // namespace ellipsum
