@@ -125,7 +125,7 @@ def report(demo: Demo) -> list[str]:
             f"{name:24} {demo.truth[j]:>12.5g} {demo.value[j]:>12.5g} {demo.sd[j]:>10.2g} "
             f"{error:>+11.2f}"
         )
-    return lines + ["", *_summary(demo)]
+    return [*lines, "", *_summary(demo)]
 
 
 def _summary(demo: Demo) -> list[str]:

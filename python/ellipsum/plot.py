@@ -210,4 +210,5 @@ def _spread_axis(ax: Any, which: str, value: Any, sd: Any) -> None:
     """A logarithmic axis, linear within the noise, where most values are far below the largest."""
     size, floor = np.abs(value), float(np.median(sd))
     if floor > 0 and size.max() > _SPREAD * max(float(np.median(size)), floor):
-        getattr(ax, f"set_{which}scale")("symlog", linthresh=floor)
+        getattr(ax, f"set_{which}scale")("symlog", linthresh=4 * floor)
+        ax.autoscale(axis=which)
