@@ -52,7 +52,7 @@ def table(rows):
     return pa.table({name: rows[:, j] for j, name in enumerate("abc")})
 
 
-def list_column(rows, kind=pa.float64()):
+def list_column(rows, kind=None):
     flat = pa.array(rows.ravel(), kind)
     return pa.FixedSizeListArray.from_arrays(flat, rows.shape[1])
 

@@ -77,7 +77,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         The arguments after the program's name; those of the process if left out.
     """
     try:
-        arguments = _parser().parse_args(_join_numbers(sys.argv[1:] if argv is None else argv))
+        code = _run(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of standard output has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OUTPUT
+    return code
+
+
+def _run(argv: Sequence[str]) -> int:
+    try:
+        arguments = _parser().parse_args(_join_numbers(argv))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning could depend on, or quote, the data
             return int(arguments.run(arguments))
@@ -89,9 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(Exit.MISSING, str(error))
     except KeyboardInterrupt:
         return _fail(Exit.INTERRUPTED, "interrupted; nothing was released")
-    except BrokenPipeError:  # the reader of standard output has left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.OUTPUT
+    except BrokenPipeError:
+        raise
     except Exception as error:
         # Its text is withheld: it may quote what it failed on.
         return _fail(Exit.BUG, f"internal error ({type(error).__name__}): please report it")

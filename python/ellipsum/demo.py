@@ -71,7 +71,7 @@ def make_demo(*, epsilon: float = 1.0, delta: float = 1e-6, seed: int | None = N
     public, private = np.array_split(table, 2)
     center, sigma = public.mean(axis=0), public.std(axis=0, ddof=1)
     rows = (private - center) / sigma
-    budget = {"epsilon": epsilon, "delta": delta}
+    budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta}
     turned = Ellipsoid.for_covariance(
         np.corrcoef(public, rowvar=False), clip_probability=CLIP_PROBABILITY
     )

@@ -98,11 +98,13 @@ def save_demo(demo: Demo, path: str) -> None:
     check_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     release = demo.release
     order = np.argsort((demo.truth - demo.center) / demo.sigma)
     with rc_context(_STYLE):
-        figure = Figure(figsize=(8.6, 7.1), dpi=110, layout="constrained")
+        layout = ConstrainedLayoutEngine(wspace=0.04, h_pad=0.08)
+        figure = Figure(figsize=(8.6, 7.1), dpi=110, layout=layout)
         figure.suptitle(
             f"Private mean of {release.n} patients: {order.size} features at once, "
             f"ε = {release.epsilon:g}, δ = {_power(release.delta or 0)}",
@@ -111,8 +113,7 @@ def save_demo(demo: Demo, path: str) -> None:
         left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1.25, 1))
         _draw_release(left, demo, order)
         _draw_noise(right, demo, order)
-        figure.get_layout_engine().set(wspace=0.04, h_pad=0.08)
-        figure.savefig(path, pil_kwargs={"optimize": True})
+        figure.savefig(path)
 
 
 def _draw_release(ax: Any, demo: Demo, order: Any) -> None:
