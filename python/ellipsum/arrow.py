@@ -315,7 +315,7 @@ def _numbers(pa: ModuleType, array: Any) -> NDArray[Any]:
         array = array.cast(pa.uint8())
     elif pa.types.is_decimal(kind):
         array = array.cast(pa.float64())
-    flat = array.to_numpy(zero_copy_only=False)
+    flat: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return flat if flat.dtype in (np.float32, np.float64) else flat.astype(np.float64)
 
 

@@ -1,0 +1,203 @@
+"""Shapes from the command line's arguments: everything here is public."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cli import Exit, Problem
+from .ellipsoid import Ellipsoid
+from .files import Rows, open_rows
+
+__all__ = ["build_shape", "shape_name"]
+
+Array = NDArray[np.float64]
+
+_SHAPES = ("ball", "bounds", "sigma", "public")
+_GOES_WITH = {"center": ("ball", "sigma"), "clip_probability": ("sigma", "public")}
+
+
+def build_shape(arguments: argparse.Namespace, rows: Rows) -> Ellipsoid:
+    """The region that the arguments describe, checked against the rows' dimension."""
+    shape = shape_name(arguments)
+    d = _dimension(arguments, rows)
+    names = rows.columns if rows.columns is not None and len(rows.columns) == d else None
+    try:
+        region = _BUILDERS[shape](arguments, d, names)
+    except (TypeError, ValueError) as error:
+        raise Problem(Exit.PARAMETER, str(error)) from None
+    if d is not None and region.d != d:
+        raise Problem(
+            Exit.PARAMETER,
+            f"--{shape} has {region.d} coordinates, the data {d}: give one for each column",
+        )
+    return region
+
+
+def shape_name(arguments: argparse.Namespace) -> str:
+    """Which shape is asked for: exactly one, with nothing that belongs to another."""
+    given = [shape for shape in _SHAPES if getattr(arguments, shape) is not None]
+    if len(given) != 1:
+        what = " and ".join(f"--{shape}" for shape in given) or "none"
+        raise Problem(
+            Exit.USAGE, f"give one shape, --ball, --bounds, --sigma or --public (given: {what})"
+        )
+    for option, shapes in _GOES_WITH.items():
+        if getattr(arguments, option) is not None and given[0] not in shapes:
+            flag = option.replace("_", "-")
+            raise Problem(
+                Exit.USAGE, f"--{flag} goes with --{' or --'.join(shapes)}, not --{given[0]}"
+            )
+    return given[0]
+
+
+def _dimension(arguments: argparse.Namespace, rows: Rows) -> int | None:
+    if arguments.dim is not None and arguments.dim < 1:
+        raise Problem(Exit.PARAMETER, f"--dim must be at least 1, got {arguments.dim}")
+    if rows.d is not None and arguments.dim not in (None, rows.d):
+        raise Problem(
+            Exit.PARAMETER, f"--dim is {arguments.dim}, but the data has {rows.d}: leave it out"
+        )
+    return rows.d if rows.d is not None else arguments.dim
+
+
+def _ball(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
+    center = None
+    if arguments.center is not None:
+        center = _vector("center", arguments.center, names)
+    elif d is None:
+        raise ValueError("the data is a List column, which has no fixed length: give --dim")
+    return Ellipsoid.ball(arguments.ball, center, d=d)
+
+
+def _box(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
+    pair = _two_numbers(arguments.bounds)
+    if pair is None:
+        lower, upper = _table("bounds", arguments.bounds, names, width=2).T
+    elif d is None:
+        raise ValueError("the data is a List column, which has no fixed length: give --dim")
+    else:
+        lower, upper = np.full(d, pair[0]), np.full(d, pair[1])
+    return Ellipsoid.box(lower, upper)
+
+
+def _gaussian(
+    arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None
+) -> Ellipsoid:
+    center = None
+    if arguments.center is not None:
+        center = _vector("center", arguments.center, names)
+    return Ellipsoid.for_gaussian(
+        _vector("sigma", arguments.sigma, names), center, **_clip_probability(arguments)
+    )
+
+
+def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
+    columns = _split(arguments.columns) if arguments.columns else names
+    path = arguments.public
+    try:
+        rows = open_rows(path, None if path.endswith(".npy") else columns, header=arguments.header)
+        width = rows.d if rows.d is not None else d
+        if width is None:
+            raise ValueError("the data is a List column, which has no fixed length: give --dim")
+        count, center, sigma = _moments(rows.batches(width), width)
+    except (OSError, TypeError, ValueError) as error:
+        raise Problem(Exit.DATA, f"--public: {error}") from None
+    if count < 2:
+        raise ValueError(f"--public needs two complete rows or more, {path} has {count}")
+    if not (sigma > 0).all():
+        j = int(np.flatnonzero(~(sigma > 0))[0])
+        which = repr(names[j]) if names else f"number {j + 1}"
+        raise ValueError(f"column {which} of {path} is constant: leave it out by --columns")
+    # The sample mean is off by about sigma / sqrt(count): the clip radius allows for it.
+    return Ellipsoid.for_gaussian(
+        sigma, center, center_error=sigma / np.sqrt(count), **_clip_probability(arguments)
+    )
+
+
+_BUILDERS = {"ball": _ball, "bounds": _box, "sigma": _gaussian, "public": _public}
+
+
+def _clip_probability(arguments: argparse.Namespace) -> dict[str, float]:
+    value = arguments.clip_probability
+    return {} if value is None else {"clip_probability": value}
+
+
+def _moments(batches: Iterator[NDArray[Any]], d: int) -> tuple[int, Array, Array]:
+    """Rows without NaN or infinity, their mean and standard deviation.
+
+    Batches are combined by their own mean and squared deviations (Chan, Golub & LeVeque 1983).
+    """
+    count, mean, squares = 0, np.zeros(d), np.zeros(d)
+    for batch in batches:
+        rows = np.asarray(batch, dtype=np.float64)
+        rows = rows[np.isfinite(rows).all(axis=1)]
+        if not len(rows):
+            continue
+        own = rows.mean(axis=0)
+        step, total = own - mean, count + len(rows)
+        squares += ((rows - own) ** 2).sum(axis=0) + step**2 * (count * len(rows) / total)
+        mean += step * (len(rows) / total)
+        count = total
+    return count, mean, np.sqrt(squares / max(1, count - 1))
+
+
+def _two_numbers(text: str) -> tuple[float, float] | None:
+    parts = text.split(",")
+    try:
+        low, high = (float(part) for part in parts)
+    except ValueError:
+        if os.path.exists(text):
+            return None
+        raise ValueError(
+            f"bounds must be two numbers LO,HI or an existing file, got {text!r}"
+        ) from None
+    return low, high
+
+
+def _vector(option: str, path: str, names: Sequence[str] | None) -> Array:
+    return _table(option, path, names, width=1)[:, 0]
+
+
+def _table(option: str, path: str, names: Sequence[str] | None, *, width: int) -> Array:
+    """A parameter file as an array (d, width)."""
+    try:
+        values = _load(path, names)
+        table = np.array(values, dtype=np.float64)
+    except OSError as error:
+        raise ValueError(f"--{option}: {path} cannot be read: {error.strerror}") from None
+    except KeyError as error:
+        raise ValueError(f"--{option}: {path} has nothing for column {error.args[0]!r}") from None
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"--{option}: {path} must hold {'one number' if width == 1 else 'lo,hi'} for each "
+            "coordinate, as .npy, .json or text with one coordinate on each line"
+        ) from None
+    if width == 1 and table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2 or table.shape[1] != width or not len(table):
+        raise ValueError(f"--{option}: {path} must have shape (d, {width}), got {table.shape}")
+    return table
+
+
+def _load(path: str, names: Sequence[str] | None) -> Any:
+    if path.endswith(".npy"):
+        return np.load(path, allow_pickle=False)
+    with open(path, encoding="utf-8") as file:
+        if not path.endswith(".json"):
+            lines = (line.split("#")[0].replace(",", " ").split() for line in file)
+            return [[float(cell) for cell in cells] for cells in lines if cells]
+        values = json.load(file)
+    if isinstance(values, dict):
+        return [values[name] for name in names or sorted(values)]
+    return values
+
+
+def _split(columns: str) -> list[str]:
+    return [name.strip() for name in columns.split(",")]

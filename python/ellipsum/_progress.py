@@ -1,0 +1,99 @@
+"""A progress bar over rows: rows per second and time left, on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from numpy.typing import NDArray
+
+from .files import Rows
+
+__all__ = ["WatchedRows"]
+
+_SECONDS_BETWEEN_LINES = 0.2
+
+
+class WatchedRows(Rows):
+    """Rows that draw a bar of their own at each pass."""
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__(rows._sources)
+
+    def batches(self, d: int) -> Iterator[NDArray[Any]]:
+        """Yield the rows as `Rows.batches` does; a block counts when the next is asked for."""
+        batches = super().batches(d)
+        return self._watch(batches)
+
+    def _watch(self, batches: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        bar = _bar(self.n)
+        done = 0
+        try:
+            for batch in batches:
+                yield batch
+                done += len(batch)
+                bar.show(done, self.n or int(done / max(self.fraction, 1e-9)))
+        finally:
+            bar.close()
+
+
+def _bar(total: int | None) -> Any:
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return _PlainBar()
+    return _TqdmBar(tqdm(total=total, unit=" rows", unit_scale=True, dynamic_ncols=True))
+
+
+class _TqdmBar:
+    def __init__(self, bar: Any) -> None:
+        self._bar = bar
+
+    def show(self, done: int, total: int) -> None:
+        self._bar.total = max(done, total)
+        self._bar.update(done - self._bar.n)
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+class _PlainBar:
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._drawn = -1.0
+        self._line = ""
+
+    def show(self, done: int, total: int) -> None:
+        seconds = time.monotonic() - self._start
+        rate = done / max(seconds, 1e-9)
+        left = max(0, total - done) / max(rate, 1e-9)
+        share = done / max(total, done, 1)
+        self._line = (
+            f"{share:4.0%} |{'#' * int(20 * share):20}| {_short(done)} rows, "
+            f"{_short(rate)} rows/s, {_clock(left)} left"
+        )
+        if seconds - self._drawn >= _SECONDS_BETWEEN_LINES:
+            self._drawn = seconds
+            self._draw("")
+
+    def close(self) -> None:
+        self._draw("\n")
+
+    def _draw(self, end: str) -> None:
+        print(f"\r{self._line}\x1b[K", end=end, file=sys.stderr, flush=True)
+
+
+def _short(number: float) -> str:
+    for unit in ("", "k", "M", "G"):
+        if number < 1000:
+            return f"{number:.3g}{unit}"
+        number /= 1000
+    return f"{number:.3g}T"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

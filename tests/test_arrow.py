@@ -1,0 +1,337 @@
+"""Rows in: arrays, batches and Arrow data become blocks, and no record can raise."""
+
+from __future__ import annotations
+
+import builtins
+import subprocess
+import sys
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ellipsum.arrow import BLOCK_BYTES, as_batches, wide_block
+
+CANARY = 987654.321
+
+
+class Stream:
+    """Only the Arrow stream interface, as Polars or DuckDB have it."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+class OneArray:
+    """Only the Arrow array interface."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self._array.__arrow_c_array__(requested_schema)
+
+
+def gather(data, d):
+    return np.concatenate([np.empty((0, d)), *as_batches(data, d)])
+
+
+@pytest.fixture
+def rows():
+    return np.random.default_rng(0).normal(size=(1000, 3))
+
+
+@pytest.fixture
+def table(rows):
+    return pa.table({name: rows[:, j] for j, name in enumerate("abc")})
+
+
+def list_column(rows, kind=None):
+    flat = pa.array(rows.ravel(), kind)
+    return pa.FixedSizeListArray.from_arrays(flat, rows.shape[1])
+
+
+# ---- arrays and batches ----------------------------------------------------------------
+
+
+def test_an_array_is_given_whole_and_without_a_copy(rows):
+    (batch,) = as_batches(rows, 3)
+    assert batch is rows
+    strided = np.asfortranarray(rows)[::-2]
+    (batch,) = as_batches(strided, 3)
+    assert np.shares_memory(batch, strided)
+
+
+def test_a_memory_map_is_not_read_into_memory(rows, tmp_path):
+    np.save(tmp_path / "x.npy", rows)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    (batch,) = as_batches(mapped, 3)
+    assert np.shares_memory(batch, mapped)
+
+
+@pytest.mark.parametrize(
+    "data, shapes",
+    [
+        ([[1, 2], [3, 4], [5, 6]], [(3, 2)]),
+        ([np.array([1.0, 2.0]), np.array([3.0, 4.0])], [(2, 2)]),
+        ([np.ones((2, 2)), np.ones((3, 2))], [(2, 2), (3, 2)]),
+        ([[[1, 2], [3, 4]], [[5, 6]]], [(2, 2), (1, 2)]),
+        ((np.ones((k, 2)) for k in (1, 0, 2)), [(1, 2), (2, 2)]),
+        (iter([np.ones(2), [[1, 2]]]), [(1, 2), (1, 2)]),
+        (np.ones(2), [(1, 2)]),
+        ([], []),
+    ],
+)
+def test_what_counts_as_an_array_and_what_as_batches(data, shapes):
+    assert [batch.shape for batch in as_batches(data, 2)] == shapes
+
+
+@pytest.mark.parametrize(
+    "data, error, phrase",
+    [
+        ("rows.parquet", TypeError, "open_rows"),
+        ({"a": 1}, TypeError, "mapping"),
+        (5, TypeError, "got int"),
+        ([[1, 2], [3]], ValueError, "ragged"),
+        ([[[1, 2], [3]]], ValueError, "ragged"),
+        ([[1, 2, 3]], ValueError, r"shape \(n, 2\)"),
+        ([np.ones((4, 3))], ValueError, r"shape \(n, 2\)"),
+        (np.array(["a", "b"]), TypeError, "numeric"),
+        (np.ones((2, 2, 2)), ValueError, r"shape \(n, 2\)"),
+    ],
+)
+def test_data_of_no_use_is_refused_by_name(data, error, phrase):
+    with pytest.raises(error, match=phrase):
+        list(as_batches(data, 2))
+
+
+# ---- Arrow: layouts --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda t: t,
+        Stream,
+        lambda t: t.to_reader(max_chunksize=17),
+        lambda t: t.to_batches()[0],
+        lambda t: OneArray(t.to_batches()[0]),
+        lambda t: t.to_batches(max_chunksize=100),
+        lambda t: iter(t.to_batches(max_chunksize=100)),
+        lambda t: pa.concat_tables([t.slice(0, 0), t.slice(0, 400), t.slice(400)]),
+    ],
+)
+def test_every_form_of_a_wide_table_gives_the_same_rows(table, rows, wrap):
+    np.testing.assert_array_equal(gather(wrap(table), 3), rows)
+
+
+def test_slices_and_empty_batches_keep_their_offsets(table, rows):
+    np.testing.assert_array_equal(gather(table.slice(13, 100), 3), rows[13:113])
+    first = table.slice(0, 5).to_batches()[0]
+    reader = pa.RecordBatchReader.from_batches(table.schema, [first.slice(0, 0), first])
+    assert [len(block) for block in as_batches(reader, 3)] == [5]
+    assert list(as_batches(table.slice(0, 0), 3)) == []
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize("offset, length", [(0, 1000), (7, 500), (999, 1)])
+def test_fixed_size_lists_are_views(rows, kind, offset, length):
+    column = list_column(rows, kind)
+    base = column.values.to_numpy()
+    for data in (
+        column.slice(offset, length),
+        pa.table({"v": column}).slice(offset, length),
+        pa.chunked_array([column.slice(offset, length)]),
+    ):
+        (block,) = as_batches(data, 3)
+        assert np.shares_memory(block, base)
+        np.testing.assert_array_equal(block, rows[offset : offset + length].astype(base.dtype))
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.float64()), pa.large_list(pa.float32())])
+def test_whole_lists_are_views_too(rows, kind):
+    column = pa.array(list(rows), kind).slice(10, 50)
+    (block,) = as_batches(column, 3)
+    assert np.shares_memory(block, column.values.to_numpy())
+    np.testing.assert_array_equal(block, rows[10:60].astype(block.dtype))
+
+
+def test_extension_types_are_read_by_their_storage(rows):
+    kind = pa.fixed_shape_tensor(pa.float64(), [3])
+    column = pa.ExtensionArray.from_storage(kind, list_column(rows))
+    np.testing.assert_array_equal(gather(pa.table({"t": column}), 3), rows)
+
+
+def test_wide_tables_come_in_blocks_of_bounded_size():
+    d = 64
+    table = pa.table({str(j): np.zeros(40_000, np.float32) for j in range(d)})
+    blocks = list(as_batches(table, d))
+    assert sum(map(len, blocks)) == 40_000
+    assert max(block.nbytes for block in blocks) <= BLOCK_BYTES
+    assert {block.dtype for block in blocks} == {np.dtype(np.float32)}
+
+
+def test_a_block_of_columns_has_no_power_of_two_between_them():
+    block = wide_block([np.zeros(4096), np.zeros(4096)])
+    assert block.strides[1] // block.itemsize not in {2**k for k in range(20)}
+
+
+# ---- Arrow: types ----------------------------------------------------------------------
+
+
+def test_numeric_types_become_floats_and_nulls_nan():
+    table = pa.table(
+        {
+            "int64": pa.array([1, None, 2**63 - 1]),
+            "uint64": pa.array([1, None, 2**64 - 1], pa.uint64()),
+            "bool": pa.array([True, None, False]),
+            "decimal": pa.array([Decimal("1.5"), None, Decimal("-3.25")]),
+            "half": pa.array([np.float16(1), None, np.float16(3)], pa.float16()),
+            "float": pa.array([1.0, None, float("inf")], pa.float32()),
+        }
+    )
+    want = [[1, 1, 1, 1.5, 1, 1], [np.nan] * 6, [2.0**63, 2.0**64, 0, -3.25, 3, np.inf]]
+    (block,) = as_batches(table, 6)
+    assert block.dtype == np.float64
+    np.testing.assert_array_equal(block, want)
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.int8(), pa.float32()])
+def test_a_null_does_not_change_how_its_neighbours_are_read(kind):
+    top = 2**53 + 3 if pa.types.is_integer(kind) and kind.bit_width == 64 else 101
+    without = gather(pa.table({"a": pa.array([top, 7], kind)}), 1)
+    beside = gather(pa.table({"a": pa.array([top, None], kind)}), 1)
+    assert without[0] == beside[0] and np.isnan(beside[1])
+
+
+def test_only_single_precision_columns_give_single_precision_rows():
+    single, double = pa.array([1.0], pa.float32()), pa.array([1.0])
+    assert next(as_batches(pa.table({"a": single, "b": single}), 2)).dtype == np.float32
+    assert next(as_batches(pa.table({"a": single, "b": double}), 2)).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    "column, phrase",
+    [
+        (pa.array(["CANARY"]), "'bad' of data is not numeric, its type is string"),
+        (pa.array(["CANARY"]).dictionary_encode(), "its type is dictionary"),
+        (pa.array([1.5]).dictionary_encode(), "its type is dictionary"),
+        (pa.array([None]), "its type is null"),
+        (pa.array([{"CANARY": 1}]), "its type is struct"),
+        (pa.array([["CANARY"]]), "its type is list"),
+        (pa.array([0], pa.timestamp("s")), "its type is timestamp"),
+        (pa.array([[1.5]]), "'bad' of data holds lists: read it alone"),
+    ],
+)
+def test_columns_that_are_not_numeric_are_named(column, phrase):
+    with pytest.raises(TypeError, match=phrase) as caught:
+        as_batches(pa.table({"good": [1.0], "bad": column}), 2)
+    assert "CANARY" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "table, phrase",
+    [
+        (pa.table({"a": [1.0], "b": [2.0], "c": [3.0]}), "got 3 numeric columns"),
+        (pa.table({"v": list_column(np.ones((1, 3)))}), "got lists of 3 numbers"),
+        (pa.table([[1.0], [2.0]], names=["a", "a"]), "comes twice"),
+        (pa.table({"__index_level_0__": [1]}), "no columns"),
+    ],
+)
+def test_schemas_that_do_not_fit_are_refused_before_a_row_is_read(table, phrase):
+    with pytest.raises(ValueError, match=phrase):
+        as_batches(table, 2)
+
+
+def test_a_pandas_index_is_no_coordinate():
+    table = pa.table({"a": [1.0], "b": [2.0], "__index_level_0__": [77]})
+    np.testing.assert_array_equal(gather(table, 2), [[1.0, 2.0]])
+
+
+# ---- Arrow: records --------------------------------------------------------------------
+
+NUMBER = st.floats(allow_nan=False, width=32)
+RECORD = st.none() | st.lists(st.none() | NUMBER, max_size=4)
+
+
+@settings(max_examples=200, deadline=None)
+@given(records=st.lists(RECORD, max_size=12), start=st.integers(0, 5), large=st.booleans())
+def test_a_list_that_is_no_record_is_a_row_of_nan(records, start, large):
+    kind = pa.large_list(pa.float64()) if large else pa.list_(pa.float64())
+    column = pa.array(records, kind).slice(start)
+    want = [
+        [np.nan if x is None else x for x in record]
+        if record is not None and len(record) == 2
+        else [np.nan] * 2
+        for record in records[start:]
+    ]
+    np.testing.assert_array_equal(gather(column, 2), np.reshape(want, (-1, 2)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    records=st.lists(st.none() | st.tuples(NUMBER, st.none() | NUMBER), max_size=12),
+    start=st.integers(0, 5),
+)
+def test_a_null_among_fixed_size_lists_is_a_row_of_nan(records, start):
+    column = pa.array(records, pa.list_(pa.float64(), 2)).slice(start)
+    want = [
+        [np.nan] * 2 if record is None else [np.nan if x is None else x for x in record]
+        for record in records[start:]
+    ]
+    np.testing.assert_array_equal(gather(column, 2), np.reshape(want, (-1, 2)))
+
+
+def test_a_stream_that_breaks_off_quotes_nothing():
+    schema = pa.schema({"a": pa.float64()})
+
+    def batches():
+        yield pa.record_batch({"a": [CANARY]})
+        raise pa.ArrowInvalid(f"cannot convert {CANARY}")
+
+    reader = as_batches(pa.RecordBatchReader.from_batches(schema, batches()), 1)
+    assert next(reader).shape == (1, 1)
+    with pytest.raises(OSError, match="broke off") as caught:
+        next(reader)
+    assert str(CANARY) not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+# ---- without pyarrow -------------------------------------------------------------------
+
+
+def hide_pyarrow(monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *rest, **options):
+        if name.split(".")[0] == "pyarrow":
+            raise ModuleNotFoundError("No module named 'pyarrow'")
+        return real(name, *rest, **options)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+
+
+def test_without_pyarrow_arrow_data_says_how_to_get_it(table, monkeypatch):
+    hide_pyarrow(monkeypatch)
+    with pytest.raises(ImportError, match=r"pip install 'ellipsum\[arrow\]'"):
+        as_batches(Stream(table), 3)
+
+
+def test_without_pyarrow_a_frame_that_is_also_an_array_still_works(rows, monkeypatch):
+    class Frame(Stream):
+        def __array__(self, dtype=None, copy=None):
+            return rows
+
+    hide_pyarrow(monkeypatch)
+    np.testing.assert_array_equal(gather(Frame(None), 3), rows)
+
+
+def test_importing_the_package_does_not_import_pyarrow():
+    code = "import sys, ellipsum.arrow, ellipsum.files; sys.exit('pyarrow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,471 @@
+"""The command line: the API's answers, exit codes that mean something, and no data in a message."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import ellipsum
+from ellipsum import _cli_release, _progress, cli
+from ellipsum.cli import Exit, main
+from ellipsum.ellipsoid import Ellipsoid
+from ellipsum.private_sum import PrivateMean, PrivateSum
+
+N, D = 4000, 3
+NAMES = ["age", "height", "weight"]
+SD = np.array([1.0, 10.0, 5.0])
+CENTER = np.array([40.0, 170.0, 70.0])
+CANARY = "987654.321"
+BUDGET = ["--epsilon", "1", "--delta", "1e-6"]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    values = np.random.default_rng(0).normal(size=(N, D)) * SD + CENTER
+    values[::100, 0] = float(CANARY)
+    return values
+
+
+@pytest.fixture(scope="module")
+def folder(rows, tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli")
+    table = pa.table({name: rows[:, j] for j, name in enumerate(NAMES)})
+    pq.write_table(table, path / "rows.parquet")
+    pa.csv.write_csv(table, path / "rows.csv")
+    np.save(path / "rows.npy", rows)
+    pq.write_table(pa.table({"v": pa.array(list(rows))}), path / "list.parquet")
+    pq.write_table(table.slice(1, 99), path / "public.parquet")
+    pa.csv.write_csv(table.append_column("name", pa.array([CANARY + "x"] * N)), path / "name.csv")
+    (path / "cut.parquet").write_bytes((path / "rows.parquet").read_bytes()[:2000])
+    constant = pa.table({name: [1.0, 1.0] for name in NAMES})
+    pq.write_table(constant, path / "constant.parquet")
+    np.save(path / "sigma.npy", SD)
+    (path / "center.txt").write_text("# the centre\n40\n170\n70\n")
+    (path / "bounds.csv").write_text("0,100\n100,250\n0,200\n")
+    bounds = {"weight": [0, 200], "age": [0, 100], "height": [100, 250], "unused": [1, 2]}
+    (path / "bounds.json").write_text(json.dumps(bounds))
+    (path / "negative.txt").write_text("1\n-1\n1\n")
+    (path / "short.txt").write_text("1\n1\n")
+    (path / "words.txt").write_text("one\n")
+    (path / "partial.json").write_text('{"age": 1}')
+    return path
+
+
+@pytest.fixture(autouse=True)
+def inside(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("ELLIPSUM_THREADS", raising=False)
+
+
+def run(capsys, *arguments):
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def released(capsys, *arguments):
+    code, out, err = run(capsys, *arguments, "--json", "--seed", "7")
+    assert (code, err) == (Exit.OK, "")
+    return json.loads(out)
+
+
+# ---- the API's answers -----------------------------------------------------------------
+
+SHAPES = {
+    "ball": (["--ball", "300"], lambda: Ellipsoid.ball(300, d=D)),
+    "moved ball": (
+        ["--ball", "30", "--center", "center.txt"],
+        lambda: Ellipsoid.ball(30, CENTER),
+    ),
+    "one box": (["--bounds", "-1,250"], lambda: Ellipsoid.box([-1] * D, [250] * D)),
+    "box of a text": (
+        ["--bounds", "bounds.csv"],
+        lambda: Ellipsoid.box([0, 100, 0], [100, 250, 200]),
+    ),
+    "box of names": (
+        ["--bounds", "bounds.json"],
+        lambda: Ellipsoid.box([0, 100, 0], [100, 250, 200]),
+    ),
+    "gaussian": (
+        ["--sigma", "sigma.npy", "--center", "center.txt", "--clip-probability", "0.05"],
+        lambda: Ellipsoid.for_gaussian(SD, CENTER, 0.05),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind, mechanism", [("sum", PrivateSum), ("mean", PrivateMean)])
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_release_is_that_of_the_api(capsys, rows, kind, mechanism, neighbors, shape):
+    options, region = SHAPES[shape]
+    found = released(capsys, kind, "rows.parquet", *BUDGET, "--neighbors", neighbors, *options)
+    want = mechanism(region(), epsilon=1, delta=1e-6, neighbors=neighbors)(rows, seed=7)
+    assert found["value"] == want.value.tolist()
+    assert found["sd"] == want.sd.tolist()
+    assert found["columns"] == NAMES
+    assert found["private"] is False and "seed" in found["caveats"][0]
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.npy"])
+def test_every_format_gives_the_same_release(capsys, name):
+    options = ("--bounds", "bounds.csv", *BUDGET)
+    want = released(capsys, "mean", "rows.parquet", *options)
+    assert released(capsys, "mean", name, *options)["value"] == want["value"]
+
+
+@pytest.mark.parametrize("budget", [["--rho", "0.5"], ["--mu", "1"]])
+def test_other_budgets(capsys, rows, budget):
+    found = released(capsys, "sum", "rows.npy", "--ball", "300", *budget)
+    name, value = budget[0][2:], float(budget[1])
+    want = PrivateSum(Ellipsoid.ball(300, d=D), **{name: value})(rows, seed=7)
+    assert found["value"] == want.value.tolist()
+    assert found[name] == value
+
+
+def test_public_rows_set_the_shape(capsys, rows):
+    public = rows[1:100]
+    sigma = public.std(axis=0, ddof=1)
+    region = Ellipsoid.for_gaussian(sigma, public.mean(axis=0), center_error=sigma / np.sqrt(99))
+    found = released(capsys, "mean", "rows.parquet", *BUDGET, "--public", "public.parquet")
+    want = PrivateMean(region, epsilon=1, delta=1e-6)(rows, seed=7)
+    np.testing.assert_allclose(found["value"], want.value, rtol=1e-5)
+    np.testing.assert_allclose(found["sd"], want.sd, rtol=1e-9)
+
+
+def test_columns_are_chosen_in_the_order_given(capsys, rows):
+    found = released(
+        capsys, "mean", "rows.parquet", "rows.csv", *BUDGET, "--ball", "300", "--columns",
+        "weight, age",
+    )  # fmt: skip
+    want = PrivateMean(Ellipsoid.ball(300, d=2), epsilon=1, delta=1e-6)(
+        np.tile(rows[:, [2, 0]], (2, 1)), seed=7
+    )
+    assert found["columns"] == ["weight", "age"]
+    assert found["value"] == want.value.tolist()
+
+
+def test_a_list_column_takes_its_length_from_the_shape_or_from_dim(capsys):
+    with_dim = released(capsys, "sum", "list.parquet", "--mu", "1", "--ball", "300", "--dim", "3")
+    assert with_dim["columns"] == ["v[0]", "v[1]", "v[2]"]
+    of_shape = released(capsys, "sum", "list.parquet", "--mu", "1", "--bounds", "bounds.csv")
+    assert len(of_shape["value"]) == D
+
+
+def test_without_a_seed_two_releases_differ_and_are_private(capsys):
+    arguments = ["mean", "rows.npy", *BUDGET, "--ball", "300", "--json"]
+    first, second = (json.loads(run(capsys, *arguments)[1]) for _ in range(2))
+    assert first["private"] and first["caveats"] == []
+    assert first["value"] != second["value"]
+
+
+# ---- output ----------------------------------------------------------------------------
+
+
+def test_text_for_a_person(capsys):
+    code, out, err = run(capsys, "mean", "rows.parquet", *BUDGET, "--bounds", "bounds.csv")
+    assert (code, err) == (Exit.OK, "")
+    lines = out.splitlines()
+    assert lines[0] == f"private mean of {N} rows, {D} coordinates"
+    assert "(1, 1e-06)-DP" in lines[1] and "replace" in lines[1]
+    assert [line.split()[0] for line in lines[4:]] == NAMES
+
+
+def test_text_says_what_is_noisy_and_what_is_not_private(capsys):
+    _, out, _ = run(
+        capsys, "mean", "rows.npy", *BUDGET, "--ball", "300", "--neighbors", "add-remove",
+        "--seed", "1",
+    )  # fmt: skip
+    assert "(noisy count)" in out and "CAVEAT: not private: made with a seed" in out
+
+
+def test_text_of_many_coordinates_is_cut(capsys, tmp_path):
+    np.save(tmp_path / "wide.npy", np.zeros((5, 100)))
+    _, out, _ = run(capsys, "sum", str(tmp_path / "wide.npy"), "--mu", "1", "--ball", "1")
+    assert "... and 70 more" in out and len(out.splitlines()) < 40
+
+
+@pytest.mark.parametrize("suffix", ["json", "npz"])
+def test_out_writes_what_json_prints(capsys, tmp_path, suffix):
+    path = tmp_path / f"release.{suffix}"
+    found = released(capsys, "mean", "rows.npy", *BUDGET, "--ball", "300", "--out", str(path))
+    if suffix == "json":
+        assert json.loads(path.read_text()) == found
+        return
+    with np.load(path) as arrays:
+        assert json.loads(str(arrays["json"])) == found
+        assert arrays["value"].tolist() == found["value"]
+        assert (arrays["lower"] < arrays["value"]).all()
+
+
+def test_an_unbounded_interval_is_null_in_json_and_infinite_in_text(capsys, tmp_path):
+    arguments = ["mean", "rows.npy", "--mu", "1e-6", "--ball", "300", "--neighbors", "add-remove"]
+    found = released(capsys, *arguments, "--out", str(tmp_path / "x.npz"))
+    assert found["confidence_interval_95"][0][0] is None
+    assert np.isnan(np.load(tmp_path / "x.npz")["lower"][0])
+    assert "inf" in run(capsys, *arguments)[1]
+
+
+# ---- exit codes and messages -----------------------------------------------------------
+
+MEAN = ["mean", "rows.parquet", *BUDGET]
+BAD = {
+    "no command": ([], Exit.USAGE, "COMMAND"),
+    "unknown command": (["median"], Exit.USAGE, "median"),
+    "no file": (["mean"], Exit.USAGE, "FILE"),
+    "no budget": (["mean", "rows.parquet", "--ball", "1"], Exit.USAGE, "one budget"),
+    "half a budget": (["mean", "rows.npy", "--epsilon", "1", "--ball", "1"], Exit.USAGE, "--delta"),
+    "two budgets": ([*MEAN, "--rho", "1", "--ball", "1"], Exit.USAGE, "one budget"),
+    "no number": (["mean", "rows.npy", "--epsilon", "one"], Exit.USAGE, "--epsilon"),
+    "abbreviation": ([*MEAN, "--bal", "1"], Exit.USAGE, "--bal"),
+    "neighbors": ([*MEAN, "--ball", "1", "--neighbors", "swap"], Exit.USAGE, "--neighbors"),
+    "no shape": (MEAN, Exit.USAGE, "one shape"),
+    "two shapes": ([*MEAN, "--ball", "1", "--sigma", "sigma.npy"], Exit.USAGE, "--sigma"),
+    "stray center": ([*MEAN, "--bounds", "0,1", "--center", "center.txt"], Exit.USAGE, "--center"),
+    "stray clip": ([*MEAN, "--ball", "1", "--clip-probability", "0.1"], Exit.USAGE, "--clip-prob"),
+    "out suffix": ([*MEAN, "--ball", "1", "--out", "x.txt"], Exit.USAGE, "--out must end"),
+    "epsilon": (
+        ["mean", "rows.npy", "--epsilon", "-1", "--delta", "1e-6", "--ball", "1"],
+        Exit.PARAMETER,
+        "epsilon must be",
+    ),
+    "delta": (
+        ["mean", "rows.npy", "--epsilon", "1", "--delta", "1", "--ball", "1"],
+        Exit.PARAMETER,
+        "delta must",
+    ),
+    "radius": ([*MEAN, "--ball", "-1"], Exit.PARAMETER, "radius must be"),
+    "nan radius": ([*MEAN, "--ball", "nan"], Exit.PARAMETER, "radius must be"),
+    "zero-width box": ([*MEAN, "--bounds", "1,1"], Exit.PARAMETER, "upper must be above lower"),
+    "no such bounds": ([*MEAN, "--bounds", "x.csv"], Exit.PARAMETER, "bounds must be two numbers"),
+    "negative sigma": ([*MEAN, "--sigma", "negative.txt"], Exit.PARAMETER, r"sigma\[1\] is -1"),
+    "short sigma": ([*MEAN, "--sigma", "short.txt"], Exit.PARAMETER, "2 coordinates, the data 3"),
+    "no such sigma": ([*MEAN, "--sigma", "x.npy"], Exit.PARAMETER, "--sigma: x.npy cannot be read"),
+    "sigma of words": ([*MEAN, "--sigma", "words.txt"], Exit.PARAMETER, "one number for each"),
+    "two-column sigma": ([*MEAN, "--sigma", "bounds.csv"], Exit.PARAMETER, r"\(d, 1\)"),
+    "partial sigma": ([*MEAN, "--sigma", "partial.json"], Exit.PARAMETER, "column 'height'"),
+    "clip": ([*MEAN, "--sigma", "sigma.npy", "--clip-probability", "2"], Exit.PARAMETER, "clip_pr"),
+    "threads": ([*MEAN, "--ball", "1", "--threads", "0"], Exit.PARAMETER, "threads must be"),
+    "dim": ([*MEAN, "--ball", "1", "--dim", "2"], Exit.PARAMETER, "--dim is 2"),
+    "dim 0": ([*MEAN, "--ball", "1", "--dim", "0"], Exit.PARAMETER, "--dim must be"),
+    "no dim": (["mean", "list.parquet", *BUDGET, "--ball", "1"], Exit.PARAMETER, "--dim"),
+    "constant": ([*MEAN, "--public", "constant.parquet"], Exit.PARAMETER, "'age' .* constant"),
+    "no such file": (["mean", "x.parquet", *BUDGET, "--ball", "1"], Exit.DATA, "is not there"),
+    "folder": (["mean", ".", *BUDGET, "--ball", "1"], Exit.DATA, "regular file"),
+    "column": ([*MEAN, "--ball", "1", "--columns", "age,zz"], Exit.DATA, "no column 'zz'"),
+    "text": (["mean", "name.csv", *BUDGET, "--ball", "1"], Exit.DATA, "number 4 .* not numeric"),
+    "truncated": (["mean", "cut.parquet", *BUDGET, "--ball", "1"], Exit.DATA, "truncated"),
+    "disagreeing": (
+        ["mean", "rows.npy", "rows.csv", *BUDGET, "--ball", "1"],
+        Exit.DATA,
+        "do not agree",
+    ),
+    "public file": ([*MEAN, "--public", "x.parquet"], Exit.DATA, "--public: x.parquet is not"),
+    "no folder": ([*MEAN, "--ball", "1", "--out", "no/x.json"], Exit.OUTPUT, "--out"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence_and_an_exit_code(capfd, case):
+    arguments, want, phrase = BAD[case]
+    code = main(arguments)
+    out, err = capfd.readouterr()
+    assert (code, out) == (want, "")
+    assert err.startswith("ellipsum: ") and err.count("\n") == 1
+    assert CANARY not in err and "Traceback" not in err
+    assert re.search(phrase, err)
+
+
+def test_a_file_cut_short_half_way_leaves_nothing_behind(capsys, folder, tmp_path, monkeypatch):
+    path = tmp_path / "x.csv"
+    path.write_bytes((folder / "rows.csv").read_bytes())
+    monkeypatch.setattr("ellipsum._csv.CHUNK_BYTES", 1000)
+    shape = _cli_release.build_shape
+    monkeypatch.setattr(
+        _cli_release,
+        "build_shape",
+        lambda *given: (os.truncate(path, 3000), shape(*given))[1],
+    )
+    out = tmp_path / "x.json"
+    code, printed, err = run(
+        capsys, "sum", str(path), "--mu", "1", "--ball", "9", "--out", str(out)
+    )
+    assert (code, printed) == (Exit.DATA, "") and "cut short" in err
+    assert not out.exists()
+
+
+def test_a_missing_package_has_its_own_exit_code(capsys, monkeypatch):
+    for name in list(sys.modules):
+        if name.split(".")[0] == "pyarrow":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, err = run(capsys, *MEAN, "--ball", "1")
+    assert code == Exit.MISSING and "pip install 'ellipsum[arrow]'" in err
+
+
+def test_an_unforeseen_error_is_named_by_type_alone(capsys, monkeypatch):
+    def fail(*_given, **_options):
+        raise RuntimeError(f"value {CANARY}")
+
+    monkeypatch.setattr(_cli_release, "open_rows", fail)
+    code, out, err = run(capsys, *MEAN, "--ball", "1")
+    assert (code, out) == (Exit.BUG, "")
+    assert err == "ellipsum: internal error (RuntimeError): please report it\n"
+
+
+def test_a_warning_is_not_shown(capfd, monkeypatch):
+    def warn(*_given, **_options):
+        import warnings
+
+        warnings.warn(f"value {CANARY}", stacklevel=1)
+        raise OSError("gone")
+
+    monkeypatch.setattr(_cli_release, "open_rows", warn)
+    assert main([*MEAN, "--ball", "1"]) == Exit.DATA
+    assert capfd.readouterr().err == "ellipsum: gone\n"
+
+
+def test_an_output_that_cannot_be_written_is_an_error(capsys, tmp_path, monkeypatch):
+    def full(*_given):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_cli_release, "_dump", full)
+    code, out, err = run(capsys, *MEAN, "--ball", "1", "--out", str(tmp_path / "x.json"))
+    assert (code, out) == (Exit.OUTPUT, "") and "No space left" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---- progress --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tqdm", [True, False])
+def test_the_bar_goes_to_standard_error_alone(capsys, monkeypatch, tqdm):
+    if not tqdm:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+    code, out, err = run(
+        capsys, "sum", "rows.csv", "--mu", "1", "--ball", "9", "--json", "--seed", "7", "--progress"
+    )
+    assert code == Exit.OK
+    assert json.loads(out) == released(capsys, "sum", "rows.csv", "--mu", "1", "--ball", "9")
+    assert "rows/s" in err and "100%" in err and CANARY not in err
+
+
+def test_there_is_no_bar_unless_standard_error_is_a_terminal(capsys, monkeypatch):
+    arguments = ["sum", "rows.npy", "--mu", "1", "--ball", "9"]
+    assert run(capsys, *arguments)[2] == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert "rows/s" in run(capsys, *arguments)[2]
+    assert run(capsys, *arguments, "--no-progress")[2] == ""
+
+
+def test_the_plain_bar_tells_rate_and_time_left(capsys, monkeypatch):
+    clock = iter([0.0, 10.0, 10.05])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    bar = _progress._PlainBar()
+    bar.show(2_000_000, 8_000_000)
+    assert " 25% |#####" in capsys.readouterr().err
+    assert bar._line.endswith("| 2M rows, 200k rows/s, 0:30 left")
+    bar.show(2_000_001, 8_000_000)
+    assert capsys.readouterr().err == ""  # too soon to draw again
+
+
+def test_clock_and_short_numbers():
+    assert [_progress._clock(s) for s in (0.4, 65, 3661)] == ["0:00", "1:05", "1:01:01"]
+    assert [_progress._short(x) for x in (7, 1234, 5e9, 2e15)] == ["7", "1.23k", "5G", "2e+03T"]
+
+
+# ---- info, help, the process -----------------------------------------------------------
+
+
+def test_info_says_what_runs_and_why(capsys):
+    code, out, _ = run(capsys, "info")
+    runs = ellipsum.backend()
+    assert code == Exit.OK
+    assert ellipsum.__version__ in out and runs.reason in out and "pyarrow" in out
+    found = json.loads(run(capsys, "info", "--json")[1])
+    assert (found["backend"], found["cpu"]) == (runs.name, runs.cpu)
+    assert runs.cpu in found["cpus supported"]
+
+
+def test_info_survives_a_bad_environment_and_missing_packages(capsys, monkeypatch):
+    from ellipsum import _cli_info
+
+    monkeypatch.setenv("ELLIPSUM_THREADS", "many")
+    monkeypatch.setattr(_cli_info, "_OPTIONAL", {"no-such-package": "arrow"})
+    out = run(capsys, "info")[1]
+    assert "ELLIPSUM_THREADS must be" in out
+    assert "no-such-package missing: pip install 'ellipsum[arrow]'" in out
+
+
+@pytest.mark.parametrize("command", [[], ["sum"], ["mean"], ["info"], ["demo"]])
+def test_help_is_there_and_tells_the_exit_codes(capsys, command):
+    code, out, err = run(capsys, *command, "--help")
+    assert (code, err) == (Exit.OK, "")
+    if command in ([], ["sum"], ["mean"]):
+        codes = [value for name, value in vars(Exit).items() if name.isupper()]
+        assert all(f" {code}  " in out for code in codes)
+    assert "--seed" not in out
+
+
+def process(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "ellipsum", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def test_the_process_has_the_same_output_and_exit_codes(capsys):
+    arguments = [*MEAN, "--bounds", "bounds.csv", "--json", "--seed", "7"]
+    child = process(*arguments)
+    out, err = child.communicate()
+    assert (child.returncode, out, err) == run(capsys, *arguments)
+    child = process("mean", "x.parquet", *BUDGET, "--ball", "1")
+    out, err = child.communicate()
+    assert (child.returncode, out) == (Exit.DATA, "") and err.count("\n") == 1
+
+
+def test_an_interrupt_releases_nothing(tmp_path):
+    path, shape = tmp_path / "x.npy", (1 << 22, 64)
+    header = np.lib.format.header_data_from_array_1_0(np.empty((0, 64)))
+    with open(path, "wb") as file:  # sparse: 2 GB to read, a second of work, no space on disk
+        np.lib.format.write_array_header_1_0(file, {**header, "shape": shape})
+        file.truncate(file.tell() + shape[0] * shape[1] * 8)
+    child = process("sum", str(path), "--mu", "1", "--ball", "1", "--progress")
+    child.stderr.read(1)  # the bar has begun
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate()
+    assert (child.returncode, out) == (Exit.INTERRUPTED, "")
+    assert "interrupted; nothing was released" in err and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "arguments, code", [(["info"], Exit.OUTPUT), (["mean", "--help"], Exit.OK)]
+)
+def test_a_reader_that_leaves_is_no_traceback(arguments, code):
+    read, write = os.pipe()
+    os.close(read)
+    child = subprocess.run(
+        [sys.executable, "-m", "ellipsum", *arguments], stdout=write, stderr=subprocess.PIPE
+    )
+    os.close(write)
+    assert (child.returncode, child.stderr) == (code, b"")
+
+
+def test_the_entry_point_is_the_same_function():
+    from importlib.metadata import entry_points
+
+    (script,) = entry_points(group="console_scripts", name="ellipsum")
+    assert script.load() is cli.main

@@ -1,0 +1,348 @@
+"""Rows from files: every format gives the same rows, and no error quotes one."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ellipsum import _csv, _sources, arrow
+from ellipsum.arrow import as_batches
+from ellipsum.files import open_rows
+
+N, D = 5000, 3
+NAMES = ["a", "b", "c"]
+CANARY = "987654.321"  # stands in the data, and must stand in no message
+
+
+@pytest.fixture(scope="module")
+def rows():
+    values = np.random.default_rng(0).normal(size=(N, D))
+    values[::10] = float(CANARY)
+    return values
+
+
+@pytest.fixture(scope="module")
+def folder(rows, tmp_path_factory):
+    """The same rows in every format."""
+    path = tmp_path_factory.mktemp("rows")
+    table = pa.table({name: rows[:, j] for j, name in enumerate(NAMES)})
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), D)
+    pq.write_table(table, path / "wide.parquet", row_group_size=1500)
+    pq.write_table(pa.table({"id": ["x"] * N, "v": lists}), path / "fixed.parquet")
+    pq.write_table(pa.table({"v": pa.array(list(rows))}), path / "list.parquet")
+    pa.feather.write_feather(table, path / "wide.feather", compression="uncompressed")
+    write_ipc(table, path / "file.arrow", pa.ipc.new_file)
+    write_ipc(table, path / "stream.arrows", pa.ipc.new_stream)
+    write_ipc(table, path / "stream.arrow", pa.ipc.new_stream)
+    pa.csv.write_csv(table, path / "wide.csv")
+    pa.csv.write_csv(table, pa.CompressedOutputStream(str(path / "wide.csv.gz"), "gzip"))
+    np.savetxt(path / "plain.txt", rows, delimiter=",", fmt="%.17g")
+    np.savetxt(path / "wide.tsv", rows, delimiter="\t", fmt="%.17g", header="a\tb\tc", comments="")
+    np.save(path / "c.npy", rows)
+    np.save(path / "f.npy", np.asfortranarray(rows))
+    np.save(path / "big_endian.npy", rows.astype(">f8"))
+    return path
+
+
+def write_ipc(table, path, writer):
+    with pa.OSFile(str(path), "wb") as file, writer(file, table.schema) as out:
+        out.write_table(table, max_chunksize=700)
+
+
+def gather(data, d=D):
+    return np.concatenate([np.empty((0, d)), *data.batches(d)])
+
+
+EVERY = {
+    "wide.parquet": None,
+    "fixed.parquet": ["v"],
+    "list.parquet": None,
+    "wide.feather": None,
+    "file.arrow": None,
+    "stream.arrows": None,
+    "stream.arrow": None,
+    "wide.csv": None,
+    "wide.csv.gz": None,
+    "plain.txt": None,
+    "wide.tsv": None,
+    "c.npy": None,
+    "f.npy": None,
+    "big_endian.npy": None,
+}
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Many blocks of few rows, so that every seam is met."""
+    monkeypatch.setattr(arrow, "BLOCK_BYTES", 2400)
+    monkeypatch.setattr(arrow, "PART_BYTES", 24000)
+    monkeypatch.setattr(_sources, "BLOCK_BYTES", 2400)
+    monkeypatch.setattr(_sources, "PART_BYTES", 24000)
+    monkeypatch.setattr(_csv, "CHUNK_BYTES", 1000)
+
+
+# ---- every format ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, columns", EVERY.items())
+def test_every_format_gives_the_same_rows_as_often_as_asked(
+    folder, rows, name, columns, small_blocks
+):
+    data = open_rows(folder / name, columns)
+    assert data.d == (None if name == "list.parquet" else D)
+    assert data.n in (None, N)
+    assert data.nbytes == os.path.getsize(folder / name)
+    for _ in range(2):
+        np.testing.assert_array_equal(gather(data), rows)
+        assert data.fraction == 1
+    np.testing.assert_array_equal(np.concatenate(list(as_batches(data, D))), rows)
+    assert sum(1 for _ in data.batches(D)) > 5
+
+
+def test_single_precision_stays_single_where_the_file_has_it(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((4, 2), np.float32))
+    table = pa.table({"a": pa.array([1.0], pa.float32())})
+    pq.write_table(table, tmp_path / "x.parquet")
+    np.save(tmp_path / "i.npy", np.ones((4, 2), np.int16))
+    kinds = [
+        next(iter(open_rows(tmp_path / f"{x}"))).dtype for x in ("x.npy", "x.parquet", "i.npy")
+    ]
+    assert kinds == [np.float32, np.float32, np.float64]
+
+
+def test_several_files_are_one_data_set_in_the_order_of_the_first_columns(folder, rows):
+    data = open_rows([folder / n for n in ("wide.parquet", "wide.csv", "file.arrow")], ["c", "a"])
+    assert (data.columns, data.d, data.n) == (["c", "a"], 2, None)
+    np.testing.assert_array_equal(gather(data, 2), np.tile(rows[:, [2, 0]], (3, 1)))
+    assert open_rows([folder / "wide.parquet"] * 2).n == 2 * N
+
+
+def test_progress_grows_to_one(folder, small_blocks):
+    for name, columns in EVERY.items():
+        data = open_rows([folder / name] * 2, columns)
+        seen = [data.fraction for _ in data.batches(D)]
+        assert seen == sorted(seen) and seen[0] < 0.6
+        assert data.fraction == 1
+
+
+@pytest.mark.parametrize("name", ["c.npy", "f.npy"])
+def test_an_array_without_rows_is_read(tmp_path, name):
+    empty = np.empty((0, 2), order="F" if name == "f.npy" else "C")
+    np.save(tmp_path / name, empty)
+    assert list(open_rows(tmp_path / name)) == []
+
+
+def test_a_list_column_needs_its_length_said(folder):
+    with pytest.raises(ValueError, match="List column"):
+        iter(open_rows(folder / "list.parquet"))
+
+
+# ---- bad input -------------------------------------------------------------------------
+
+
+def fails(error, phrase, call):
+    with pytest.raises(error, match=phrase) as caught:
+        call()
+    assert CANARY not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "names, columns, error, phrase",
+    [
+        ([], None, ValueError, "at least one file"),
+        (["nope.parquet"], None, FileNotFoundError, "is not there"),
+        (["."], None, OSError, "not a regular file"),
+        (["wide.parquet"], ["a", "zz"], ValueError, "no column 'zz'"),
+        (["wide.csv"], ["a", "zz"], ValueError, "column 'zz' exactly once"),
+        (["wide.csv"], ["a", "a"], ValueError, "column 'a' exactly once"),
+        (["wide.parquet"], ["a", "a"], ValueError, "comes twice"),
+        (["wide.parquet"], [], ValueError, "no columns"),
+        (["wide.parquet"], "a", TypeError, r"give \['a'\]"),
+        (["c.npy"], ["a"], ValueError, "no column names"),
+        (["fixed.parquet"], None, TypeError, "'id' of .* is not numeric"),
+        (["wide.parquet", "c.npy"], None, ValueError, "no column names"),
+        (["c.npy", "wide.parquet"], None, ValueError, "do not agree"),
+        (["wide.parquet", "plain.txt"], None, ValueError, "'a' exactly once"),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(folder, names, columns, error, phrase):
+    fails(error, phrase, lambda: open_rows([folder / name for name in names], columns))
+
+
+def test_rows_of_another_dimension_are_refused(folder):
+    fails(
+        ValueError,
+        "3 coordinates in a row, the shape has 2",
+        lambda: as_batches(open_rows(folder / "wide.parquet"), 2),
+    )
+
+
+@pytest.mark.parametrize(
+    "name, content, error, phrase",
+    [
+        ("x.parquet", b"CANARY", OSError, "not what its suffix says"),
+        ("x.arrow", b"CANARY", OSError, "not what its suffix says"),
+        ("x.npy", b"CANARY", OSError, "not what its suffix says"),
+        ("x.xlsx", b"CANARY", OSError, "no known format"),
+        ("x.csv", b"", ValueError, "is empty"),
+        ("x.arrows", b"", OSError, "truncated or damaged"),
+    ],
+)
+def test_files_of_another_kind_are_refused(tmp_path, name, content, error, phrase):
+    (tmp_path / name).write_bytes(content)
+    assert "CANARY" not in str(fails(error, phrase, lambda: open_rows(tmp_path / name)))
+
+
+@pytest.mark.parametrize(
+    "array, error, phrase",
+    [
+        (np.ones(3), ValueError, "two dimensions"),
+        (np.ones((2, 2), complex), TypeError, "not numeric"),
+        (np.array([["CANARY"]]), TypeError, "not numeric"),
+        (np.array([["CANARY"]], object), OSError, "damaged"),
+    ],
+)
+def test_arrays_that_are_no_rows_are_refused(tmp_path, array, error, phrase):
+    np.save(tmp_path / "x.npy", array, allow_pickle=True)
+    fails(error, phrase, lambda: open_rows(tmp_path / "x.npy"))
+
+
+BINARY = [name for name in EVERY if not name.endswith((".csv", ".txt", ".tsv"))]
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_a_truncated_file_is_an_error_without_data(folder, tmp_path, name):
+    whole = (folder / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    fails(OSError, "truncated or damaged", lambda: gather(open_rows(tmp_path / name, EVERY[name])))
+
+
+# Parquet's buffers may hold the whole of so small a file.
+@pytest.mark.parametrize("name", [n for n in EVERY if not n.endswith((".parquet", ".feather"))])
+def test_a_file_cut_short_while_it_is_read_is_an_error_without_data(
+    folder, tmp_path, name, small_blocks
+):
+    path = tmp_path / name
+    path.write_bytes((folder / name).read_bytes())
+    batches = open_rows(path, EVERY[name]).batches(D)
+    next(batches)
+    os.truncate(path, os.path.getsize(path) // 3)
+    fails(OSError, "truncated or damaged|cut short", lambda: list(batches))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_file_that_vanishes_before_a_pass_is_an_error(folder, tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes((folder / name).read_bytes())
+    data = open_rows(path, EVERY[name])
+    path.unlink()
+    fails(FileNotFoundError, "is not there", lambda: gather(data))
+
+
+# ---- CSV: one line, one record ---------------------------------------------------------
+
+GOOD = 50
+
+
+def read_csv(tmp_path, lines, **options):
+    """What becomes of ``lines`` below enough good ones to settle the columns' types."""
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"a,b\n" + b"0,0\n" * GOOD + b"\n".join(lines) + b"\n")
+    found = gather(open_rows(path, **options), 2)
+    return found[np.argsort([not (row == 0).all() for row in found], kind="stable")][GOOD:]
+
+
+@pytest.mark.parametrize(
+    "line, want",
+    [
+        (b"1,2", [1, 2]),
+        (b" 1 ,\t2", [1, 2]),
+        (b"1,2\r", [1, 2]),
+        (b'"1","2"', [1, 2]),
+        (b"+1,-2e3", [1, -2000]),
+        (b"1,", [1, np.nan]),
+        (b"1,NA", [1, np.nan]),
+        (b"1," + CANARY.encode() + b"x", [1, np.nan]),
+        (b"1,\xff\xfe", [1, np.nan]),
+        (b"\xff", [np.nan, np.nan]),
+        (b"1", [np.nan, np.nan]),
+        (b"1,2,3", [np.nan, np.nan]),
+        (b"", [np.nan, np.nan]),
+        (b"1,2\r3", [1, np.nan]),
+        (b"1," + b"9" * 400, [1, np.inf]),
+    ],
+)
+def test_a_line_that_is_no_record_is_a_row_of_nan(tmp_path, capfd, line, want):
+    np.testing.assert_array_equal(read_csv(tmp_path, [line]), [want])
+    assert capfd.readouterr() == ("", "")
+
+
+LINE = st.text("0123456789.,\"' -eE\rxé\t", max_size=8).map(lambda s: s.encode("latin-1"))
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(lines=st.lists(LINE, min_size=1, max_size=12))
+def test_what_becomes_of_a_line_depends_on_that_line_alone(tmp_path, lines):
+    lines = [b"7" + line for line in lines]  # no row of zeros, no blank line at the end
+    together = read_csv(tmp_path, lines)
+    alone = np.concatenate([read_csv(tmp_path, [line]) for line in lines])
+    assert sorted(map(str, together)) == sorted(map(str, alone))
+    assert len(together) == len(lines)
+
+
+def test_an_open_quote_does_not_swallow_the_lines_below(tmp_path):
+    lines = [b'1,"2', b"3,4", b'x"y,"5', b"5,6"]
+    found = read_csv(tmp_path, lines)
+    assert len(found) == 4
+    assert {(3.0, 4.0), (5.0, 6.0)} <= set(map(tuple, found))
+
+
+@pytest.mark.parametrize(
+    "text, options, columns, want",
+    [
+        (b"a,b\n", {}, ["a", "b"], []),
+        (b"a,b", {}, ["a", "b"], []),
+        (b"1,2\n3,4", {}, ["f0", "f1"], [[1, 2], [3, 4]]),
+        (b"1,2\n3,4\n", {"header": True}, ["1", "2"], [[3, 4]]),
+        (b"x,2\n3,4\n5,6\n", {"header": False}, ["f0", "f1"], [[np.nan, 2], [3, 4], [5, 6]]),
+        (b"\xef\xbb\xbfa,b\r\n3,4\r\n", {}, ["a", "b"], [[3, 4]]),
+        (b'"a,1",b\n3,4\n', {}, ["a,1", "b"], [[3, 4]]),
+        (b'name,b\n"Doe, J",4\n', {"columns": ["b"]}, ["b"], [[4]]),
+        (b"a\n1\n\n2\n", {}, ["a"], [[1], [np.nan], [2]]),
+        (b"a,a\n3,4\n", {"columns": ["b"]}, None, None),
+    ],
+)
+def test_first_lines(tmp_path, text, options, columns, want):
+    (tmp_path / "x.csv").write_bytes(text)
+    if columns is None:
+        fails(ValueError, "exactly once", lambda: open_rows(tmp_path / "x.csv", **options))
+        return
+    data = open_rows(tmp_path / "x.csv", **options)
+    assert data.columns == columns
+    np.testing.assert_array_equal(gather(data, data.d), np.reshape(want, (-1, data.d)))
+
+
+def test_a_column_of_text_is_refused_without_quoting_the_file(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("CANARY,1\n" + "CANARY2,2\n" * 9)  # no header: a record in its place
+    for options in ({}, {"header": False}):
+        error = fails(TypeError, "column number 1 of", lambda o=options: open_rows(path, **o))
+        assert "CANARY" not in str(error)
+
+
+def test_one_record_cannot_turn_the_verdict_on_a_column(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a\n" + "1\n" * 20 + "text\n" * 19)
+    assert gather(open_rows(path), 1).shape == (39, 1)
