@@ -69,7 +69,8 @@ struct ClipPlan {
   bool side_by_side;    // short rows: eight of them across a vector
   std::size_t flight;   // rows in flight
   std::size_t stride;   // doubles from one row of scratch to the next
-  std::size_t block;    // rows packed or transformed at a time; 0: read where they are
+  bool contiguous;      // rows are read where they are; if not, packed a block at a time
+  std::size_t block;    // rows packed or transformed at a time
   std::size_t doubles;  // scratch of a pass
 };
 
@@ -94,14 +95,16 @@ struct ClipPlan {
 [[maybe_unused]] inline ClipPlan clip_plan(const Batch& batch, const Region& region) {
   ClipPlan plan{};
   const std::ptrdiff_t size = batch.dtype == Dtype::float32 ? 4 : 8;
-  const bool contiguous = batch.column_stride == size &&
-                          (batch.d > 8 || batch.row_stride == size * std::ptrdiff_t(batch.d));
+  plan.contiguous = batch.column_stride == size &&
+                    (batch.d > 8 || batch.row_stride == size * std::ptrdiff_t(batch.d));
   plan.side_by_side = batch.d <= 8 && !region.matrix;
   plan.flight = rows_in_flight(batch.d);
   plan.stride = scratch_stride(batch.d);
-  if (region.matrix || !contiguous)
-    plan.block = rows_in_block(batch.d, region.matrix != nullptr);
-  plan.doubles = (6 + plan.flight + (region.matrix ? 2 : 1) * plan.block) * plan.stride;
+  plan.block = rows_in_block(batch.d, region.matrix != nullptr);
+  const std::size_t packed = plan.contiguous ? 0 : plan.block * plan.stride;
+  const std::size_t product = region.matrix ? plan.block * (round_up(batch.d, 256) / 256 * 264 +
+                                                            plan.stride) : 0;
+  plan.doubles = (7 + plan.flight) * plan.stride + packed + product;
   return plan;
 }
 

@@ -52,6 +52,18 @@ Stream make_stream(const Region& region, const ClipPlan& plan, Scratch& scratch)
   return s;
 }
 
+struct MatrixScratch {
+  const double* center;
+  double *h, *y;
+};
+
+MatrixScratch make_matrix_scratch(const Region& region, const ClipPlan& plan, Scratch& scratch) {
+  if (!region.matrix) return {};
+  const std::size_t chunks = round_up(region.d, depth) / depth;
+  return {scratch.padded(region.center, 0.0, region.d),
+          scratch.take(chunks * plan.block * h_stride), scratch.take(plan.block * plan.stride)};
+}
+
 // A block of rows with contiguous coordinates, for batches whose own are strided. Eight
 // columns at a time: a cache line of a Fortran-ordered batch is read once a block.
 template <class T>
@@ -70,7 +82,7 @@ void pack_rows(const Batch& batch, std::size_t first, std::size_t n, T* to) {
 template <class T, class Pass>
 void contiguous_blocks(const Batch& batch, const ClipPlan& plan, Scratch& scratch,
                        const Pass& pass) {
-  if (!plan.block) return pass(batch, 0);
+  if (plan.contiguous) return pass(batch, 0);
   T* block = reinterpret_cast<T*>(scratch.take(plan.block * batch.d));
   for (std::size_t first = 0; first < batch.n; first += plan.block) {
     const std::size_t n = batch.n - first < plan.block ? batch.n - first : plan.block;
@@ -81,20 +93,19 @@ void contiguous_blocks(const Batch& batch, const ClipPlan& plan, Scratch& scratc
   }
 }
 
+// Contiguous rows, of which the first is row `first` of `batch`, by way of blocks of B h.
 template <class T>
-void matrix_blocks(Stream& s, const Batch& batch, const Region& region, const ClipPlan& plan,
-                   Scratch& scratch) {
-  double* h = scratch.take(plan.block * plan.stride);
-  double* y = scratch.take(plan.block * plan.stride);
-  for (std::size_t first = 0; first < batch.n; first += plan.block) {
-    const std::size_t n = batch.n - first < plan.block ? batch.n - first : plan.block;
+void matrix_rows(Stream& s, const Batch& rows, const Region& region, const ClipPlan& plan,
+                 const MatrixScratch& scratch, const Batch& batch, std::size_t first) {
+  for (std::size_t start = 0; start < rows.n; start += plan.block) {
+    const std::size_t n = rows.n - start < plan.block ? rows.n - start : plan.block;
     for (std::size_t i = 0; i < n; ++i)
-      load_matrix_input<T>(region, row_at(batch, first + i), batch.column_stride,
-                           h + i * plan.stride);
-    multiply(h, region.packed, y, n, batch.d, plan.stride);
-    const Batch product{y, Dtype::float64, n, batch.d, std::ptrdiff_t(plan.stride * sizeof *y),
-                        std::ptrdiff_t(sizeof *y)};
-    stream<double, T, Shape::ball>(s, product, {region, batch, first}, plan.flight);
+      load_matrix_input<T>(scratch.center, row_at(rows, start + i), rows.d,
+                           plan.block * h_stride, scratch.h + i * h_stride);
+    multiply(scratch.h, region.packed, scratch.y, n, plan, rows.d);
+    const Batch product{scratch.y, Dtype::float64, n, rows.d,
+                        std::ptrdiff_t(plan.stride * sizeof(double)), sizeof(double)};
+    stream<double, T, Shape::ball>(s, product, {region, batch, first + start}, plan.flight);
   }
 }
 
@@ -110,13 +121,11 @@ ClipCounts run(const Batch& batch, const Region& region, double* memory, std::in
     return counts;
   }
   Stream s = make_stream(region, plan, scratch);
-  if (region.matrix) {
-    matrix_blocks<T>(s, batch, region, plan, scratch);
-  } else {
-    contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows, std::size_t first) {
-      stream<T, T, shape>(s, rows, {region, batch, first}, plan.flight);
-    });
-  }
+  const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
+  contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows, std::size_t first) {
+    if (region.matrix) matrix_rows<T>(s, rows, region, plan, matrix, batch, first);
+    else stream<T, T, shape>(s, rows, {region, batch, first}, plan.flight);
+  });
   for (std::size_t j = 0; j < batch.d; ++j)
     partial[j] += std::int64_t(std::uint64_t(s.sum[j]) - s.quantised * rounding_magic_bits);
   return s.counts;

@@ -46,6 +46,12 @@ typedef std::int64_t Ints __attribute__((vector_size(8 * register_lanes)));
 // value - 0 is value, so nothing but the broadcast is left of it.
 [[maybe_unused]] inline Doubles broadcast(double value) { return value - Doubles{}; }
 
+[[maybe_unused]] inline Doubles load_register(const double* p) {
+  Doubles a;
+  std::memcpy(&a, p, sizeof a);
+  return a;
+}
+
 struct Vec {
   Doubles part[vec_parts];
 };
@@ -145,6 +151,22 @@ template <class T>
   for (std::int64_t lane : lanes) count += lane != 0;
   return count;
 #endif
+}
+
+// A row's offers to a matrix: rounded to 29 bits, 0 where |x| < least; `outside` gets the sign
+// bit of each lane where |x| < most fails.
+[[maybe_unused]] inline Vec split_29_bits(const Vec& x, double least, double most,
+                                          VecInt& outside) {
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) {
+    const Doubles shifted = x.part[p] * broadcast(0x1.000001p24);  // Veltkamp
+    const Ints rounded = Ints(shifted - (shifted - x.part[p]));
+    const Doubles size = Doubles(Ints(x.part[p]) & INT64_MAX);
+    r.part[p] = Doubles(rounded & Ints(size >= broadcast(least)));
+    outside.part[p] |= ~Ints(size < broadcast(most));
+  }
+  return r;
 }
 
 // y brought into [-limit, limit]; what becomes of a NaN is left open.
