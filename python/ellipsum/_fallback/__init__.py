@@ -1,5 +1,6 @@
 """Numba twins of the C++ kernels: same signatures, same integers, no compiler."""
 
 from .clip import clip_sum
+from .quadratic_form import FormTable
 
-__all__ = ["clip_sum"]
+__all__ = ["FormTable", "clip_sum"]
