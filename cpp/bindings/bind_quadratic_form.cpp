@@ -46,6 +46,16 @@ void tails(const QuadraticForm& form, const py::array& q, py::array out) {
   }
 }
 
+py::tuple moment(const QuadraticForm& form, double q, bool upper, int which) {
+  if (which < 0 || which > int(ellipsum::FormMoment::shortfall)) bad_view("moment");
+  ellipsum::FormIntegral i;
+  {
+    py::gil_scoped_release nogil;
+    i = ellipsum::form_moment(form, q, upper ? 1 : -1, ellipsum::FormMoment(which), kernels());
+  }
+  return py::make_tuple(i.log_value, i.error, i.nodes);
+}
+
 }  // namespace
 
 void bind_quadratic_form(py::module_& m) {
@@ -54,5 +64,7 @@ void bind_quadratic_form(py::module_& m) {
            py::arg("normal_sd"))
       .def("tail", &tail, py::arg("q"),
            "(log of the smaller tail, log density, their errors, is it the upper?, nodes).")
+      .def("moment", &moment, py::arg("q"), py::arg("upper"), py::arg("which"),
+           "(log E[g(Q); Q beyond q], its error, nodes); g: 0 one, 1 excess, 2 root, 3 shortfall.")
       .def("tails", &tails, py::arg("q"), py::arg("out"), "The same for many q, a row each.");
 }

@@ -114,4 +114,15 @@ FormTail form_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
   return out;
 }
 
+FormIntegral form_moment(const QuadraticForm& f, double q, double sign, FormMoment moment,
+                         const Kernels& kernels) {
+  q = sign * std::ldexp(q, -f.exponent);
+  const double highest = sign > 0 ? f.highest : -f.lowest;
+  if (highest == 0 && f.normal_sd == 0 && q >= 0) return {-infinity, -infinity, 0, 0, 0};
+  FormIntegral out = form_integral(f, q, sign, moment, kernels);
+  const double unit = moment == FormMoment::tail ? 0 : moment == FormMoment::root ? 0.5 : 1;
+  out.log_value += unit * f.exponent * log2e;
+  return out;
+}
+
 }  // namespace ellipsum

@@ -60,8 +60,13 @@ struct FormTail {
 
 FormTail form_tail(const QuadraticForm& form, double q, const Kernels& kernels);
 
-// E[g(Q); Q > q] (sign +1) or E[g(-Q); -Q > -q] (sign -1) by its own contour.
+// E[g(Q); Q > q] for sign +1; for sign -1 the same of -Q and -q, the lower tail. The caller
+// has checked that q is inside the support, in scaled units.
 FormIntegral form_integral(const QuadraticForm& form, double q, double sign, FormMoment moment,
                            const Kernels& kernels);
+
+// The same for q in the caller's units, edges of the support included.
+FormIntegral form_moment(const QuadraticForm& form, double q, double sign, FormMoment moment,
+                         const Kernels& kernels);
 
 }  // namespace ellipsum

@@ -15,7 +15,7 @@ from ._backend import kernels
 __all__ = ["QuadraticForm", "QuadraticFormResult", "QuadraticFormWarning"]
 
 _TOLERANCE = 1e-10
-_LOG_HALF = math.log(0.5)
+_EXCESS, _ROOT, _SHORTFALL = 1, 2, 3  # moments of the kernel
 
 
 class QuadraticFormWarning(RuntimeWarning):
@@ -232,6 +232,38 @@ class QuadraticForm:
         below = self._normal_sd > 0 or (active < 0).any()
         above = self._normal_sd > 0 or (active > 0).any()
         return (-math.inf if below else self._offset, math.inf if above else self._offset)
+
+    def partial_mean(self, q: float) -> float:
+        """E[Q; Q > q], the part of the mean that lies above q."""
+        q = _validate.finite("q", q)
+        if self._upper_side(q):
+            return q * float(self.sf(q)) + self._moment(q, True, _EXCESS)
+        return self.mean() - (q * float(self.cdf(q)) - self._moment(q, False, _EXCESS))
+
+    def partial_root_mean(self, q: float) -> float:
+        """E[sqrt(Q); Q > q] for q >= 0 and no offset."""
+        return self._moment(self._radius("q", q), True, _ROOT)
+
+    def clip_loss(self, radius: float) -> float:
+        r"""E[(1 - C/sqrt(Q))^2 Q; Q > C^2]: mean squared length that clipping to C takes away.
+
+        ``radius`` is C >= 0, in the unit of sqrt(Q); the distribution must have no offset.
+        """
+        return self._moment(self._radius("radius", radius) ** 2, True, _SHORTFALL)
+
+    def _radius(self, name: str, value: float) -> float:
+        number = _validate.finite(name, value)
+        if number < 0 or self._offset != 0:
+            raise ValueError(f"{name} must not be negative, and the distribution have no offset")
+        return number
+
+    def _upper_side(self, q: float) -> bool:
+        return bool(self._table.tail(q - self._offset)[4])
+
+    def _moment(self, q: float, upper: bool, which: int) -> float:
+        log_value, error, _ = self._table.moment(q - self._offset, upper, which)
+        _check(np.array([error]))
+        return math.exp(log_value)
 
     def rvs(self, size: Any = None, random_state: Any = None) -> Any:
         """Random draws; ``random_state`` is a seed or a :class:`numpy.random.Generator`."""
