@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from ._backend import thread_count
+from ._backend import threads as thread_count
 from ._cli_shape import build_shape, shape_name
 from ._progress import WatchedRows
 from .cli import Exit, Problem
