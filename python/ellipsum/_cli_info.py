@@ -11,7 +11,7 @@ from typing import Any
 from . import __version__
 from ._backend import backend, kernels
 from ._backend import threads as thread_count
-from .cli import Exit
+from ._exit import Exit
 
 __all__ = ["facts", "run"]
 
