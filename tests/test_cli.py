@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import ellipsum
-from ellipsum import _cli_release, _progress, cli
-from ellipsum.cli import Exit, main
+from ellipsum import _cli_release, cli
+from ellipsum._cli_shape import moments
+from ellipsum._exit import Exit
+from ellipsum.cli import main
 from ellipsum.ellipsoid import Ellipsoid
 from ellipsum.private_sum import PrivateMean, PrivateSum
 
@@ -141,6 +142,44 @@ def test_public_rows_set_the_shape(capsys, rows):
     want = PrivateMean(region, epsilon=1, delta=1e-6)(rows, seed=7)
     np.testing.assert_allclose(found["value"], want.value, rtol=1e-5)
     np.testing.assert_allclose(found["sd"], want.sd, rtol=1e-9)
+
+
+def test_relative_error_is_the_absolute_one_of_standardised_columns(capsys, rows):
+    found = released(
+        capsys, "mean", "rows.parquet", *BUDGET, "--sigma", "sigma.npy", "--center", "center.txt",
+        "--error", "relative",
+    )  # fmt: skip
+    region = Ellipsoid.for_gaussian(np.ones(D))
+    want = PrivateMean(region, epsilon=1, delta=1e-6)((rows - CENTER) / SD, seed=7)
+    np.testing.assert_allclose((found["value"] - CENTER) / SD, want.value, atol=1e-6)
+    np.testing.assert_allclose(found["sd"] / SD, want.sd, rtol=1e-6)
+
+
+@pytest.mark.parametrize("error", ["absolute", "relative"])
+def test_a_correlated_shape_has_the_covariance_of_the_public_rows(capsys, rows, error):
+    found = released(
+        capsys, "mean", "rows.parquet", *BUDGET, "--public", "public.parquet", "--correlated",
+        "--error", error,
+    )  # fmt: skip
+    public = rows[1:100]
+    unit = public.std(axis=0, ddof=1) if error == "relative" else np.ones(D)
+    region = Ellipsoid.for_covariance(np.cov((public / unit).T))
+    want = PrivateMean(region, epsilon=1, delta=1e-6)((rows - public.mean(axis=0)) / unit, seed=7)
+    np.testing.assert_allclose(found["sd"] / unit, want.sd, rtol=1e-6)
+    assert found["parameters"]["shape"] == "matrix"
+
+
+def test_the_moments_of_batches_are_those_of_the_whole(rows):
+    spoilt = rows.copy()
+    spoilt[5] = np.nan
+    whole = np.delete(rows, 5, axis=0)
+    parts = np.array_split(spoilt.astype(np.float32), [1, 5, 6, 900])
+    for crossed in (False, True):
+        found = moments(iter(parts), D, crossed=crossed)
+        assert found.count == N - 1
+        np.testing.assert_allclose(found.center, whole.mean(axis=0), rtol=1e-6)
+        np.testing.assert_allclose(found.sigma, whole.std(axis=0, ddof=1), rtol=1e-5)
+    np.testing.assert_allclose(found.covariance, np.cov(whole.T), rtol=1e-3, atol=1e-2)
 
 
 def test_columns_are_chosen_in_the_order_given(capsys, rows):
@@ -270,6 +309,13 @@ BAD = {
         Exit.DATA,
         "do not agree",
     ),
+    "private shape": ([*MEAN, "--public", "./rows.parquet"], Exit.USAGE, "shape would leak"),
+    "stray error": ([*MEAN, "--ball", "1", "--error", "relative"], Exit.USAGE, "--error goes with"),
+    "few public rows": (
+        [*MEAN, "--public", "constant.parquet", "--correlated"],
+        Exit.PARAMETER,
+        "needs 6 complete rows or more",
+    ),
     "public file": ([*MEAN, "--public", "x.parquet"], Exit.DATA, "--public: x.parquet is not"),
     "no folder": ([*MEAN, "--ball", "1", "--out", "no/x.json"], Exit.OUTPUT, "--out"),
 }
@@ -343,45 +389,6 @@ def test_an_output_that_cannot_be_written_is_an_error(capsys, tmp_path, monkeypa
     code, out, err = run(capsys, *MEAN, "--ball", "1", "--out", str(tmp_path / "x.json"))
     assert (code, out) == (Exit.OUTPUT, "") and "No space left" in err
     assert list(tmp_path.iterdir()) == []
-
-
-# ---- progress --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("tqdm", [True, False])
-def test_the_bar_goes_to_standard_error_alone(capsys, monkeypatch, tqdm):
-    if not tqdm:
-        monkeypatch.setitem(sys.modules, "tqdm", None)
-    code, out, err = run(
-        capsys, "sum", "rows.csv", "--mu", "1", "--ball", "9", "--json", "--seed", "7", "--progress"
-    )
-    assert code == Exit.OK
-    assert json.loads(out) == released(capsys, "sum", "rows.csv", "--mu", "1", "--ball", "9")
-    assert "rows/s" in err and "100%" in err and CANARY not in err
-
-
-def test_there_is_no_bar_unless_standard_error_is_a_terminal(capsys, monkeypatch):
-    arguments = ["sum", "rows.npy", "--mu", "1", "--ball", "9"]
-    assert run(capsys, *arguments)[2] == ""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert "rows/s" in run(capsys, *arguments)[2]
-    assert run(capsys, *arguments, "--no-progress")[2] == ""
-
-
-def test_the_plain_bar_tells_rate_and_time_left(capsys, monkeypatch):
-    clock = iter([0.0, 10.0, 10.05])
-    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    bar = _progress._PlainBar()
-    bar.show(2_000_000, 8_000_000)
-    assert " 25% |#####" in capsys.readouterr().err
-    assert bar._line.endswith("| 2M rows, 200k rows/s, 0:30 left")
-    bar.show(2_000_001, 8_000_000)
-    assert capsys.readouterr().err == ""  # too soon to draw again
-
-
-def test_clock_and_short_numbers():
-    assert [_progress._clock(s) for s in (0.4, 65, 3661)] == ["0:00", "1:05", "1:01:01"]
-    assert [_progress._short(x) for x in (7, 1234, 5e9, 2e15)] == ["7", "1.23k", "5G", "2e+03T"]
 
 
 # ---- info, help, the process -----------------------------------------------------------

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from ellipsum.cli import Exit, main
+from ellipsum._exit import Exit
+from ellipsum.cli import main
 from ellipsum.demo import CLIP_PROBABILITY, make_demo, report
 from ellipsum.ellipsoid import Ellipsoid
 from ellipsum.private_sum import PrivateMean

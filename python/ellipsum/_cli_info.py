@@ -9,8 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from . import __version__
-from ._backend import backend, kernels, thread_count
-from .cli import Exit
+from ._backend import backend, kernels
+from ._backend import threads as thread_count
+from ._exit import Exit
 
 __all__ = ["facts", "run"]
 

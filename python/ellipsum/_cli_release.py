@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 
 from . import __version__
-from ._backend import thread_count
-from ._cli_shape import build_shape, shape_name
-from ._progress import WatchedRows
-from .cli import Exit, Problem
+from ._backend import threads as thread_count
+from ._cli_shape import build_shape, shape_name, split_names
+from ._exit import Exit, Problem
 from .files import Rows, open_rows
 from .private_sum import PrivateMean, PrivateSum
 from .release import Release
@@ -46,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise Problem(Exit.PARAMETER, str(error)) from None
     try:
         release = mechanism(
-            WatchedRows(rows) if _wants_bar(arguments) else rows,
+            rows,
             threads=threads,
             seed=arguments.seed,
         )
@@ -78,10 +77,13 @@ def _given(arguments: argparse.Namespace, name: str) -> bool:
 
 
 def _open(arguments: argparse.Namespace) -> Rows:
-    columns = arguments.columns
-    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     try:
-        return open_rows(arguments.files, chosen, header=arguments.header)
+        return open_rows(
+            arguments.files,
+            split_names(arguments.columns),
+            header=arguments.header,
+            progress=_wants_bar(arguments),
+        )
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, str(error)) from None
 

@@ -6,21 +6,27 @@ import argparse
 import json
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .cli import Exit, Problem
+from ._exit import Exit, Problem
 from .ellipsoid import Ellipsoid
 from .files import Rows, open_rows
 
-__all__ = ["build_shape", "shape_name"]
+__all__ = ["build_shape", "moments", "shape_name", "split_names"]
 
 Array = NDArray[np.float64]
 
 _SHAPES = ("ball", "bounds", "sigma", "public")
-_GOES_WITH = {"center": ("ball", "sigma"), "clip_probability": ("sigma", "public")}
+_GOES_WITH = {
+    "center": ("ball", "sigma"),
+    "clip_probability": ("sigma", "public"),
+    "error": ("sigma", "public"),
+    "correlated": ("public",),
+}
 
 
 def build_shape(arguments: argparse.Namespace, rows: Rows) -> Ellipsoid:
@@ -90,35 +96,69 @@ def _box(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | No
 def _gaussian(
     arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None
 ) -> Ellipsoid:
-    center = None
+    sigma = _vector("sigma", arguments.sigma, names)
+    center = np.zeros(sigma.size)
     if arguments.center is not None:
         center = _vector("center", arguments.center, names)
-    return Ellipsoid.for_gaussian(
-        _vector("sigma", arguments.sigma, names), center, **_clip_probability(arguments)
-    )
+    if arguments.error != "relative":
+        return Ellipsoid.for_gaussian(sigma, center, **_clip_probability(arguments))
+    if not (sigma > 0).all():
+        raise ValueError("sigma must be above 0 in every coordinate")
+    unit = Ellipsoid.for_gaussian(np.ones(sigma.size), **_clip_probability(arguments))
+    return _per_unit(unit, sigma, center)
 
 
 def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
-    columns = _split(arguments.columns) if arguments.columns else names
+    public = _public_moments(arguments, d, names)
+    clip = _clip_probability(arguments)
+    # Shapes are made in the unit of each column's error: its own sd, or the data's.
+    unit = public.sigma if arguments.error == "relative" else np.ones(public.sigma.size)
+    if public.covariance is not None:
+        covariance = public.covariance / np.outer(unit, unit)
+        return _per_unit(Ellipsoid.for_covariance(covariance, **clip), unit, public.center)
+    # The sample mean is off by about sigma / sqrt(count): the clip radius allows for it.
+    sigma = public.sigma / unit
+    region = Ellipsoid.for_gaussian(sigma, center_error=sigma / np.sqrt(public.count), **clip)
+    return _per_unit(region, unit, public.center)
+
+
+def _per_unit(region: Ellipsoid, unit: Array, center: Array) -> Ellipsoid:
+    """A region made for (x - center) / unit, for x itself."""
+    return Ellipsoid(center, region.scale / unit, region.clip_norm)
+
+
+def _public_moments(
+    arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None
+) -> Moments:
     path = arguments.public
+    _check_not_private(path, arguments.files)
+    columns = split_names(arguments.columns) or names
     try:
         rows = open_rows(path, None if path.endswith(".npy") else columns, header=arguments.header)
         width = rows.d if rows.d is not None else d
         if width is None:
             raise ValueError("the data is a List column, which has no fixed length: give --dim")
-        count, center, sigma = _moments(rows.batches(width), width)
+        public = moments(rows.batches(width), width, crossed=bool(arguments.correlated))
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, f"--public: {error}") from None
-    if count < 2:
-        raise ValueError(f"--public needs two complete rows or more, {path} has {count}")
-    if not (sigma > 0).all():
-        j = int(np.flatnonzero(~(sigma > 0))[0])
+    needed = 2 * width if arguments.correlated else 2
+    if public.count < needed:
+        raise ValueError(
+            f"--public needs {needed} complete rows or more, {path} has {public.count}"
+        )
+    if not (public.sigma > 0).all():
+        j = int(np.flatnonzero(~(public.sigma > 0))[0])
         which = repr(names[j]) if names else f"number {j + 1}"
         raise ValueError(f"column {which} of {path} is constant: leave it out by --columns")
-    # The sample mean is off by about sigma / sqrt(count): the clip radius allows for it.
-    return Ellipsoid.for_gaussian(
-        sigma, center, center_error=sigma / np.sqrt(count), **_clip_probability(arguments)
-    )
+    return public
+
+
+def _check_not_private(path: str, files: Sequence[str]) -> None:
+    for file in files:
+        if os.path.exists(path) and os.path.exists(file) and os.path.samefile(path, file):
+            raise Problem(
+                Exit.USAGE, f"--public is {file}, one of the private files: its shape would leak"
+            )
 
 
 _BUILDERS = {"ball": _ball, "bounds": _box, "sigma": _gaussian, "public": _public}
@@ -129,12 +169,23 @@ def _clip_probability(arguments: argparse.Namespace) -> dict[str, float]:
     return {} if value is None else {"clip_probability": value}
 
 
-def _moments(batches: Iterator[NDArray[Any]], d: int) -> tuple[int, Array, Array]:
-    """Rows without NaN or infinity, their mean and standard deviation.
+@dataclass(frozen=True)
+class Moments:
+    """Mean, standard deviation and, if asked for, covariance of public rows."""
+
+    count: int
+    center: Array
+    sigma: Array
+    covariance: Array | None
+
+
+def moments(batches: Iterator[NDArray[Any]], d: int, *, crossed: bool) -> Moments:
+    """Moments of the rows without NaN or infinity.
 
     Batches are combined by their own mean and squared deviations (Chan, Golub & LeVeque 1983).
     """
-    count, mean, squares = 0, np.zeros(d), np.zeros(d)
+    count, mean = 0, np.zeros(d)
+    squares = np.zeros((d, d) if crossed else d)
     for batch in batches:
         rows = np.asarray(batch, dtype=np.float64)
         rows = rows[np.isfinite(rows).all(axis=1)]
@@ -142,10 +193,14 @@ def _moments(batches: Iterator[NDArray[Any]], d: int) -> tuple[int, Array, Array
             continue
         own = rows.mean(axis=0)
         step, total = own - mean, count + len(rows)
-        squares += ((rows - own) ** 2).sum(axis=0) + step**2 * (count * len(rows) / total)
+        away = rows - own
+        squares += away.T @ away if crossed else (away**2).sum(axis=0)
+        squares += (np.outer(step, step) if crossed else step**2) * (count * len(rows) / total)
         mean += step * (len(rows) / total)
         count = total
-    return count, mean, np.sqrt(squares / max(1, count - 1))
+    squares /= max(1, count - 1)
+    variance = np.diag(squares) if crossed else squares
+    return Moments(count, mean, np.sqrt(variance), squares if crossed else None)
 
 
 def _two_numbers(text: str) -> tuple[float, float] | None:
@@ -199,5 +254,6 @@ def _load(path: str, names: Sequence[str] | None) -> Any:
     return values
 
 
-def _split(columns: str) -> list[str]:
-    return [name.strip() for name in columns.split(",")]
+def split_names(columns: str | None) -> list[str] | None:
+    """The names in ``--columns``, or None where it was not given."""
+    return None if columns is None else [name.strip() for name in columns.split(",")]

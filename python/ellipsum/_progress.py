@@ -4,39 +4,38 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from numpy.typing import NDArray
 
-from .files import Rows
-
-__all__ = ["WatchedRows"]
+__all__ = ["watch"]
 
 _SECONDS_BETWEEN_LINES = 0.2
 
 
-class WatchedRows(Rows):
-    """Rows that draw a bar of their own at each pass."""
+def watch(
+    batches: Iterator[NDArray[Any]], total: int | None, fraction: Callable[[], float]
+) -> Iterator[NDArray[Any]]:
+    """Yield the batches and draw a bar; a batch counts when the next one is asked for.
 
-    def __init__(self, rows: Rows) -> None:
-        super().__init__(rows._sources)
-
-    def batches(self, d: int) -> Iterator[NDArray[Any]]:
-        """Yield the rows as `Rows.batches` does; a block counts when the next is asked for."""
-        batches = super().batches(d)
-        return self._watch(batches)
-
-    def _watch(self, batches: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-        bar = _bar(self.n)
-        done = 0
-        try:
-            for batch in batches:
-                yield batch
-                done += len(batch)
-                bar.show(done, self.n or int(done / max(self.fraction, 1e-9)))
-        finally:
-            bar.close()
+    Parameters
+    ----------
+    batches : iterator of arrays (n, d)
+    total : int or None
+        Rows in all, if known.
+    fraction : callable
+        How much has been read, from 0 to 1, to estimate the total from.
+    """
+    bar = _bar(total)
+    done = 0
+    try:
+        for batch in batches:
+            yield batch
+            done += len(batch)
+            bar.show(done, total or int(done / max(fraction(), 1e-9)))
+    finally:
+        bar.close()
 
 
 def _bar(total: int | None) -> Any:

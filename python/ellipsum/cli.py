@@ -14,28 +14,9 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-__all__ = ["Exit", "Problem", "main"]
+from ._exit import Exit, Problem
 
-
-class Exit:
-    """Exit codes."""
-
-    OK = 0
-    BUG = 1
-    USAGE = 2
-    PARAMETER = 3
-    DATA = 4
-    MISSING = 5
-    OUTPUT = 6
-    INTERRUPTED = 130
-
-
-class Problem(Exception):
-    """An error for the user: an exit code and one sentence that quotes no data."""
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+__all__ = ["main"]
 
 
 _EXIT_CODES = """\
@@ -55,7 +36,12 @@ shape (public; one of):
   --ball R          rows lie within R of the centre (--center, else the origin)
   --bounds LO,HI    every coordinate lies in [LO, HI]; or a file with "lo,hi" on each line
   --sigma FILE      rows are about Gaussian with these standard deviations around --center
-  --public FILE     the same, centre and sigma computed from public rows of the same columns
+  --public FILE     the same, centre and sigma computed from public rows of the same columns;
+                    with --correlated their correlations too
+
+With --sigma and --public, --error says which errors the shape makes small: "absolute", the sum
+of the squared errors in the data's own unit (all columns then need the same unit), or
+"relative", every column's error against its own standard deviation.
 
 A parameter file is .npy, .json (a list, or an object keyed by column name), or text with one
 coordinate on each line.
@@ -187,6 +173,18 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
         type=float,
         metavar="P",
         help="with --sigma or --public: share of the rows that the clip may change",
+    )
+
+    shape.add_argument(
+        "--error",
+        choices=("absolute", "relative"),
+        help="with --sigma or --public: what the shape makes small (default: absolute)",
+    )
+    shape.add_argument(
+        "--correlated",
+        action="store_const",
+        const=True,
+        help="with --public: fit the shape to the correlations; takes 2 d public rows",
     )
 
     data = parser.add_argument_group("data")

@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ._csv import CsvFile
+from ._progress import watch
 from ._sources import ArrowFile, NumpyFile, ParquetFile, Source, reading
 
 __all__ = ["Rows", "open_rows"]
@@ -50,8 +51,9 @@ class Rows:
         Bytes of the files.
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[Source], *, progress: bool = False) -> None:
         self._sources = list(sources)
+        self._progress = progress
         self._done = 0.0
         self._current: Source | None = None
         self.paths = tuple(source.path for source in sources)
@@ -93,7 +95,8 @@ class Rows:
                 f"{self.paths[0]} has {self.d} coordinates in a row, the shape has {d}: "
                 "select the columns that the shape was made for"
             )
-        return self._read(d)
+        batches = self._read(d)
+        return watch(batches, self.n, lambda: self.fraction) if self._progress else batches
 
     def _read(self, d: int) -> Iterator[NDArray[Any]]:
         self._done = 0.0
@@ -110,6 +113,7 @@ def open_rows(
     columns: Sequence[str] | None = None,
     *,
     header: bool | None = None,
+    progress: bool = False,
 ) -> Rows:
     """Open files as rows, which mechanisms take as data.
 
@@ -130,6 +134,9 @@ def open_rows(
         Numeric columns to read, in this order, or one column of lists. All of them if left out.
     header : bool, optional
         For CSV: whether the first line holds names. Left out: unless it holds only numbers.
+    progress : bool
+        Whether each pass draws a bar on standard error, with rows per second and time left:
+        for the holder of the data, since the number of rows may be private.
 
     Raises
     ------
@@ -154,7 +161,7 @@ def open_rows(
                 "must have the same columns and dimension"
             )
         sources.append(source)
-    return Rows(sources)
+    return Rows(sources, progress=progress)
 
 
 def _open(path: str, columns: Sequence[str] | None, header: bool | None) -> Source:

@@ -1,0 +1,77 @@
+"""The progress bar: rows per second and time left, on standard error, for the holder alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from ellipsum import _progress
+from ellipsum._exit import Exit
+from ellipsum.cli import main
+from ellipsum.files import open_rows
+
+CANARY = "987654.321"
+
+
+@pytest.fixture
+def path(tmp_path):
+    np.savetxt(tmp_path / "rows.csv", np.full((500, 2), float(CANARY)), delimiter=",")
+    return str(tmp_path / "rows.csv")
+
+
+def released(capsys, path, *options):
+    arguments = ["sum", path, "--mu", "1", "--ball", "9", "--json", "--seed", "7", *options]
+    assert main(arguments) == Exit.OK
+    out, err = capsys.readouterr()
+    return json.loads(out), err
+
+
+@pytest.mark.parametrize("tqdm", [True, False])
+def test_the_bar_goes_to_standard_error_and_changes_nothing(capsys, monkeypatch, path, tqdm):
+    if not tqdm:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
+    watched, err = released(capsys, path, "--progress")
+    assert "rows/s" in err and "100%" in err and CANARY not in err
+    assert released(capsys, path) == (watched, "")
+
+
+def test_there_is_no_bar_unless_standard_error_is_a_terminal(capsys, monkeypatch, path):
+    assert released(capsys, path)[1] == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert "rows/s" in released(capsys, path)[1]
+    assert released(capsys, path, "--no-progress")[1] == ""
+
+
+def test_every_pass_draws_a_bar(capsys, path):
+    data = open_rows(path, progress=True)
+    for _ in range(2):
+        assert sum(map(len, data)) == 500
+        assert "100%" in capsys.readouterr().err
+
+
+def test_a_pass_that_is_broken_off_closes_its_bar(capsys, monkeypatch, path):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    batches = iter(open_rows(path, progress=True))
+    next(batches)
+    batches.close()
+    assert capsys.readouterr().err.endswith("\n")
+
+
+def test_the_plain_bar_tells_rate_and_time_left(capsys, monkeypatch):
+    clock = iter([0.0, 10.0, 10.05])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    bar = _progress._PlainBar()
+    bar.show(2_000_000, 8_000_000)
+    assert " 25% |#####" in capsys.readouterr().err
+    assert bar._line.endswith("| 2M rows, 200k rows/s, 0:30 left")
+    bar.show(2_000_001, 8_000_000)
+    assert capsys.readouterr().err == ""  # too soon to draw again
+
+
+def test_clock_and_short_numbers():
+    assert [_progress._clock(s) for s in (0.4, 65, 3661)] == ["0:00", "1:05", "1:01:01"]
+    assert [_progress._short(x) for x in (7, 1234, 5e9, 2e15)] == ["7", "1.23k", "5G", "2e+03T"]
