@@ -7,13 +7,14 @@ the dtype are ever named.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["finite", "one_of", "open_unit", "positive", "rows", "vector"]
+__all__ = ["finite", "one_of", "open_unit", "positive", "rows", "threads", "vector"]
 
 
 def finite(name: str, value: Any) -> float:
@@ -86,6 +87,20 @@ def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     return array
+
+
+def threads(name: str, value: int | None) -> int:
+    """A number of threads; None takes ``ELLIPSUM_THREADS``, else 1."""
+    if value is None:
+        name, text = "ELLIPSUM_THREADS", os.environ.get("ELLIPSUM_THREADS", "").strip() or "1"
+        if not text.isdecimal():
+            raise ValueError(f"{name} must be a whole number of at least 1, got {text!r}")
+        value = int(text)
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}")
+    return int(value)
 
 
 def _number(name: str, value: Any) -> float:
