@@ -55,7 +55,7 @@ py::array rounded_gaussian_of_words(py::array out, const py::array& sigma, const
                                     const py::array& second) {
   const ellipsum::NoiseRequest r = request(out, sigma, 0);
   const auto* w0 = input_view<std::uint64_t>(first, r.n, "first");
-  const auto* w1 = input_view<std::uint64_t>(second, r.n, "second");
+  const auto* w1 = second.size() ? input_view<std::uint64_t>(second, r.n, "second") : nullptr;
   std::vector<std::uint64_t> undecided;
   {
     py::gil_scoped_release nogil;
@@ -74,5 +74,5 @@ void bind_noise(py::module_& m) {
         "Fill `out` (int64), sigma repeating; returns the indices left for the exact resolver.");
   m.def("rounded_gaussian_of_words", &rounded_gaussian_of_words, py::arg("out"),
         py::arg("sigma"), py::arg("first"), py::arg("second"),
-        "The same from given words of the streams of nonces 0 and 1, one a sample.");
+        "The same from given words of nonces 0 and 1; without the latter, the fast path alone.");
 }

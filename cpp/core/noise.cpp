@@ -188,8 +188,11 @@ std::vector<std::uint64_t> gaussian_of_words(const Kernels& kernels, const std::
     std::int64_t* out = request.out + i;
     const std::size_t count =
         kernels.rounded_gaussian(first + i, n, sigma, step, out, ambiguous);
-    resolve(first + i, [&] { return second + i; }, sigma, step, out, i, ambiguous, count,
-            undecided);
+    if (second)
+      resolve(first + i, [&] { return second + i; }, sigma, step, out, i, ambiguous, count,
+              undecided);
+    else
+      for (std::size_t a = 0; a < count; ++a) undecided.push_back(i + ambiguous[a]);
   }
   return undecided;
 }

@@ -39,7 +39,8 @@ void fill_keystream(const Kernels&, const NoiseKey&, std::uint64_t nonce, std::u
 std::vector<std::uint64_t> fill_gaussian(const Kernels&, const NoiseKey&, const NoiseRequest&,
                                          std::size_t threads);
 
-// The same from given words, first (nonce 0) and second (nonce 1), for tests of chosen bits.
+// The same from given words, first (nonce 0) and second (nonce 1), for tests of chosen bits;
+// without second words the fast path's values stand, and its doubtful indices are returned.
 std::vector<std::uint64_t> gaussian_of_words(const Kernels&, const std::uint64_t* first,
                                              const std::uint64_t* second, const NoiseRequest&);
 

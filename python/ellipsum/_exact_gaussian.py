@@ -18,7 +18,7 @@ __all__ = ["nearest", "tail"]
 
 WORD = 64
 GUARD = 64  # bits of the comparison beyond those of U
-MOST_WORDS = 64  # 4096 bits: a sample undecided by then (chance below 2^-3900) is a defect
+MOST_WORDS = 11  # 704 bits: |z| < 31.2 where they decide; they do but for a chance of 2^-640
 
 
 def nearest(sigma: float, word: Callable[[int], int]) -> int:
@@ -34,7 +34,7 @@ def nearest(sigma: float, word: Callable[[int], int]) -> int:
     Raises
     ------
     RuntimeError
-        If 4096 bits do not decide, which bits of any entropy never do.
+        If 704 bits do not decide: a chance below 2^-640, so the key stream is at fault.
     """
     step = Fraction(sigma)
     u = 0
@@ -43,7 +43,7 @@ def nearest(sigma: float, word: Callable[[int], int]) -> int:
         sample = _decide(step, u, WORD * count)
         if sample is not None:
             return sample
-    raise RuntimeError("the key stream is degenerate: 4096 bits do not decide a noise sample")
+    raise RuntimeError("the key stream is degenerate: 704 bits do not decide a noise sample")
 
 
 def _decide(sigma: Fraction, u: int, bits: int) -> int | None:
@@ -52,31 +52,35 @@ def _decide(sigma: Fraction, u: int, bits: int) -> int | None:
     m = (1 << bits) - 1 - u if positive else u  # tail probability in [m, m + 1]/2^bits
     if m == 0:
         return None
-    r = round(sigma * _quantile(Fraction(2 * m + 1, 2 << bits), bits))
-    half = Fraction(1, 2)
-    scale = 1 << GUARD
-    above = tail((r + half) / sigma, bits + GUARD)
-    if above + 1 > m * scale:
-        return None
-    if r > 0 and tail((r - half) / sigma, bits + GUARD) - 1 < (m + 1) * scale:
+    low, high = m << GUARD, (m + 1) << GUARD
+    k = math.floor(sigma * _quantile(Fraction(2 * m + 1, 2 << bits), bits))
+
+    def boundary(j: int) -> int:
+        return tail((j + Fraction(1, 2)) / sigma, bits + GUARD)
+
+    middle = boundary(k)
+    if high < middle and boundary(k + 1) < low:
+        r = k + 1
+    elif middle < low and (k == 0 or high < boundary(k - 1)):
+        r = k
+    else:
         return None
     return r if positive else -r
 
 
 def _quantile(p: Fraction, bits: int) -> Fraction:
-    """z with tail(z) = p to some 100 bits: a guess, for `_decide` to prove.
+    """z with tail(z) = p to some 100 bits: tells `_decide` which boundaries to try.
 
     One Newton step with its curvature, from a double that is right to 2^-45.
     """
-    start = max(0.0, -NormalDist().inv_cdf(float(p)))
-    density = math.exp(-start * start / 2) / math.sqrt(2 * math.pi)
-    excess = Fraction(tail(Fraction(start), bits + GUARD), 1 << (bits + GUARD)) - p
-    step = excess / Fraction(density)
-    return Fraction(start) + step + Fraction(start) * step * step / 2
+    start = Fraction(max(0.0, -NormalDist().inv_cdf(float(p))))
+    excess = Fraction(tail(start, bits + GUARD), 1 << (bits + GUARD)) - p
+    step = excess / Fraction(NormalDist().pdf(float(start)))
+    return max(Fraction(0), start + step + start * step * step / 2)
 
 
 def tail(t: Fraction, bits: int) -> int:
-    """P(Z > t) for t >= 0 in units of 2^-bits, within one unit.
+    """P(Z > t) for t >= 0 in units of 2^-bits, less than one unit off.
 
     1/2 - sum (-1)^n t y^n / (n! (2n+1)) / sqrt(2 pi) with y = t^2/2. A unit of error in a term
     grows at most e^y-fold in later ones, and a unit in y costs at most e^y in each: N terms are

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 from mpmath import mp, mpf
@@ -54,7 +55,9 @@ def ratio(solution: list[mpf], x: mpf) -> mpf:
 
 
 def chebyshev(a: mpf, b: mpf, count: int) -> list[mpf]:
-    return [(a + b) / 2 - (b - a) / 2 * mp.cos(mp.pi * (i + mpf(1) / 2) / count) for i in range(count)]
+    return [
+        (a + b) / 2 - (b - a) / 2 * mp.cos(mp.pi * (i + mpf(1) / 2) / count) for i in range(count)
+    ]
 
 
 def interpolate(f: Function, nodes: list[mpf]) -> list[mpf]:
@@ -70,8 +73,9 @@ def interpolate(f: Function, nodes: list[mpf]) -> list[mpf]:
     return list(mp.lu_solve(matrix, right))
 
 
-def worst_between(error: Function, a: mpf, b: mpf) -> mpf:
-    return max(abs(error(a + (b - a) * k / 8)) for k in range(9))
+def worst_between(solution: list[mpf], f: Function, a: mpf, b: mpf) -> mpf:
+    points = [a + (b - a) * k / 8 for k in range(9)]
+    return max(abs(ratio(solution, x) - f(x)) for x in points)
 
 
 def minimax_ratio(f: Function, a: mpf, b: mpf, rounds: int = 40) -> list[mpf]:
@@ -84,12 +88,14 @@ def minimax_ratio(f: Function, a: mpf, b: mpf, rounds: int = 40) -> list[mpf]:
     for _ in range(rounds):
         solution = interpolate(f, nodes)
         edges = [a, *nodes, b]
-        gaps = list(zip(edges[:-1], edges[1:], strict=True))
-        lobes = [worst_between(lambda x: ratio(solution, x) - f(x), *gap) for gap in gaps]
+        gaps = list(pairwise(edges))
+        lobes = [worst_between(solution, f, *gap) for gap in gaps]
         if best is None or max(lobes) < best[0]:
             best = (max(lobes), solution)
         level = mp.exp(sum(map(mp.log, lobes)) / len(lobes))
-        widths = [(hi - lo) * (level / e) ** mpf("0.1") for (lo, hi), e in zip(gaps, lobes, strict=True)]
+        widths = [
+            (hi - lo) * (level / e) ** mpf("0.1") for (lo, hi), e in zip(gaps, lobes, strict=True)
+        ]
         scale = (b - a) / sum(widths)
         nodes = [a + scale * sum(widths[: i + 1]) for i in range(len(widths) - 1)]
     assert best is not None
@@ -115,7 +121,9 @@ def rational() -> tuple[list[float], list[float]]:
     return [float(c) for c in solution[: DEGREE + 1]], [1.0, *map(float, solution[DEGREE + 1 :])]
 
 
-def log_polynomial(name: str, f: Function, a: mpf, b: mpf, degree: int, weight: Function) -> list[float]:
+def log_polynomial(
+    name: str, f: Function, a: mpf, b: mpf, degree: int, weight: Function
+) -> list[float]:
     fitted = [mpf(float(c)) for c in mp.chebyfit(f, [a, b], degree + 1)][::-1]
     points = chebyshev(a, b, 1000)
     report(name, max(abs(polynomial(fitted, x) - f(x)) * weight(x) for x in points))
@@ -128,13 +136,18 @@ def atanh_polynomial() -> list[float]:
         return 2 * mp.atanh(root) / root / mp.log(2)
 
     top = (3 - 2 * mp.sqrt(2)) ** 2 * (1 + mpf(2) ** -40)
-    return log_polynomial("log2 by atanh, absolute error", f, mpf(2) ** -60, top, ATANH_DEGREE, mp.sqrt)
+    return log_polynomial(
+        "log2 by atanh, absolute error", f, mpf(2) ** -60, top, ATANH_DEGREE, mp.sqrt
+    )
 
 
 def reciprocals() -> list[float]:
     """1/centre of each mantissa interval, to 12 bits."""
     count = 1 << TABLE_BITS
-    return [float(mp.nint(mpf(2) ** 13 * count / (count + i + mpf(1) / 2)) / 2**13) for i in range(count)]
+    return [
+        float(mp.nint(mpf(2) ** 13 * count / (count + i + mpf(1) / 2)) / 2**13)
+        for i in range(count)
+    ]
 
 
 def table_polynomial() -> list[float]:
@@ -242,7 +255,9 @@ def texts() -> tuple[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare with the files, write nothing")
+    parser.add_argument(
+        "--check", action="store_true", help="compare with the files, write nothing"
+    )
     check = parser.parse_args().check
     same = True
     for path, text in zip((HEADER, MODULE), texts(), strict=True):

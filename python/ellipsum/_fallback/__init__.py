@@ -2,6 +2,15 @@
 
 from .clip import CLIP_ROWS_LIMIT, clip_sum
 from .exact_sum import merge
+from .noise import keystream, rounded_gaussian, rounded_gaussian_of_words
 from .quadratic_form import FormTable
 
-__all__ = ["CLIP_ROWS_LIMIT", "FormTable", "clip_sum", "merge"]
+__all__ = [
+    "CLIP_ROWS_LIMIT",
+    "FormTable",
+    "clip_sum",
+    "keystream",
+    "merge",
+    "rounded_gaussian",
+    "rounded_gaussian_of_words",
+]

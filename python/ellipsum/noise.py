@@ -1,0 +1,225 @@
+"""Gaussian noise from a cryptographic key stream, correctly rounded to a grid.
+
+Sample i of a fill is the integer nearest to ``sigma * z``, where ``Phi(z) = U`` and the binary
+expansion of U in (0, 1) is word i of the ChaCha20 stream of nonce 0 (64 bits), then word i of the
+stream of nonce 1, and so on. It is a rounded *real* number: the fill depends on key and sigma
+alone, on no instruction set, thread count, backend or mathematical library.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _backend, _exact_gaussian, _validate
+from ._backend import kernels
+
+__all__ = ["gaussian", "keystream", "rounded_gaussian"]
+
+KEY_BYTES = 32
+SIGMA_MAX = 2.0**58  # times |z| < 31.2 (_exact_gaussian.py) fits int64
+GRID_BITS = 26  # grid of `gaussian`: scale / grid lies in [2^26, 2^27)
+WORD_COUNT = 1 << 64  # words and nonces of a key
+
+
+def rounded_gaussian(
+    n: int, sigma: ArrayLike, *, key: Any = None, threads: int | None = None
+) -> NDArray[np.int64]:
+    """Draw ``n`` samples of N(0, sigma²), each rounded to the nearest integer.
+
+    **Guarantees.** Sample i is the nearest integer to sigma·Φ⁻¹(Uᵢ), as real numbers (see the
+    module). Adding it to an integer T gives round(T + Z) for a real Gaussian Z: post-processing
+    of the Gaussian mechanism. Where no noise-dependent time or memory access occurs, and what
+    the rare slow path shows, is in docs/guarantees.md.
+
+    Parameters
+    ----------
+    n : int
+        How many samples.
+    sigma : float or array_like of shape (d,)
+        Standard deviation in integer steps, above 0 and at most 2⁵⁸; taken as the exact binary
+        fraction that it is. With an array, sample i has ``sigma[i % d]``.
+    key : bytes-like of 32 bytes, optional
+        Key of the stream. By default a fresh one from the operating system; a key of your own
+        makes the noise reproducible, and no longer private to those who know it.
+    threads : int, optional
+        Threads to use; the samples are the same for any number. Default: the environment
+        variable ``ELLIPSUM_THREADS``, else 1.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an argument outside its range; the message names it.
+    """
+    out = np.empty(_count("n", n), dtype=np.int64)
+    _fill(out, _deviations("sigma", sigma), key, threads)
+    return out
+
+
+def gaussian(
+    size: int | tuple[int, ...],
+    scale: ArrayLike,
+    *,
+    key: Any = None,
+    grid: ArrayLike | None = None,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    """Draw Gaussian noise as doubles on a grid of a power of two.
+
+    **Guarantees.** An entry is grid·round(z·scale/grid) with z = Φ⁻¹(U), exactly: a real
+    Gaussian rounded to the nearest multiple of the grid, so its low bits tell nothing more
+    (Mironov 2012 shows what those of a naive sampler tell). Adding it to a value that is itself
+    a multiple of the grid keeps that true; adding it to any other double does not.
+
+    Parameters
+    ----------
+    size : int or tuple of int
+        Shape of the result.
+    scale : float or array_like of shape (size[-1],)
+        Standard deviation, in the unit of the result; an array has one per column.
+    key, threads
+        As for `rounded_gaussian`.
+    grid : float or array_like of shape (size[-1],), optional
+        Powers of two. Default: for each scale the largest with scale/grid ≥ 2²⁶.
+
+    Returns
+    -------
+    ndarray of float64, shape ``size``
+    """
+    shape = tuple(_count("size", k) for k in (size if isinstance(size, tuple) else (size,)))
+    scales = _columns("scale", scale, shape)
+    grids = _default_grid(scales) if grid is None else _columns("grid", grid, shape)
+    if (np.frexp(grids)[0] != 0.5).any():
+        raise ValueError("grid must be a power of two")
+    with np.errstate(over="ignore"):
+        sigma = np.ascontiguousarray(scales / grids)
+    out = np.empty(math.prod(shape), dtype=np.int64)
+    _fill(out, _deviations("scale/grid", sigma), key, threads)
+    return np.multiply(out.reshape(shape), grids if grids.size > 1 else grids[0])
+
+
+def keystream(n: int, *, key: Any, nonce: int = 0) -> NDArray[np.uint64]:
+    """Return the first ``n`` 64-bit little-endian words of a ChaCha20 key stream.
+
+    Parameters
+    ----------
+    n : int
+        How many words.
+    key : bytes-like of 32 bytes
+    nonce : int, optional
+        The 64-bit nonce; the 64-bit block counter starts at 0.
+
+    Returns
+    -------
+    ndarray of uint64, shape (n,)
+
+    Notes
+    -----
+    20 rounds, D. J. Bernstein's original layout (ChaCha, a variant of Salsa20, 2008).
+    """
+    out = np.empty(_count("n", n), dtype=np.uint64)
+    nonce = _count("nonce", nonce)
+    if nonce >= WORD_COUNT:
+        raise ValueError(f"nonce must be below 2**64, got {nonce}")
+    with _key(key) as own:
+        kernels.keystream(out, own, nonce, 0)
+    return out
+
+
+def _fill(
+    out: NDArray[np.int64],
+    sigma: NDArray[np.float64],
+    key: Any,
+    threads: int | None,
+    start: int = 0,
+) -> None:
+    """Fill ``out``: sample i from words start + i and sigma[i % d]."""
+    workers = _backend.threads(threads)
+    with _key(_fresh_key() if key is None else key) as own:
+        undecided = kernels.rounded_gaussian(out, sigma, own, start, workers)
+        for i in undecided.tolist():
+            out[i] = _resolve(own, start + i, float(sigma[i % sigma.size]))
+
+
+def _resolve(key: bytearray, index: int, sigma: float) -> int:
+    word = np.empty(1, dtype=np.uint64)
+
+    def draw(nonce: int) -> int:
+        kernels.keystream(word, key, nonce, index)
+        return int(word[0])
+
+    return _exact_gaussian.nearest(sigma, draw)
+
+
+def _fresh_key() -> bytes:
+    return os.urandom(KEY_BYTES)
+
+
+@contextmanager
+def _key(key: Any) -> Iterator[bytearray]:
+    """Our own copy of the key, wiped afterwards (the caller's object is the caller's)."""
+    try:
+        view = memoryview(key)
+    except TypeError:
+        kind = type(key).__name__
+        raise TypeError(f"key must be {KEY_BYTES} bytes, got an object of type {kind}") from None
+    if view.nbytes != KEY_BYTES:
+        raise ValueError(f"key must have {KEY_BYTES} bytes, got {view.nbytes}")
+    own = bytearray(view.cast("B") if view.c_contiguous else view.tobytes())
+    try:
+        yield own
+    finally:
+        own[:] = bytes(KEY_BYTES)
+
+
+def _count(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
+    if number < 0 or isinstance(value, bool):
+        raise ValueError(f"{name} must be an integer of at least 0, got {value}")
+    return number
+
+
+def _deviations(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    sigma = _positive_vector(name, value)
+    if sigma.max() > SIGMA_MAX:
+        raise ValueError(
+            f"{name} must be at most 2**58, or samples could leave int64; got {sigma.max():g}"
+        )
+    return sigma
+
+
+def _positive_vector(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    if np.ndim(value) == 0:
+        return np.array([_validate.positive(name, value)])
+    return _validate.vector(name, value, above=0.0)
+
+
+def _columns(name: str, value: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    columns = _positive_vector(name, value)
+    if np.ndim(value) and (not shape or columns.size != shape[-1]):
+        raise ValueError(
+            f"{name} must be a number or have one entry for each column of size {shape}, "
+            f"got {columns.size} entries"
+        )
+    return columns
+
+
+def _default_grid(scales: NDArray[np.float64]) -> NDArray[np.float64]:
+    grids = np.ldexp(1.0, np.frexp(scales)[1] - (GRID_BITS + 1))
+    if (grids < np.finfo(np.float64).tiny).any():
+        raise ValueError("scale must be above 2**-990 for the default grid: give a grid")
+    return np.asarray(grids, dtype=np.float64)
