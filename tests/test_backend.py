@@ -1,12 +1,14 @@
 """The choice of backend, instruction set and threads."""
 
+import inspect
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
-from ellipsum import _backend
+from ellipsum import _backend, _fallback
 
 CODE = "import ellipsum; print(ellipsum.backend())"
 
@@ -87,3 +89,31 @@ print("ok")
 def test_threads_work_after_a_fork():
     pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
     assert run(FORK).stdout == "ok\n"
+
+
+def test_an_import_without_the_extension_says_why_it_runs_on_numba():
+    code = "import sys; sys.modules['ellipsum._core'] = None; " + CODE
+    assert "not built by this install" in run(code).stdout
+    assert "this install has no C++ kernels" in run(code, ELLIPSUM_BACKEND="cpp").stderr
+
+
+def test_both_backends_have_the_same_functions_and_parameters():
+    core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+    compiled = {n for n in dir(core) if callable(getattr(core, n))} - {"choose_target", "targets"}
+    assert compiled == {n for n in _fallback.__all__ if callable(getattr(_fallback, n))}
+    for name in compiled:
+        ours, twin = getattr(core, name), getattr(_fallback, name)
+        if inspect.isclass(ours):
+            assert public(ours) == public(twin), name
+            continue
+        parameters = re.findall(r"(\w+): ", re.match(rf"{name}\((.*)\)", ours.__doc__)[1])
+        assert parameters == list(inspect.signature(twin).parameters), name
+
+
+def public(kernel_class):
+    return {name for name in dir(kernel_class) if not name.startswith("_")}
+
+
+def test_backend_is_a_name_a_cpu_and_a_reason():
+    said = _backend.backend()
+    assert said.name in ("cpp", "numba") and said.cpu and said.reason in str(said)

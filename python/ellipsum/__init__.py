@@ -1,16 +1,34 @@
-"""Differentially private sums and means of vectors: shaped, exact, fast."""
+"""Differentially private sums and means of vectors: shaped, exact, fast.
+
+The names in the order of the story: a region, the exact sum over it, the mechanisms, what they
+release; then calibration, noise and the distribution that sets the clip radius.
+"""
 
 from importlib.metadata import version as _version
 
+from . import calibrate, noise
 from ._backend import Backend, backend
-from .quadratic_form import QuadraticForm, QuadraticFormResult, QuadraticFormWarning
+from .ellipsoid import Ellipsoid
+from .exact_sum import ExactSum
+from .files import Rows, open_rows
+from .private_sum import PrivateMean, PrivateSum
+from .quadratic_form import QuadraticForm
+from .release import Guarantee, Release
 
 __version__ = _version("ellipsum")
 __all__ = [
     "Backend",
+    "Ellipsoid",
+    "ExactSum",
+    "Guarantee",
+    "PrivateMean",
+    "PrivateSum",
     "QuadraticForm",
-    "QuadraticFormResult",
-    "QuadraticFormWarning",
+    "Release",
+    "Rows",
     "__version__",
     "backend",
+    "calibrate",
+    "noise",
+    "open_rows",
 ]

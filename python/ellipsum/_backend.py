@@ -11,7 +11,7 @@ import os
 from types import ModuleType
 from typing import Any, NamedTuple
 
-__all__ = ["Backend", "backend", "kernels", "threads"]
+__all__ = ["Backend", "backend", "kernels", "supported_cpus", "threads"]
 
 
 class Backend(NamedTuple):
@@ -69,6 +69,11 @@ def backend() -> Backend:
         A named tuple; ``str()`` of it is one line for a person.
     """
     return _backend
+
+
+def supported_cpus() -> list[str]:
+    """Instruction sets that ``ELLIPSUM_CPU`` may force here, best first."""
+    return list(kernels.targets()) if _backend.name == "cpp" else [_backend.cpu]
 
 
 def threads(value: Any = None) -> int:

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from . import __version__
-from ._backend import backend, kernels
+from ._backend import backend, supported_cpus
 from ._backend import threads as thread_count
 from ._exit import Exit
 
@@ -36,7 +36,7 @@ def facts() -> dict[str, Any]:
         "backend": runs.name,
         "cpu": runs.cpu,
         "reason": runs.reason,
-        "cpus supported": list(kernels.targets()) if hasattr(kernels, "targets") else [runs.cpu],
+        "cpus supported": supported_cpus(),
         "threads": _threads(),
         "cores": os.cpu_count(),
         "packages": {name: _version(name) for name in _DEPENDENCIES},

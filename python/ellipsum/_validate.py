@@ -77,8 +77,8 @@ def vector(
 
 
 def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
-    """A numeric array of shape (n, d), not copied and not converted. One row of shape (d,)
-    counts as a batch of one."""
+    """A numeric array of shape (n, d), neither copied nor converted where it is an array of
+    numbers already. One row of shape (d,) counts as a batch of one."""
     if isinstance(batch, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array: fill it first, e.g. with {name}.filled(np.nan)")
     try:
@@ -86,7 +86,7 @@ def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
     except ValueError:
         raise ValueError(f"{name} is ragged: every row must have {d} coordinates") from None
     if array.dtype == object:
-        raise TypeError(f"{name} holds objects: give numbers, the same number of them in each row")
+        array = _from_objects(name, array)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must be numeric, got dtype {array.dtype}: convert it to float64")
     if array.ndim == 1 and array.size == d:
@@ -94,6 +94,16 @@ def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
     if array.ndim != 2 or array.shape[1] != d:
         raise ValueError(f"{name} must have shape (n, {d}), got {array.shape}")
     return array
+
+
+def _from_objects(name: str, array: NDArray[Any]) -> NDArray[np.float64]:
+    """Numbers held as Python objects; a None is one person's missing value: NaN, no error."""
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(
+            f"{name} holds objects that are no numbers: give float arrays, NaN where one is missing"
+        ) from None
 
 
 def _number(name: str, value: Any) -> float:

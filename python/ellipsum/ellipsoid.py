@@ -78,8 +78,17 @@ class Ellipsoid:
         if abs(exponent) > 400:
             raise ValueError(f"clip_norm must lie within 2^-400..2^400, got {self._clip_norm}")
         self._grid = math.ldexp(1.0, exponent - bits)
+        if self._scale.ndim == 2:
+            self._flush_matrix()
         for array in (self._center, self._scale):
             array.setflags(write=False)
+
+    def _flush_matrix(self) -> None:
+        """Keep B/g within 2^-400..2^400, or 0, so that the kernel's products stay exact."""
+        step = np.abs(self._scale) / self._grid
+        if not float(step.max()) <= _SCALE_MAX:
+            raise ValueError("scale is too large for clip_norm: change the unit of the data")
+        self._scale[step < _SCALE_MIN] = 0.0
 
     # ---- factories -----------------------------------------------------------------
 

@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate
-from ._backend import kernels, thread_count
+from . import _backend, _validate
+from ._backend import kernels
 from .ellipsoid import Ellipsoid
 
 __all__ = ["ExactSum"]
-
-#: Rows of one kernel call: a row adds at most 2^31 grid units to an int64 (clip.hpp), so
-#: 2^30 rows stay below 2^61. Between calls the totals are 128 bits wide: 2^96 rows.
-_ROWS_PER_CALL = 1 << 30
 
 #: Numbers converted at a time where the dtype is neither float32 nor float64 (8 MiB).
 _NUMBERS_PER_CONVERSION = 1 << 20
@@ -70,7 +66,7 @@ class ExactSum:
             raise TypeError(f"ellipsoid must be an Ellipsoid, got {type(ellipsoid).__name__}")
         self._ellipsoid = ellipsoid
         self._nonfinite = _validate.one_of("nonfinite", nonfinite, _POLICIES)
-        self._threads = thread_count(threads)
+        self._threads = _backend.threads(threads)
         self._region = ellipsoid.kernel_arguments()
         self._low = np.zeros(ellipsoid.d, np.uint64)  # two's complement, 128 bits
         self._high = np.zeros(ellipsoid.d, np.int64)
@@ -251,10 +247,13 @@ def _kernel_parts(rows: NDArray[Any]) -> Any:
     """Parts that one kernel call takes: native float32 or float64, bounded rows."""
     ready = rows.dtype.type in (np.float32, np.float64) and rows.dtype.isnative
     ready = ready and rows.flags.aligned
-    step = _ROWS_PER_CALL if ready else max(1, _NUMBERS_PER_CONVERSION // rows.shape[1])
+    step = kernels.CLIP_ROWS_LIMIT if ready else max(1, _NUMBERS_PER_CONVERSION // rows.shape[1])
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
-        yield part if ready else np.ascontiguousarray(part, dtype=np.float64)
+        if not ready:
+            with np.errstate(all="ignore"):  # a warning would tell of a value that overflows
+                part = np.ascontiguousarray(part, dtype=np.float64)
+        yield part
 
 
 def _checksum(body: bytes) -> bytes:

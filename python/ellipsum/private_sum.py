@@ -19,6 +19,8 @@ from .release import Guarantee, NoisySum, Release
 __all__ = ["PrivateMean", "PrivateSum"]
 
 _NEIGHBORS = ("replace", "add-remove")
+#: Steps of a noisy count in one row: fine beside any noise, so that rounding does not show in it.
+_COUNT_STEPS = 1 << 20
 _UP = 1 + 2.0**-50  # covers the few roundings of each noise level; noise is never too small
 
 
@@ -165,8 +167,8 @@ class PrivateMean(PrivateSum):
     **Guarantees.** As :class:`PrivateSum`. For ``replace`` neighbours the mean is the noisy sum
     over the public number of rows; for ``add-remove`` a noisy sum over a noisy count, released
     jointly under one budget: mu^2 = mu_sum^2 + mu_count^2, with
-    mu_count^2 = mu^2 / (2 sqrt(d) + 2). Wherever the mean lies in the region, the noise energy
-    is then at most 1 + 1/(2 sqrt(d) + 1) times that of the best split for that mean
+    mu_count^2 = mu^2 / (2 sqrt(d) + 2). Wherever the mean lies in the region, the noise energy in
+    scaled units is then at most 1 + 1/(2 sqrt(d) + 1) times that of the best split for it
     (docs/guarantees.md, section 4).
 
     Parameters, exceptions and sources: as :class:`PrivateSum`.
@@ -196,14 +198,7 @@ def _guarantee(
     neighbors: str,
 ) -> Guarantee:
     _validate.one_of("neighbors", neighbors, _NEIGHBORS)
-    if rho is not None and mu is None and epsilon is None and delta is None:
-        multiplier = calibrate.noise_multiplier(rho=_validate.positive("rho", rho))
-    elif mu is not None and rho is None and epsilon is None and delta is None:
-        multiplier = calibrate.noise_multiplier(mu=_validate.positive("mu", mu))
-    elif epsilon is not None and delta is not None and rho is None and mu is None:
-        multiplier = calibrate.noise_multiplier(epsilon, delta)
-    else:
-        raise ValueError("give one budget: epsilon and delta, or rho alone, or mu alone")
+    multiplier = calibrate.noise_multiplier(epsilon, delta, rho=rho, mu=mu)
     return Guarantee(neighbors, multiplier, epsilon, delta, rho, mu)
 
 
@@ -226,14 +221,15 @@ def _key(seed: int | bytes | None) -> bytes:
 
 def _noisy_count(
     total: ExactSum, neighbors: str, count_sigma: float | None, key: bytes
-) -> int | None:
+) -> float | None:
     """The public count, or the private one under noise from a key of its own, or none."""
     if neighbors == "replace":
         return total.count
     if count_sigma is None:
         return None
     count_key = hashlib.blake2b(b"count", digest_size=32, key=key).digest()
-    return total.count + int(noise.rounded_gaussian(1, count_sigma, key=count_key)[0])
+    drawn = int(noise.rounded_gaussian(1, count_sigma * _COUNT_STEPS, key=count_key)[0])
+    return (total.count * _COUNT_STEPS + drawn) / _COUNT_STEPS
 
 
 def _caveats(total: ExactSum, seed: int | bytes | None) -> tuple[str, ...]:

@@ -18,8 +18,6 @@ __all__ = ["Guarantee", "Release"]
 Array = NDArray[np.float64]
 
 _ROWS_PRINTED = 12
-#: Rounding to an integer adds the variance of a uniform on [-1/2, 1/2].
-_ROUNDING_VARIANCE = 1 / 12
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class NoisySum:
     ellipsoid: Ellipsoid
     integers: NDArray[np.object_]  # grid units
     sum_sigma: float  # grid units
-    count: int | None  # public, noisy, or none
+    count: float | None  # public, noisy, or none
     count_sigma: float | None  # rows; none where the count is public or absent
 
     def shift(self) -> Array:
@@ -82,13 +80,11 @@ class NoisySum:
 
     def shift_sd(self) -> float:
         """Noise standard deviation of a scaled coordinate of the sum."""
-        return self.ellipsoid.grid * math.sqrt(self.sum_sigma**2 + _ROUNDING_VARIANCE)
+        return self.ellipsoid.grid * self.sum_sigma
 
     def count_sd(self) -> float:
         """Noise standard deviation of the count: 0 where it is public or absent."""
-        if self.count_sigma is None:
-            return 0.0
-        return math.sqrt(self.count_sigma**2 + _ROUNDING_VARIANCE)
+        return 0.0 if self.count_sigma is None else self.count_sigma
 
     def shift_covariance(self) -> Array:
         """Noise covariance of :meth:`shift`, (d, d)."""
@@ -135,7 +131,7 @@ class Release:
         return self._value
 
     @property
-    def n(self) -> int | None:
+    def n(self) -> float | None:
         """Rows: public for ``replace``, noisy for ``add-remove``, None where not released."""
         return self._noisy.count
 
@@ -294,7 +290,7 @@ class Release:
 
     def __str__(self) -> str:
         noisy = "noisy " if self._noisy.count_sigma is not None else ""
-        rows = "" if self.n is None else f" of {self.n} rows" + (f" ({noisy}count)" if noisy else "")
+        rows = "" if self.n is None else f" of {self.n:.12g} rows" + (f" ({noisy}count)" if noisy else "")
         lines = [f"private {self._kind}{rows}, d = {self._value.size}", f"  {self._guarantee}"]
         lines += [f"  {caveat.upper()}" for caveat in self._caveats]
         lower, upper = self.confidence_interval()

@@ -1,0 +1,22 @@
+"""Run the suite again under each instruction set and backend that the first run did not take."""
+
+import os
+import subprocess
+import sys
+
+from ellipsum import _core, backend
+
+
+def main() -> int:
+    settings = [{"ELLIPSUM_CPU": name} for name in _core.targets() if name != backend().cpu]
+    settings.append({"ELLIPSUM_BACKEND": "numba"})
+    for setting in settings:
+        print("--", *(f"{k}={v}" for k, v in setting.items()), flush=True)
+        command = [sys.executable, "-m", "pytest", "-q"]
+        if subprocess.run(command, env={**os.environ, **setting}).returncode:
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,20 @@
+"""Regions of each kind, for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ellipsum import Ellipsoid
+
+
+def make_regions(d: int) -> dict[str, Ellipsoid]:
+    """One region of each kind, d coordinates, awkward numbers, clipping some of N(0, 4)."""
+    rng = np.random.default_rng(d)
+    center = rng.normal(size=d)
+    root = rng.normal(size=(d, d)) / np.sqrt(d) + 2 * np.eye(d)
+    return {
+        "ball": Ellipsoid.ball(2.1 * np.sqrt(d), center),
+        "box": Ellipsoid.box(center - rng.uniform(2, 9, d), center + rng.uniform(2, 9, d)),
+        "ellipsoid": Ellipsoid(center, rng.uniform(0.1, 3, d), 3.3 * np.sqrt(d)),
+        "matrix": Ellipsoid(center, root, 4.4 * np.sqrt(d)),
+    }

@@ -1,0 +1,81 @@
+"""What leaves: it prints, converts and accounts, and holds nothing private."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from regions import make_regions
+
+from ellipsum import PrivateMean, PrivateSum, calibrate
+
+
+@pytest.fixture
+def release(region, rows):
+    return PrivateMean(region, epsilon=1.0, delta=1e-6)(rows, seed=1)
+
+
+def test_to_dict_is_json_and_holds_the_whole_guarantee(release):
+    back = json.loads(json.dumps(release.to_dict(), allow_nan=False))
+    assert back["value"] == release.value.tolist()
+    assert (back["epsilon"], back["delta"], back["neighbors"]) == (1.0, 1e-6, "replace")
+    assert back["rho"] == release.rho and back["mu"] == release.mu
+    assert back["parameters"]["noise_multiplier"] == calibrate.noise_multiplier(1.0, 1e-6)
+
+
+def test_an_unbounded_interval_is_json_too():
+    region = make_regions(2)["ball"]
+    release = PrivateMean(region, mu=1e-4, neighbors="add-remove")(np.ones((2, 2)), seed=1)
+    text = json.dumps(release.to_dict(), allow_nan=False)
+    assert json.loads(text)["confidence_interval_95"][0] == [None, None]
+
+
+def test_it_prints_value_noise_and_guarantee(release):
+    text = str(release)
+    assert "private mean of 400 rows, d = 13" in text
+    assert "(1, 1e-06)-DP" in text and "neighbours: replace" in text
+    assert "... and 1 more coordinates" in text
+    assert f"{release.value[0]:.6g}" in text
+
+
+def test_the_guarantee_converts_without_understating(release):
+    guarantee = release.guarantee
+    assert guarantee.epsilon(1e-6) == 1.0
+    tighter = guarantee.epsilon(1e-9)
+    assert calibrate.delta(guarantee.noise_multiplier, tighter) <= 1e-9 * (1 + 1e-9)
+
+
+def test_a_budget_given_as_rho_or_mu_is_kept_as_given(region, rows):
+    assert PrivateSum(region, rho=0.3)(rows).rho == 0.3
+    assert PrivateSum(region, mu=0.7)(rows).mu == 0.7
+    assert PrivateSum(region, mu=0.7)(rows).epsilon is None
+
+
+def test_the_accounting_event_composes_to_the_same_guarantee(release):
+    dp_accounting = pytest.importorskip("dp_accounting")
+    from dp_accounting.pld import PLDAccountant
+
+    event = release.dp_event()
+    assert isinstance(event, dp_accounting.GaussianDpEvent)
+    delta = PLDAccountant().compose(event).get_delta(1.0)
+    assert delta == pytest.approx(1e-6, rel=1e-2)
+
+
+def test_confidence_levels_are_checked(release):
+    with pytest.raises(ValueError, match="level must lie strictly between 0 and 1"):
+        release.confidence_interval(95)
+
+
+def test_intervals_nest(release):
+    narrow, wide = release.confidence_interval(0.5), release.confidence_interval(0.99)
+    assert (wide[0] < narrow[0]).all() and (narrow[1] < wide[1]).all()
+
+
+def test_covariance_of_a_matrix_shape_is_full(rows):
+    region = make_regions(13)["matrix"]
+    release = PrivateSum(region, mu=1.0)(rows, seed=2)
+    inverse = np.linalg.inv(region.scale)
+    expected = inverse @ inverse.T * release.parameters["sensitivity"] ** 2
+    np.testing.assert_allclose(release.covariance, expected, rtol=1e-6)
+    np.testing.assert_allclose(release.sd, np.sqrt(np.diag(expected)), rtol=1e-6)

@@ -1,0 +1,102 @@
+"""An adversary looks for neighbours whose integer sums differ by more than the stated bound."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from regions import make_regions
+
+from ellipsum import Ellipsoid, ExactSum
+
+
+def contribution(region, row):
+    return ExactSum(region).add(np.asarray(row)[None]).integers().astype(np.float64)
+
+
+def at_the_rounding_edge(region, seed=0):
+    """A row inside the ball whose every coordinate rounds away from zero by almost 1/2."""
+    rng = np.random.default_rng(seed)
+    center, scale, _, _, radius = region.kernel_arguments()
+    direction = rng.uniform(0.5, 1, region.d) * rng.choice([-1.0, 1.0], region.d)
+    y = direction / np.linalg.norm(direction) * (radius - 2)  # 2: the rounding must not clip
+    y = np.sign(y) * (np.ceil(np.abs(y)) - 0.4999)
+    return center + y / scale
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 16, 1000, 100_000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_at_the_rounding_edge_reach_the_bound_and_do_not_pass_it(d, dtype):
+    region = Ellipsoid.ball(1.0, d=d)
+    row = at_the_rounding_edge(region).astype(dtype)
+    replace = np.linalg.norm(contribution(region, row) - contribution(region, -row))
+    remove = np.linalg.norm(contribution(region, row))
+    assert replace * region.grid <= region.sensitivity("replace")
+    assert remove * region.grid <= region.sensitivity("add-remove")
+    if d >= 1000 and dtype == np.float64:  # without the slack sqrt(d)/2 the bound would be broken
+        assert remove > region.clip_norm / region.grid + 0.3 * math.sqrt(d)
+
+
+def adversaries(rng, d):
+    """Directions and sizes that have broken floating-point sums elsewhere."""
+    yield rng.normal(size=d)
+    yield np.ones(d)
+    yield np.eye(d)[d // 2]
+    yield 2.0 ** rng.uniform(-300, 300, d)
+    yield 2.0 ** rng.uniform(-1070, 1020, d)
+    yield np.where(np.arange(d) == 0, 1.0, 2.0**-12)
+    yield np.full(d, 5e-324)
+    yield np.full(d, 1.7e308)
+    yield rng.choice([-1.0, 1.0], d) * np.nextafter(1.0, 2.0)
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 8, 65, 5000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", ["raw", "edge", "outside"])
+def test_no_single_row_passes_the_bound(d, dtype, size):
+    rng = np.random.default_rng(d)
+    kinds = make_regions(d) if d <= 65 else {"ellipsoid": Ellipsoid(rng.normal(size=d), rng.uniform(0.1, 9, d), 0.7)}
+    for kind, region in kinds.items():
+        bound = region.row_bound()
+        for direction in adversaries(rng, d):
+            y = direction / np.max(np.abs(direction))
+            y = y / np.linalg.norm(y)
+            if size == "raw":
+                row = direction
+            else:
+                factor = {"edge": np.nextafter(1.0, 2.0), "outside": 1e30}[size]
+                row = region.center + region.unscale(y * region.clip_norm * factor)
+            with np.errstate(over="ignore"):
+                got = contribution(region, row.astype(dtype))
+            assert np.linalg.norm(got) <= bound, (kind, d, size)
+
+
+def test_a_random_search_over_pairs_stays_within_the_bound(region):
+    rng = np.random.default_rng(3)
+    worst = 0.0
+    for _ in range(300):
+        x = region.center + 10.0 ** rng.uniform(-1, 3) * rng.standard_t(2, region.d)
+        opposite = 2 * region.center - x
+        worst = max(worst, np.linalg.norm(contribution(region, x) - contribution(region, opposite)))
+    assert worst * region.grid <= region.sensitivity("replace")
+    if region.kind != "box":  # opposite rows outside the ball are the worst neighbours
+        assert worst * region.grid >= 2 * region.clip_norm * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 100, 10_000, 100_000, 5_000_000])
+def test_the_bound_is_within_1e_4_of_the_clip_norm(d):
+    for radius in [1e-30, 0.7, 1.0, 2.0, 1e25]:
+        region = Ellipsoid.ball(radius, d=d)
+        for neighbors, factor in [("replace", 2), ("add-remove", 1)]:
+            inflation = region.sensitivity(neighbors) / (factor * radius) - 1
+            assert 0 < inflation < 1e-4
+
+
+def test_the_box_bound_is_the_exact_corner():
+    region = Ellipsoid.box([0.0, -2.0, 5.0], [1.0, 2.0, 5.5])
+    corner = contribution(region, [1e9, 1e9, 1e9])
+    opposite = contribution(region, [-1e9, -1e9, -1e9])
+    reached = np.linalg.norm(corner - opposite) * region.grid
+    assert reached <= region.sensitivity("replace") <= reached * (1 + 1e-12)
+    assert math.isclose(reached, 1.0, rel_tol=1e-6)  # b / Delta maps the box onto ||b|| = 1
