@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from regions import make_regions
-
 from ellipsum import Ellipsoid, _backend, _fallback, exact_sum
+from regions import make_regions
 
 try:
     from ellipsum import _core

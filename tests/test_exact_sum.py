@@ -10,12 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from regions import make_regions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ellipsum import Ellipsoid, ExactSum
 from ellipsum.exact_sum import _checksum
+from regions import make_regions
 
 
 def summed(region, rows, **options):
@@ -28,8 +28,11 @@ def test_every_kernel_set_gives_the_bytes_of_the_default(region, rows, kernel_se
     assert summed(region, rows.astype(np.float64), threads=2).to_bytes() == expected
     for row in rows[:9]:
         alone = summed(region, row).integers()
-        assert (alone == summed(region, np.vstack([rows[:1], row])).integers()
-                - summed(region, rows[0]).integers()).all()
+        assert (
+            alone
+            == summed(region, np.vstack([rows[:1], row])).integers()
+            - summed(region, rows[0]).integers()
+        ).all()
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +68,7 @@ def test_any_order_split_and_merge_tree_gives_the_same_bytes(seed, d, cuts, kind
     expected = summed(region, data).to_bytes()
     edges = sorted({0, *cuts, 60})
     shuffled = data[rng.permutation(60)]
-    parts = [
-        summed(region, shuffled[a:b], threads=threads) for a, b in itertools.pairwise(edges)
-    ]
+    parts = [summed(region, shuffled[a:b], threads=threads) for a, b in itertools.pairwise(edges)]
     while len(parts) > 1:  # a random merge tree, through bytes now and then
         other = parts.pop(rng.integers(len(parts)))
         if rng.random() < 0.5:

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-CODE = [p for d in ("cpp", "python", "tests", "bench") for p in (ROOT / d).rglob("*")
-        if p.suffix in (".py", ".cpp", ".hpp", ".inl")]
+CODE = [
+    p
+    for d in ("cpp", "python", "tests", "bench")
+    for p in (ROOT / d).rglob("*")
+    if p.suffix in (".py", ".cpp", ".hpp", ".inl")
+]
 
 
 def test_no_file_is_over_500_lines():
@@ -26,11 +30,17 @@ def test_the_core_knows_no_python_and_does_not_print():
 def imports(module):
     text = (ROOT / f"python/ellipsum/{module}.py").read_text()
     inside = re.findall(r"^\s*from \.(\w*) import (.+)$", text, re.M)
-    return {name for package, names in inside
-            for name in ([package] if package else re.findall(r"\w+", names))}
+    return {
+        name
+        for package, names in inside
+        for name in ([package] if package else re.findall(r"\w+", names))
+    }
 
 
-@pytest.mark.parametrize("module", ["ellipsoid", "calibrate", "quadratic_form", "noise", "exact_sum"])
+STAGES = ["ellipsoid", "calibrate", "quadratic_form", "noise", "exact_sum"]
+
+
+@pytest.mark.parametrize("module", STAGES)
 def test_no_arrow_goes_up_from_a_stage_to_a_mechanism(module):
     assert not imports(module) & {"private_sum", "release", "cli", "demo", "plot"}
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from regions import make_regions
 
 from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, calibrate, noise
+from regions import make_regions
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 KEY = bytes(range(32))
@@ -73,11 +73,14 @@ def test_releases_scatter_as_their_standard_deviations_say(neighbors, mechanism)
     # fixed seeds; 5.5 standard errors of a mean and of a standard deviation of 2000
     clipped = run(data, seed=0)
     exact = _noiseless(region, data, mechanism)
-    assert (np.abs(values.mean(0) - exact) < 5.5 * sd / math.sqrt(2000) + 1e-6 * np.abs(exact)).all()
+    off = np.abs(values.mean(0) - exact)
+    assert (off < 5.5 * sd / math.sqrt(2000) + 1e-6 * np.abs(exact)).all()
     np.testing.assert_allclose(values.std(0), sd, rtol=5.5 / math.sqrt(2 * 2000))
     np.testing.assert_allclose(np.sqrt(np.diag(clipped.covariance)), sd, rtol=1e-9)
-    inside = [(r.confidence_interval(0.9)[0] <= exact) & (exact <= r.confidence_interval(0.9)[1])
-              for r in releases]
+    inside = [
+        (r.confidence_interval(0.9)[0] <= exact) & (exact <= r.confidence_interval(0.9)[1])
+        for r in releases
+    ]
     assert np.abs(np.mean(inside, 0) - 0.9).max() < 5.5 * math.sqrt(0.09 / 2000)
 
 

@@ -6,9 +6,9 @@ import json
 
 import numpy as np
 import pytest
-from regions import make_regions
 
 from ellipsum import PrivateMean, PrivateSum, calibrate
+from regions import make_regions
 
 
 @pytest.fixture

@@ -41,9 +41,9 @@ class Ellipsoid:
     The constructor takes any center, scale (a vector, or a matrix in its place) and radius.
 
     **Guarantees.** :meth:`sensitivity` bounds the l2 change of the *integer* sum that
-    :class:`ExactSum` makes, times ``grid``: every rounding is in it (docs/guarantees.md, section 1).
-    All attributes are public parameters: they must not be computed from private rows, unless
-    privately.
+    :class:`ExactSum` makes, times ``grid``: every rounding is in it
+    (docs/guarantees.md, section 1). All attributes are public parameters: they must not be
+    computed from private rows, unless privately.
 
     Parameters
     ----------
@@ -175,9 +175,8 @@ class Ellipsoid:
         where = _center(center, sd.size)
         p = _validate.open_unit("clip_probability", clip_probability)
         scale = 1 / np.sqrt(sd * np.sum(sd))
-        noncentrality = 0.0
-        if center_error is not None:
-            noncentrality = (_validate.vector("center_error", center_error, d=sd.size) / sd) ** 2
+        miss = np.zeros(sd.size) if center_error is None else center_error
+        noncentrality = (_validate.vector("center_error", miss, d=sd.size) / sd) ** 2
         norm2 = QuadraticForm((scale * sd) ** 2, noncentrality=noncentrality)
         return cls(where, scale, math.sqrt(float(norm2.isf(p))))
 
@@ -370,4 +369,4 @@ def _square(value: ArrayLike, d: int | None, name: str = "scale") -> Array:
 def _round_bits(x: Array) -> Array:
     """Round to 24 significant bits, half to even: a public parameter, chosen once."""
     mantissa, exponent = np.frexp(x)
-    return np.ldexp(np.rint(np.ldexp(mantissa, _SCALE_BITS)), exponent - _SCALE_BITS)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, _SCALE_BITS)), exponent - _SCALE_BITS))

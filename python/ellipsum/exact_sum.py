@@ -176,7 +176,8 @@ class ExactSum:
         array (d,) of Python ints, in units of ``ellipsoid.grid``, scaled coordinates
         """
         low, high, _ = self._snapshot()
-        return (high.astype(object) << 64) + low.astype(object)
+        total: NDArray[np.object_] = (high.astype(object) << 64) + low.astype(object)
+        return total
 
     # ---- handed on -----------------------------------------------------------------
 

@@ -118,9 +118,8 @@ class PrivateSum:
         plan = self._plan()
         noisy = NoisySum(
             ellipsoid=self.ellipsoid,
-            integers=total.integers() + noise.rounded_gaussian(
-                self.ellipsoid.d, plan.sum_sigma, key=key
-            ).astype(object),
+            integers=total.integers()
+            + noise.rounded_gaussian(self.ellipsoid.d, plan.sum_sigma, key=key).astype(object),
             sum_sigma=plan.sum_sigma,
             count=_noisy_count(total, neighbors, plan.count_sigma, key),
             count_sigma=plan.count_sigma,
@@ -216,7 +215,8 @@ def _key(seed: int | bytes | None) -> bytes:
         return seed
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         raise TypeError("seed must be an int or 32 bytes")
-    return hashlib.blake2b(str(int(seed)).encode(), digest_size=32, person=b"ellipsum-seed").digest()
+    text = str(int(seed)).encode()
+    return hashlib.blake2b(text, digest_size=32, person=b"ellipsum-seed").digest()
 
 
 def _noisy_count(
