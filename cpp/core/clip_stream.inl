@@ -123,11 +123,12 @@ static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from
   store(s.factor, radius / maximum(norm, radius));
 }
 
-// A whole number of groups, 4 KB or more: the next group's own rows while they fit L2.
+// Groups of short rows: a whole number of groups, 4 KB or more. Long rows: 1 KB on in the row;
+// the next group's rows would push the scratch out of the cache.
 static inline std::ptrdiff_t prefetch_distance(std::ptrdiff_t group) {
-  constexpr std::ptrdiff_t least = 4096, most = 1 << 19;
+  constexpr std::ptrdiff_t least = 4096, most = 1 << 15, within_row = 1024;
   const std::ptrdiff_t size = group < 0 ? -group : group;
-  if (size == 0 || size > most) return least;
+  if (size == 0 || size > most) return within_row;
   return group * ((least + size - 1) / size);
 }
 

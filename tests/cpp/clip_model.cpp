@@ -1,0 +1,94 @@
+#include "clip_model.hpp"
+
+#include <cmath>
+#include <cstring>
+
+using ellipsum::Batch;
+using ellipsum::Dtype;
+using ellipsum::Region;
+
+namespace {
+
+double entry(const Batch& batch, std::size_t i, std::size_t j) {
+  const char* p = static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride +
+                  std::ptrdiff_t(j) * batch.column_stride;
+  if (batch.dtype == Dtype::float32) {
+    float x;
+    std::memcpy(&x, p, sizeof x);
+    return x;
+  }
+  double x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+
+// 29 significant bits, ties to even, by way of the integer mantissa.
+double to_29_bits(double h) {
+  int e;
+  const double mantissa = std::frexp(h, &e);
+  return std::ldexp(std::nearbyint(std::ldexp(mantissa, 29)), e - 29);
+}
+
+std::vector<double> scaled(const Region& region, const std::vector<double>& x) {
+  std::vector<double> y(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (!region.matrix) {
+      y[i] = (x[i] - region.center[i]) * region.scale[i];
+      continue;
+    }
+    for (std::size_t k = 0; k < x.size(); ++k) {
+      const double product = region.matrix[i * x.size() + k] * to_29_bits(x[k] - region.center[k]);
+      y[i] = y[i] + product;
+    }
+  }
+  return y;
+}
+
+double norm_of(const std::vector<double>& y) {
+  double lane[8] = {};
+  for (std::size_t j = 0; j < y.size(); ++j) lane[j % 8] += y[j] * y[j];
+  const double a = lane[0] + lane[4], b = lane[1] + lane[5];
+  const double c = lane[2] + lane[6], e = lane[3] + lane[7];
+  return std::sqrt((a + c) + (b + e));
+}
+
+// Was it changed?
+bool clip(const Region& region, std::vector<double>& y) {
+  bool changed = false;
+  if (region.limit || y.size() == 1) {
+    for (std::size_t j = 0; j < y.size(); ++j) {
+      const double limit = region.limit ? region.limit[j] : region.radius;
+      changed |= std::fabs(y[j]) > limit;
+      y[j] = std::fmin(std::fmax(y[j], -limit), limit);
+    }
+    return changed;
+  }
+  const double norm = norm_of(y);
+  if (norm <= region.radius) return false;
+  const double factor = region.radius / norm;
+  for (double& v : y) v *= factor;
+  return true;
+}
+
+}  // namespace
+
+Sums clip_model(const Batch& batch, const Region& region) {
+  Sums sums;
+  sums.partial.resize(batch.d);
+  for (std::size_t i = 0; i < batch.n; ++i) {
+    std::vector<double> x(batch.d);
+    bool finite = true;
+    for (std::size_t j = 0; j < batch.d; ++j) {
+      x[j] = entry(batch, i, j);
+      finite &= std::isfinite(x[j]);
+    }
+    if (!finite) {
+      ++sums.clipped, ++sums.nonfinite;
+      continue;
+    }
+    std::vector<double> y = scaled(region, x);
+    sums.clipped += clip(region, y);
+    for (std::size_t j = 0; j < batch.d; ++j) sums.partial[j] += std::llrint(y[j]);
+  }
+  return sums;
+}

@@ -1,0 +1,174 @@
+// The kernels of every target against the scalar model, for the sanitizers and for a machine
+// without Python. No framework: a failed check prints its case, and the exit code says so.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "clip_model.hpp"
+#include "clip_sum.hpp"
+#include "error.hpp"
+
+using namespace ellipsum;
+
+namespace {
+
+int failures = 0;
+
+void check(bool ok, const char* what, const char* target, std::size_t n, std::size_t d) {
+  if (ok) return;
+  ++failures;
+  std::fprintf(stderr, "FAILED: %s (target %s, n = %zu, d = %zu)\n", what, target, n, d);
+}
+
+// Uniform in [-1, 1), the same everywhere.
+double next_number() {
+  static std::uint64_t state = 1;
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return double(std::int64_t(state) >> 11) * 0x1p-52;
+}
+
+enum class Kind { ball, box, matrix };
+constexpr Kind kinds[] = {Kind::ball, Kind::box, Kind::matrix};
+
+// A region and the arrays that it points into.
+struct Case {
+  std::vector<double> center, scale, limit, matrix;
+  Region region{};
+  Case(Kind kind, std::size_t d) : center(d), scale(d), limit(d) {
+    for (double& c : center) c = next_number();
+    for (double& s : scale) s = 0x1p23 * (1.1 + next_number()) / std::sqrt(double(d));
+    for (double& l : limit) l = 0x1p22 * (1.1 + next_number());
+    if (kind == Kind::matrix) matrix.resize(d * d);
+    for (double& b : matrix) b = float(0x1p23 * next_number() / double(d));
+    region.d = d;
+    region.center = center.data();
+    (kind == Kind::matrix ? region.matrix : region.scale) =
+        kind == Kind::matrix ? matrix.data() : scale.data();
+    region.limit = kind == Kind::box ? limit.data() : nullptr;
+    region.radius = 0x1p23 + 0.5;
+  }
+};
+
+// Contiguous rows in exactly the memory they need, so that reading beyond it is seen.
+template <class T>
+struct Rows {
+  std::vector<T> data;
+  Batch batch;
+  Rows(std::size_t n, std::size_t d) : data(n * d) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const double size = std::ldexp(1 + next_number(), int(4 * next_number()));
+      for (std::size_t j = 0; j < d; ++j) data[i * d + j] = T(size * next_number());
+    }
+    const double odd[] = {std::numeric_limits<double>::quiet_NaN(),
+                          std::numeric_limits<double>::infinity(), -0.0, 1e30, 1e-38, 1e-45};
+    for (std::size_t i = 0; i < 6 && 3 * i < n; ++i) data[3 * i * d + i * d / 7] = T(odd[i]);
+    batch = {data.data(), sizeof(T) == 4 ? Dtype::float32 : Dtype::float64, n, d,
+             std::ptrdiff_t(d * sizeof(T)), sizeof(T)};
+  }
+};
+
+Sums run(const Kernels& kernels, const Batch& batch, const Region& region, int threads) {
+  Sums sums;
+  sums.partial.resize(batch.d);
+  const ClipCounts counts = clip_sum(kernels, batch, region, sums.partial.data(), threads);
+  sums.clipped = counts.clipped, sums.nonfinite = counts.nonfinite;
+  return sums;
+}
+
+template <class T>
+void test_strides(const Kernels& kernels, const Rows<T>& rows, const Region& region,
+                  const Sums& wanted) {
+  const std::size_t n = rows.batch.n, d = rows.batch.d;
+  std::vector<T> turned(n * d);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < d; ++j) turned[j * n + i] = rows.data[i * d + j];
+  Batch columns = rows.batch;
+  columns.data = turned.data();
+  columns.row_stride = sizeof(T);
+  columns.column_stride = std::ptrdiff_t(n * sizeof(T));
+  check(run(kernels, columns, region, 2) == wanted, "Fortran order", kernels.name, n, d);
+  Batch backwards = rows.batch;
+  backwards.data = rows.data.data() + (n - 1) * d;
+  backwards.row_stride = -rows.batch.row_stride;
+  check(run(kernels, backwards, region, 1) == wanted, "rows backwards", kernels.name, n, d);
+}
+
+template <class T>
+void test_model(const Kernels& kernels, Kind kind, std::size_t n, std::size_t d) {
+  const Case c(kind, d);
+  const Rows<T> rows(n, d);
+  const Sums wanted = clip_model(rows.batch, c.region);
+  check(run(kernels, rows.batch, c.region, 1) == wanted, "model", kernels.name, n, d);
+  check(run(kernels, rows.batch, c.region, 3) == wanted, "three threads", kernels.name, n, d);
+  test_strides(kernels, rows, c.region, wanted);
+}
+
+// Rows out of the model's range: the targets agree, and the row lies on the sphere.
+void test_huge_rows(const Kernels& kernels, const Kernels& other) {
+  for (Kind kind : {Kind::ball, Kind::matrix})
+    for (std::size_t d : {2u, 8u, 9u, 40u}) {
+      const Case c(kind, d);
+      Rows<double> rows(1, d);
+      for (double& x : rows.data) x = 1e307 * next_number();
+      const Sums got = run(kernels, rows.batch, c.region, 1);
+      check(got == run(other, rows.batch, c.region, 1), "huge rows", kernels.name, 1, d);
+      double norm2 = 0;
+      for (std::int64_t q : got.partial) norm2 += double(q) * double(q);
+      check(std::fabs(std::sqrt(norm2) - c.region.radius) < std::sqrt(double(d)), "on the sphere",
+            kernels.name, 1, d);
+    }
+}
+
+void test_targets() {
+  const KernelTable table = kernel_table();
+  const Kernels& baseline = table.first[table.count - 1];
+  for (std::size_t t = 0; t < table.count; ++t) {
+    const Kernels& kernels = table.first[t];
+    if (!kernels.supported()) continue;
+    for (Kind kind : kinds)
+      for (std::size_t d : {1u, 2u, 3u, 5u, 8u, 9u, 16u, 17u, 63u, 128u, 130u, 257u, 300u})
+        for (std::size_t n : {1u, 8u, 37u}) {
+          test_model<float>(kernels, kind, n, d);
+          test_model<double>(kernels, kind, n, d);
+        }
+    test_model<float>(kernels, Kind::ball, 5, 40000);
+    test_huge_rows(kernels, baseline);
+  }
+}
+
+void test_limits() {
+  const Case c(Kind::ball, 1);
+  Rows<double> rows(1, 1);
+  rows.batch.n = std::size_t(clip_rows_limit) + 1;
+  bool refused = false;
+  try {
+    run(kernel_table().first[kernel_table().count - 1], rows.batch, c.region, 1);
+  } catch (const Exception& e) {
+    refused = e.kind() == Error::invalid_argument;
+  }
+  check(refused, "too many rows are refused", "any", rows.batch.n, 1);
+}
+
+void test_choice() {
+  check(std::string(choose_kernels("baseline").name) == "baseline", "forced", "baseline", 0, 0);
+  bool refused = false;
+  try {
+    choose_kernels("sse9");
+  } catch (const Exception& e) {
+    refused = e.kind() == Error::unknown_target;
+  }
+  check(refused, "an unknown target is refused", "sse9", 0, 0);
+}
+
+}  // namespace
+
+int main() {
+  test_targets();
+  test_limits();
+  test_choice();
+  std::printf(failures ? "%d checks failed\n" : "all kernels agree with the model\n", failures);
+  return failures != 0;
+}
