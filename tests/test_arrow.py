@@ -288,6 +288,19 @@ def test_a_null_among_fixed_size_lists_is_a_row_of_nan(records, start):
     np.testing.assert_array_equal(gather(column, 2), np.reshape(want, (-1, 2)))
 
 
+def test_what_lies_beneath_a_null_is_not_read(rows):
+    """A null slot may have values under it: of a person who withdrew them, perhaps."""
+    mask = np.arange(len(rows)) % 3 == 1
+    flat, offsets = pa.array(rows.ravel()), pa.array(np.arange(len(rows) + 1, dtype=np.int32) * 3)
+    want = np.where(mask[:, None], np.nan, rows)
+    for column in (
+        pa.FixedSizeListArray.from_arrays(flat, 3, mask=pa.array(mask)),
+        pa.ListArray.from_arrays(offsets, flat, mask=pa.array(mask)),
+    ):
+        np.testing.assert_array_equal(gather(column, 3), want)
+        np.testing.assert_array_equal(gather(column.slice(4, 50), 3), want[4:54])
+
+
 def test_a_stream_that_breaks_off_quotes_nothing():
     schema = pa.schema({"a": pa.float64()})
 
