@@ -301,6 +301,15 @@ def test_what_lies_beneath_a_null_is_not_read(rows):
         np.testing.assert_array_equal(gather(column.slice(4, 50), 3), want[4:54])
 
 
+def test_a_null_struct_is_a_row_of_nan():
+    fields = [pa.array([1.0, 2.0, 3.0]), pa.array([4, 5, 6])]
+    structs = pa.StructArray.from_arrays(fields, ["a", "b"], mask=pa.array([False, True, False]))
+    want = [[1.0, 4.0], [np.nan, np.nan], [3.0, 6.0]]
+    for data in (structs, OneArray(structs), pa.chunked_array([structs])):
+        np.testing.assert_array_equal(gather(data, 2), want)
+    np.testing.assert_array_equal(gather(structs.slice(1), 2), want[1:])
+
+
 def test_a_stream_that_breaks_off_quotes_nothing():
     schema = pa.schema({"a": pa.float64()})
 

@@ -241,20 +241,27 @@ def _read_batches(pa: ModuleType, reader: Any, layout: Layout, d: int) -> Iterat
 
 
 def _reader(pa: ModuleType, data: Any) -> Any:
-    """A RecordBatchReader over anything with the Arrow C interface; an array or a stream of
-    arrays counts as a table of one column."""
+    """A RecordBatchReader over anything with the Arrow C interface."""
+    if isinstance(data, pa.ChunkedArray):  # its stream cannot say that a whole row is null
+        return _array_reader(pa, data.type, data.chunks)
     if not hasattr(data, "__arrow_c_stream__"):
         array = pa.array(data)
-        batch = (
-            pa.RecordBatch.from_struct_array(array)
-            if pa.types.is_struct(array.type)
-            else pa.RecordBatch.from_arrays([array], ["data"])
-        )
-        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+        return _array_reader(pa, array.type, [array])
     try:
         return pa.RecordBatchReader.from_stream(data)
     except pa.ArrowInvalid:
-        return pa.table({"data": pa.chunked_array(data)}).to_reader()
+        column = pa.chunked_array(data)
+        return _array_reader(pa, column.type, column.chunks)
+
+
+def _array_reader(pa: ModuleType, kind: Any, arrays: Sequence[Any]) -> Any:
+    """Arrays of structs as the table they are, other arrays as a table of one column."""
+    if pa.types.is_struct(kind):
+        batches = [pa.RecordBatch.from_struct_array(array) for array in arrays]
+        return pa.RecordBatchReader.from_batches(pa.schema(list(kind)), batches)
+    schema = pa.schema([("data", kind)])
+    batches = [pa.RecordBatch.from_arrays([array], schema=schema) for array in arrays]
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) -> list[str]:
