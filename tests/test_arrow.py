@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ellipsum.arrow import BLOCK_BYTES, as_batches, wide_block
+from ellipsum.arrow import WIDE_BYTES, as_batches, wide_block
 
 CANARY = 987654.321
 
@@ -173,7 +173,7 @@ def test_wide_tables_come_in_blocks_of_bounded_size():
     table = pa.table({str(j): np.zeros(40_000, np.float32) for j in range(d)})
     blocks = list(as_batches(table, d))
     assert sum(map(len, blocks)) == 40_000
-    assert max(block.nbytes for block in blocks) <= BLOCK_BYTES
+    assert max(block.nbytes for block in blocks) <= WIDE_BYTES
     assert {block.dtype for block in blocks} == {np.dtype(np.float32)}
 
 

@@ -19,11 +19,11 @@ from . import _validate
 
 __all__ = ["Layout", "as_batches", "pyarrow", "wide_block"]
 
-#: Bytes of one block of float64 rows: small enough to stay in the last-level cache.
-BLOCK_BYTES = 8 << 20
+#: Bytes of one block copied from wide columns: small enough to be read again from the cache.
+WIDE_BYTES = 2 << 20
 #: Bytes of wide columns taken from Arrow at once: large enough to pay for the microseconds
 #: that each column costs, whatever its length.
-PART_BYTES = 8 * BLOCK_BYTES
+PART_BYTES = 64 << 20
 
 _BROKEN = "the Arrow stream broke off: write the data again, or read it from its source"
 
@@ -170,7 +170,7 @@ class Layout:
 
 
 def _wide_blocks(arrays: Sequence[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    size = max(1, BLOCK_BYTES // (8 * len(arrays)))
+    size = max(1, WIDE_BYTES // (8 * len(arrays)))
     for start in range(0, len(arrays[0]), size):
         yield wide_block([array[start : start + size] for array in arrays])
 
