@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ellipsum.arrow import BLOCK_BYTES, as_batches, wide_block
+from ellipsum.arrow import WIDE_BYTES, as_batches, wide_block
 
 CANARY = 987654.321
 
@@ -173,7 +173,7 @@ def test_wide_tables_come_in_blocks_of_bounded_size():
     table = pa.table({str(j): np.zeros(40_000, np.float32) for j in range(d)})
     blocks = list(as_batches(table, d))
     assert sum(map(len, blocks)) == 40_000
-    assert max(block.nbytes for block in blocks) <= BLOCK_BYTES
+    assert max(block.nbytes for block in blocks) <= WIDE_BYTES
     assert {block.dtype for block in blocks} == {np.dtype(np.float32)}
 
 
@@ -286,6 +286,28 @@ def test_a_null_among_fixed_size_lists_is_a_row_of_nan(records, start):
         for record in records[start:]
     ]
     np.testing.assert_array_equal(gather(column, 2), np.reshape(want, (-1, 2)))
+
+
+def test_what_lies_beneath_a_null_is_not_read(rows):
+    """A null slot may have values under it: of a person who withdrew them, perhaps."""
+    mask = np.arange(len(rows)) % 3 == 1
+    flat, offsets = pa.array(rows.ravel()), pa.array(np.arange(len(rows) + 1, dtype=np.int32) * 3)
+    want = np.where(mask[:, None], np.nan, rows)
+    for column in (
+        pa.FixedSizeListArray.from_arrays(flat, 3, mask=pa.array(mask)),
+        pa.ListArray.from_arrays(offsets, flat, mask=pa.array(mask)),
+    ):
+        np.testing.assert_array_equal(gather(column, 3), want)
+        np.testing.assert_array_equal(gather(column.slice(4, 50), 3), want[4:54])
+
+
+def test_a_null_struct_is_a_row_of_nan():
+    fields = [pa.array([1.0, 2.0, 3.0]), pa.array([4, 5, 6])]
+    structs = pa.StructArray.from_arrays(fields, ["a", "b"], mask=pa.array([False, True, False]))
+    want = [[1.0, 4.0], [np.nan, np.nan], [3.0, 6.0]]
+    for data in (structs, OneArray(structs), pa.chunked_array([structs])):
+        np.testing.assert_array_equal(gather(data, 2), want)
+    np.testing.assert_array_equal(gather(structs.slice(1), 2), want[1:])
 
 
 def test_a_stream_that_breaks_off_quotes_nothing():

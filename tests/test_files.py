@@ -82,7 +82,7 @@ EVERY = {
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Many blocks of few rows, so that every seam is met."""
-    monkeypatch.setattr(arrow, "BLOCK_BYTES", 2400)
+    monkeypatch.setattr(arrow, "WIDE_BYTES", 2400)
     monkeypatch.setattr(arrow, "PART_BYTES", 24000)
     monkeypatch.setattr(_sources, "BLOCK_BYTES", 2400)
     monkeypatch.setattr(_sources, "PART_BYTES", 24000)

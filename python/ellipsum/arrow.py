@@ -19,11 +19,11 @@ from . import _validate
 
 __all__ = ["Layout", "as_batches", "pyarrow", "wide_block"]
 
-#: Bytes of one block of float64 rows: small enough to stay in the last-level cache.
-BLOCK_BYTES = 8 << 20
+#: Bytes of one block copied from wide columns: small enough to be read again from the cache.
+WIDE_BYTES = 2 << 20
 #: Bytes of wide columns taken from Arrow at once: large enough to pay for the microseconds
 #: that each column costs, whatever its length.
-PART_BYTES = 8 * BLOCK_BYTES
+PART_BYTES = 64 << 20
 
 _BROKEN = "the Arrow stream broke off: write the data again, or read it from its source"
 
@@ -170,7 +170,7 @@ class Layout:
 
 
 def _wide_blocks(arrays: Sequence[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    size = max(1, BLOCK_BYTES // (8 * len(arrays)))
+    size = max(1, WIDE_BYTES // (8 * len(arrays)))
     for start in range(0, len(arrays[0]), size):
         yield wide_block([array[start : start + size] for array in arrays])
 
@@ -241,20 +241,27 @@ def _read_batches(pa: ModuleType, reader: Any, layout: Layout, d: int) -> Iterat
 
 
 def _reader(pa: ModuleType, data: Any) -> Any:
-    """A RecordBatchReader over anything with the Arrow C interface; an array or a stream of
-    arrays counts as a table of one column."""
+    """A RecordBatchReader over anything with the Arrow C interface."""
+    if isinstance(data, pa.ChunkedArray):  # its stream cannot say that a whole row is null
+        return _array_reader(pa, data.type, data.chunks)
     if not hasattr(data, "__arrow_c_stream__"):
         array = pa.array(data)
-        batch = (
-            pa.RecordBatch.from_struct_array(array)
-            if pa.types.is_struct(array.type)
-            else pa.RecordBatch.from_arrays([array], ["data"])
-        )
-        return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+        return _array_reader(pa, array.type, [array])
     try:
         return pa.RecordBatchReader.from_stream(data)
     except pa.ArrowInvalid:
-        return pa.table({"data": pa.chunked_array(data)}).to_reader()
+        column = pa.chunked_array(data)
+        return _array_reader(pa, column.type, column.chunks)
+
+
+def _array_reader(pa: ModuleType, kind: Any, arrays: Sequence[Any]) -> Any:
+    """Arrays of structs as the table they are, other arrays as a table of one column."""
+    if pa.types.is_struct(kind):
+        batches = [pa.RecordBatch.from_struct_array(array) for array in arrays]
+        return pa.RecordBatchReader.from_batches(pa.schema(list(kind)), batches)
+    schema = pa.schema([("data", kind)])
+    batches = [pa.RecordBatch.from_arrays([array], schema=schema) for array in arrays]
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) -> list[str]:
