@@ -4,15 +4,37 @@
 
 namespace ellipsum {
 
+constexpr std::size_t form_block = 8;     // nodes that one call evaluates
+constexpr std::size_t form_moments = 12;  // Taylor moments of a bin
+
+// Central terms of equal, small dof: their factors are multiplied, one logarithm a chunk.
+struct FormGroup {
+  std::size_t begin, end;  // of FormRelative::r
+  double half_dof;
+};
+
+// Many weights c(1 + e_j) near a centre c, seen from the saddlepoint: with
+// u = 2ct/(1 - 2ct), log(1 - 2 w_j t) = log(1 - 2ct) + log(1 - e_j u).
+struct FormBin {
+  double r;                               // 2c / (1 - 2c t0)
+  double u0;                              // u at t0
+  double at_saddle;                       // the sums below at u0
+  double half_dof;                        // sum k/2
+  double half_noncentrality;              // sum l/2
+  const double* dof_moments;              // sum k/2 e^p / p, p = 1..form_moments
+  const double* noncentrality_moments;    // sum l/2 e^p; null where all are central
+};
+
 // Terms seen from the saddlepoint t0: 1 - 2w(t0 + z) = (1 - 2w t0)(1 - r z).
 struct FormRelative {
   const double* r;         // 2w / (1 - 2w t0)
   const double* half_dof;  // k/2
-  const double* kappa;     // l / (2 (1 - 2w t0)); zero from `noncentral` on
-  std::size_t noncentral;  // so many leading terms have kappa > 0
-  std::size_t size;
+  const double* kappa;     // l / (2 (1 - 2w t0))
+  std::size_t general;     // so many leading terms are evaluated one by one
+  const FormGroup* groups;
+  std::size_t group_count;
+  const FormBin* bins;
+  std::size_t bin_count;
 };
-
-constexpr std::size_t form_block = 8;  // nodes that one call evaluates
 
 }  // namespace ellipsum

@@ -25,7 +25,6 @@ struct FormSaddle {
   double normal_variance;    // s^2
   double left, right;        // distances to the nearest singularities
   double drift;              // s^2 t - q, the linear part that is not in a term
-  std::size_t noncentral;
   std::vector<double> r, half_dof, kappa;
 };
 

@@ -6,6 +6,29 @@
 
 namespace ellipsum {
 
+namespace {
+
+// A product of factors loses the last bits of each, times k/2: only small dof may share.
+constexpr double largest_shared_dof = 4;
+
+bool shares(const FormTerm& t) { return t.noncentrality == 0 && t.dof <= largest_shared_dof; }
+
+// Terms of equal small dof become groups; the rest come first, one by one.
+void group_terms(QuadraticForm& f) {
+  auto first = std::stable_partition(f.terms.begin(), f.terms.end(),
+                                     [](const FormTerm& t) { return !shares(t); });
+  std::stable_sort(first, f.terms.end(),
+                   [](const FormTerm& a, const FormTerm& b) { return a.dof < b.dof; });
+  f.general = std::size_t(first - f.terms.begin());
+  for (std::size_t j = f.general; j < f.terms.size(); ++j) {
+    if (f.groups.empty() || 2 * f.groups.back().half_dof != f.terms[j].dof)
+      f.groups.push_back({j, j, 0.5 * f.terms[j].dof});
+    f.groups.back().end = j + 1;
+  }
+}
+
+}  // namespace
+
 QuadraticForm prepare_form(const double* weights, const double* dof, const double* noncentrality,
                            std::size_t n, double normal_sd) {
   QuadraticForm f;
@@ -28,6 +51,7 @@ QuadraticForm prepare_form(const double* weights, const double* dof, const doubl
     }
   }
   f.terms.resize(kept);
+  group_terms(f);
   f.normal_sd = std::ldexp(normal_sd, -f.exponent);
   f.variance = f.normal_sd * f.normal_sd;
   for (const FormTerm& t : f.terms) {

@@ -20,9 +20,11 @@ struct FormTerm {
 };
 
 // Prepared: zero weights dropped, scaled by 2^-exponent so that the largest |w| (or s) is
-// about one, sorted by weight.
+// about one, equal weights merged.
 struct QuadraticForm {
-  std::vector<FormTerm> terms;
+  std::vector<FormTerm> terms;                 // one by one first, then the groups
+  std::size_t general = 0;
+  std::vector<FormGroup> groups;
   double normal_sd = 0;
   int exponent = 0;
   double lowest = 0, highest = 0;              // extreme weights; 0 where there is none of that sign

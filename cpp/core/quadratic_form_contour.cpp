@@ -138,7 +138,8 @@ FormIntegral form_integral(const QuadraticForm& form, double q, double sign, For
   const double order = pole_order(moment);
   const FormSaddle s = find_saddle(form, q, sign, order);
   Integrator in{form, s, choose_path(form, s, q), kernels,
-                {s.r.data(), s.half_dof.data(), s.kappa.data(), s.noncentral, s.r.size()},
+                {s.r.data(), s.half_dof.data(), s.kappa.data(), form.general,
+                 form.groups.data(), form.groups.size(), nullptr, 0},
                 s.normal_variance, moment, q > 0 ? std::sqrt(q) : 0};
   double h = 0.4;
   const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2;

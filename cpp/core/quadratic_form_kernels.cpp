@@ -1,38 +1,216 @@
-// K(t0 + z) - K(t0) at a block of nodes, built once per target.
+// K(t0 + z) - K(t0) at a block of nodes, the normal term left out; built once per target.
+// Branch-free loops over the nodes of a block, so that each line is a vector instruction.
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 
 #include "form_nodes.hpp"
 
 namespace ellipsum {
 namespace ELLIPSUM_TARGET {
+namespace {
+
+using std::size_t;
+constexpr size_t N = form_block;
+constexpr double ln2_high = 6.93147180369123816490e-01;  // 33 bits
+constexpr double ln2_low = 1.90821492927058770002e-10;
+constexpr double half_pi = 1.57079632679489661923;
+constexpr double pi = 3.14159265358979323846;
+constexpr double huge_factor = 1e150;  // above, squares would overflow
+
+// The nodes of a block: one AVX-512 register, two of AVX2, four of SSE2.
+typedef double Real __attribute__((vector_size(N * sizeof(double))));
+typedef std::int64_t Bits __attribute__((vector_size(N * sizeof(double))));
+typedef std::uint64_t Word __attribute__((vector_size(N * sizeof(double))));
+
+inline Real load(const double* p) {
+  Real v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+inline void store(double* p, const Real& v) { std::memcpy(p, &v, sizeof v); }
+
+inline Real select(const Bits& mask, const Real& yes, const Real& no) {
+  return (Real)((mask & (Bits)yes) | (~mask & (Bits)no));
+}
+
+inline Real magnitude(const Real& x) { return (Real)((Bits)x & INT64_MAX); }
+
+// 2 atanh(s) = log((1+s)/(1-s)), |s| <= 0.172: the series' remainder is below 2^-54.
+inline Real two_atanh(const Real& s) {
+  const Real q = s * s;
+  Real p = q * (2.0 / 21) + 2.0 / 19;
+  p = p * q + 2.0 / 17;
+  p = p * q + 2.0 / 15;
+  p = p * q + 2.0 / 13;
+  p = p * q + 2.0 / 11;
+  p = p * q + 2.0 / 9;
+  p = p * q + 2.0 / 7;
+  p = p * q + 2.0 / 5;
+  p = p * q + 2.0 / 3;
+  return s * (p * q) + 2 * s;
+}
+
+// log(1 + m) for m > -1 with 1 + m a normal number; relative error a few ulp, also near 0.
+inline Real log_one_plus(const Real& m) {
+  constexpr std::uint64_t root_half = 0x3fe6a09e667f3bcdu, one = 0x3ff0000000000000u;
+  // Mantissa into [sqrt(1/2), sqrt 2): add the distance from sqrt(1/2), read the exponent.
+  const Word shifted = (Word)(1 + m) + (one - root_half);
+  const Real f = (Real)((shifted & 0x000fffffffffffffu) + root_half);
+  const Real biased = (Real)((shifted >> 52) | 0x4330000000000000u);  // 2^52 + exponent
+  const Real e = biased - (4503599627370496.0 + 1023);
+  const Real g = select(e == 0, m, f - 1);
+  return two_atanh(g / (2 + g)) + e * ln2_low + e * ln2_high;
+}
+
+// arg(x + iy), y/x reduced to |tan| <= 0.199 around 0, pi/8 and pi/4.
+inline Real argument(const Real& x, const Real& y) {
+  constexpr double tan_16 = 0.198912367379658006912, tan_8 = 0.414213562373095048802,
+                   tan_3_16 = 0.668178637919298919998;
+  const Real zero = {}, ax = magnitude(x), ay = magnitude(y);
+  const Bits steep = ay > ax;
+  const Real high = select(steep, ay, ax), low = select(steep, ax, ay);
+  const Bits quarter = low > tan_3_16 * high, eighth = low > tan_16 * high;
+  const Real tau = select(quarter, zero + 1, select(eighth, zero + tan_8, zero));
+  const Real base = select(quarter, zero + half_pi / 2, select(eighth, zero + half_pi / 4, zero));
+  const Real s = (low - tau * high) / (high + tau * low);
+  const Real q = s * s;
+  Real p = 1.0 / 19 - q * (1.0 / 21);
+  p = 1.0 / 17 - p * q;
+  p = 1.0 / 15 - p * q;
+  p = 1.0 / 13 - p * q;
+  p = 1.0 / 11 - p * q;
+  p = 1.0 / 9 - p * q;
+  p = 1.0 / 7 - p * q;
+  p = 1.0 / 5 - p * q;
+  p = 1.0 / 3 - p * q;
+  Real angle = base + (s - s * (q * p));
+  angle = select(steep, half_pi - angle, angle);
+  angle = select(x < 0, pi - angle, angle);
+  return select(y < 0, -angle, angle);
+}
+
+// One term at a node where |r z| overflows a square: -k/2 log(1 - rz) - kappa.
+void far_term(double r, double half_dof, double kappa, double x, double y, double& re,
+              double& im) {
+  const double big = std::fmax(std::fabs(x), std::fabs(y));
+  re -= half_dof * (std::log(std::fabs(r)) + std::log(big) + std::log(std::hypot(x / big, y / big)));
+  re -= kappa;
+  im -= half_dof * std::atan2(-(r > 0 ? y : -y), 1 - r * x);
+}
+
+void add_terms(const FormRelative& t, size_t begin, size_t end, double reach, const double* x,
+               const double* y, double* re, double* im) {
+  const Real vx = load(x), vy = load(y);
+  Real sr = load(re), si = load(im);
+  for (size_t j = begin; j < end; ++j) {
+    const double r = t.r[j], half_dof = t.half_dof[j], kappa = t.kappa[j];
+    if (std::fabs(r) * reach > huge_factor) {
+      for (size_t i = 0; i < N; ++i) {
+        double a = 0, b = 0;
+        far_term(r, half_dof, kappa, x[i], y[i], a, b);
+        sr[i] += a;
+        si[i] += b;
+      }
+      continue;
+    }
+    const Real u = r * vx, v = r * vy, m = (u * u - 2 * u) + v * v;
+    sr -= 0.5 * half_dof * log_one_plus(m);
+    si -= half_dof * argument(1 - u, -v);
+    if (kappa == 0) continue;
+    const Real scale = kappa / (1 + m);  // rz / (1 - rz)
+    sr += scale * (u - (u * u + v * v));
+    si += scale * v;
+  }
+  store(re, sr);
+  store(im, si);
+}
+
+// prod (1 - r_j z) over a chunk, with the times that its argument passed pi.
+void add_chunk(const double* r, size_t n, double half_dof, const double* x, const double* y,
+               double* re, double* im) {
+  const Real vx = load(x), vy = load(y), zero = {};
+  Real a = zero + 1, b = zero;
+  Bits turns = {};
+  for (size_t j = 0; j < n; ++j) {
+    const Real fr = 1 - r[j] * vx, fi = -r[j] * vy;
+    const Real p = a * fr - b * fi, q = a * fi + b * fr;
+    // A factor turns by less than pi, clockwise for r > 0; a true mask is -1.
+    turns += r[j] > 0 ? -((b < 0) & (q >= 0)) : ((b > 0) & (q <= 0));
+    a = p;
+    b = q;
+  }
+  Real whole = zero;
+  for (size_t i = 0; i < N; ++i) whole[i] = double(turns[i]);
+  store(re, load(re) - 0.5 * half_dof * log_one_plus(a * a + b * b - 1));
+  store(im, load(im) - half_dof * (argument(a, b) - 2 * pi * whole));
+}
+
+// Chunks so short that |product| stays below huge_factor.
+void add_group(const FormRelative& t, const FormGroup& g, double reach, const double* x,
+               const double* y, double* re, double* im) {
+  constexpr size_t longest = 32;
+  constexpr double log_huge = 345;
+  for (size_t j = g.begin; j < g.end;) {
+    double room = log_huge;
+    size_t n = 0;
+    while (j + n < g.end && n < longest) {
+      const double factor = 1 + std::fabs(t.r[j + n]) * reach;
+      if (factor > huge_factor) break;
+      room -= factor < 8 ? 2.1 : std::log(factor);
+      if (room < 0) break;
+      ++n;
+    }
+    if (n == 0) add_terms(t, j, j + 1, reach, x, y, re, im);
+    else add_chunk(t.r + j, n, g.half_dof, x, y, re, im);
+    j += n ? n : 1;
+  }
+}
+
+// sum_p moments[p-1] u^p at all nodes, by Horner's rule.
+inline void taylor(const double* moments, const Real& ur, const Real& ui, Real& sr, Real& si) {
+  sr = si = Real{};
+  for (size_t p = form_moments; p-- > 0;) {
+    const Real a = sr + moments[p], b = si;
+    sr = a * ur - b * ui;
+    si = a * ui + b * ur;
+  }
+}
+
+void add_bin(const FormBin& bin, const double* x, const double* y, double* re, double* im) {
+  const Real a = bin.r * load(x), b = bin.r * load(y), m = (a * a - 2 * a) + b * b;
+  const Real inverse = 1 / (1 + m), top = bin.u0 + a;  // u = (u0 + rz) / (1 - rz)
+  const Real ur = (top * (1 - a) - b * b) * inverse, ui = (b * (1 - a) + top * b) * inverse;
+  Real sr, si;
+  taylor(bin.dof_moments, ur, ui, sr, si);
+  sr -= 0.5 * bin.half_dof * log_one_plus(m) + bin.at_saddle;
+  si -= bin.half_dof * argument(1 - a, -b);
+  if (bin.noncentrality_moments) {  // l/2 (1/(1 - 2wt) - 1) = l/2 ((1 + u) sum e^p u^p - 1)
+    Real c, d;
+    taylor(bin.noncentrality_moments, ur, ui, c, d);
+    sr += bin.half_noncentrality * ur + (c * (1 + ur) - d * ui);
+    si += bin.half_noncentrality * ui + (c * ui + d * (1 + ur));
+  }
+  store(re, load(re) + sr);
+  store(im, load(im) + si);
+}
+
+}  // namespace
 
 void form_exponents(const FormRelative& terms, const double* x, const double* y, double* re,
                     double* im) {
-  for (std::size_t i = 0; i < form_block; ++i) {
-    double sr = 0, si = 0;
-    for (std::size_t j = 0; j < terms.size; ++j) {
-      const double r = terms.r[j];
-      const double u = r * x[i], v = r * y[i];
-      const double big = std::fmax(std::fabs(u), std::fabs(v));
-      double lg;
-      if (big > 1e150) lg = 2 * (std::log(big) + std::log(std::hypot(u / big, v / big)));
-      else lg = std::log1p((u * u - 2 * u) + v * v);
-      sr -= 0.5 * terms.half_dof[j] * lg;
-      si -= terms.half_dof[j] * std::atan2(-v, 1 - u);
-      if (j < terms.noncentral) {  // rz/(1-rz)
-        double a = 1 - u, b = -v;
-        double den = a * a + b * b;
-        if (big > 1e150) {
-          sr -= terms.kappa[j];
-        } else {
-          sr += terms.kappa[j] * ((u * a - v * v) / den);
-          si += terms.kappa[j] * (v / den);
-        }
-      }
-    }
-    re[i] = sr;
-    im[i] = si;
+  double reach = 0;
+  for (size_t i = 0; i < N; ++i) {
+    re[i] = 0;
+    im[i] = 0;
+    const double size = std::fabs(x[i]) + std::fabs(y[i]);
+    reach = reach > size ? reach : size;
   }
+  add_terms(terms, 0, terms.general, reach, x, y, re, im);
+  for (size_t g = 0; g < terms.group_count; ++g)
+    add_group(terms, terms.groups[g], reach, x, y, re, im);
+  for (size_t b = 0; b < terms.bin_count; ++b) add_bin(terms.bins[b], x, y, re, im);
 }
 
 }  // namespace ELLIPSUM_TARGET

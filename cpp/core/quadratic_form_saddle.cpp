@@ -127,17 +127,14 @@ FormSaddle find_saddle(const QuadraticForm& f, double q, double sign, double pow
   s.r.resize(n);
   s.half_dof.resize(n);
   s.kappa.resize(n);
-  s.noncentral = 0;
-  for (const FormTerm& term : f.terms) s.noncentral += term.noncentrality > 0;
   Compensated log_mgf, centre;  // K(t) = log_mgf + t * centre
   centre.add(-q);
   log_mgf.add(0.5 * s2 * t * t);
-  std::size_t head = 0, tail = s.noncentral;
+  std::size_t j = 0;
   for (const FormTerm& term : f.terms) {
     const double w = sign * term.weight, x = 2 * w * t;
     const double a = survivor(w, s.point, highest);
     const double r = 2 * (w * unit) / a, kappa = 0.5 * term.noncentrality / a;
-    const std::size_t j = term.noncentrality > 0 ? head++ : tail++;
     s.r[j] = r;
     s.half_dof[j] = 0.5 * term.dof;
     s.kappa[j] = kappa;
@@ -152,6 +149,7 @@ FormSaddle find_saddle(const QuadraticForm& f, double q, double sign, double pow
       log_mgf.add(-0.5 * term.dof * (a > 0.5 ? std::log1p(-x) : std::log(a)));
       log_mgf.add(kappa * x);
     }
+    ++j;
   }
   log_mgf.add_product(t, centre.value());
   s.log_factor = log_mgf.value();
