@@ -289,7 +289,9 @@ class Release:
         return f"Release(kind={self._kind!r}, d={self._value.size}, {self._guarantee})"
 
     def __str__(self) -> str:
-        noisy = "noisy " if self._noisy.count_sigma is not None else ""
+        return self._text("noisy " if self._noisy.count_sigma is not None else "")
+
+    def _text(self, noisy: str) -> str:
         rows = "" if self.n is None else f" of {self.n:.12g} rows" + (f" ({noisy}count)" if noisy else "")
         lines = [f"private {self._kind}{rows}, d = {self._value.size}", f"  {self._guarantee}"]
         lines += [f"  {caveat.upper()}" for caveat in self._caveats]
