@@ -289,9 +289,12 @@ class Release:
         return f"Release(kind={self._kind!r}, d={self._value.size}, {self._guarantee})"
 
     def __str__(self) -> str:
+        return self._text("noisy " if self._noisy.count_sigma is not None else "")
+
+    def _text(self, noisy: str) -> str:
         rows = "" if self.n is None else f" of {self.n:.12g} rows"
-        if self._noisy.count_sigma is not None:
-            rows += " (noisy count)"
+        if noisy:
+            rows += f" ({noisy}count)"
         lines = [f"private {self._kind}{rows}, d = {self._value.size}", f"  {self._guarantee}"]
         lines += [f"  {caveat.upper()}" for caveat in self._caveats]
         lower, upper = self.confidence_interval()
