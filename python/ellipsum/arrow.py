@@ -1,4 +1,4 @@
-"""Rows in: whatever a user holds, as batches of shape (n, d) in float32 or float64.
+"""Rows in: whatever a user holds, as numeric batches of shape (n, d).
 
 A column's type is part of the schema, and the schema is public: a column that cannot be read
 as numbers is an error. A null, or a list of the wrong length, is one person's record: an
