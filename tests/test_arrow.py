@@ -103,6 +103,7 @@ def test_what_counts_as_an_array_and_what_as_batches(data, shapes):
         ([[1, 2, 3]], ValueError, r"shape \(n, 2\)"),
         ([np.ones((4, 3))], ValueError, r"shape \(n, 2\)"),
         (np.array(["a", "b"]), TypeError, "numeric"),
+        (np.ma.masked_array([[1, 2]]), TypeError, "masked"),
         (np.ones((2, 2, 2)), ValueError, r"shape \(n, 2\)"),
     ],
 )

@@ -208,6 +208,15 @@ def test_without_a_seed_two_releases_differ_and_are_private(capsys):
     assert first["value"] != second["value"]
 
 
+@pytest.mark.parametrize("kind", ["sum", "mean"])
+def test_no_rows_at_all_are_an_error_only_where_their_number_is_public(capsys, tmp_path, kind):
+    (tmp_path / "x.csv").write_text("a,b\n")
+    arguments = [kind, str(tmp_path / "x.csv"), *BUDGET, "--bounds", "1,2"]
+    code, _, err = run(capsys, *arguments)
+    assert code == Exit.DATA and "no rows" in err
+    assert run(capsys, *arguments, "--neighbors", "add-remove")[0] == Exit.OK
+
+
 # ---- output ----------------------------------------------------------------------------
 
 
@@ -234,12 +243,19 @@ def test_text_of_many_coordinates_is_cut(capsys, tmp_path):
     assert "... and 70 more" in out and len(out.splitlines()) < 40
 
 
+def _umask():
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
 @pytest.mark.parametrize("suffix", ["json", "npz"])
 def test_out_writes_what_json_prints(capsys, tmp_path, suffix):
     path = tmp_path / f"release.{suffix}"
     found = released(capsys, "mean", "rows.npy", *BUDGET, "--ball", "300", "--out", str(path))
     if suffix == "json":
         assert json.loads(path.read_text()) == found
+        assert path.stat().st_mode & 0o777 == 0o666 & ~_umask()
         return
     with np.load(path) as arrays:
         assert json.loads(str(arrays["json"])) == found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -138,6 +140,24 @@ def test_an_array_without_rows_is_read(tmp_path, name):
     empty = np.empty((0, 2), order="F" if name == "f.npy" else "C")
     np.save(tmp_path / name, empty)
     assert list(open_rows(tmp_path / name)) == []
+
+
+def test_memory_stays_flat_over_a_large_row_group(tmp_path):
+    values = np.random.default_rng(0).standard_normal(4_000_000, np.float32)
+    table = pa.table({str(j): values for j in range(20)})  # 320 MB in a single row group
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=4_000_000, use_dictionary=False)
+    code = (
+        "import sys, pyarrow, ellipsum.files as f\n"
+        "assert sum(map(len, f.open_rows(sys.argv[1]))) == 4_000_000\n"
+        "print(pyarrow.default_memory_pool().max_memory())"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "x.parquet")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(run.stdout) < 160e6
 
 
 def test_a_list_column_needs_its_length_said(folder):

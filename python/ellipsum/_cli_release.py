@@ -6,8 +6,8 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -103,16 +103,15 @@ def _names(rows: Rows, d: int) -> list[str]:
 
 def _write(path: str, result: dict[str, Any]) -> None:
     """Write under another name, then rename: a reader sees all of it or nothing."""
-    folder = os.path.dirname(path) or "."
+    part = f"{path}.{os.getpid()}.part"
     try:
-        handle, part = tempfile.mkstemp(dir=folder, suffix=os.path.splitext(path)[1])
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(part, "xb") as file:
                 _dump(path, file, result)
             os.replace(part, path)
-        except BaseException:
-            os.unlink(part)
-            raise
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(part)
     except OSError as error:
         raise Problem(Exit.OUTPUT, f"--out cannot be written: {error.strerror}") from None
 

@@ -21,6 +21,8 @@ __all__ = ["ArrowFile", "NumpyFile", "ParquetFile", "Source", "reading"]
 
 #: Bytes of one block read from a file: from 1 to 8 MiB the speed is the same, and falls beyond.
 BLOCK_BYTES = 8 << 20
+#: Bytes read ahead of each column of a Parquet file.
+_PAGE_BUFFER_BYTES = 1 << 20
 
 
 @contextmanager
@@ -81,7 +83,11 @@ class ParquetFile(Source):
         import pyarrow.parquet
 
         with reading(self.path):
-            return pyarrow.parquet.ParquetFile(self.path, pre_buffer=True)
+            # Buffered by pages: by default a row group's columns are read whole, and with
+            # pre_buffer the whole file stays in memory until the last batch.
+            return pyarrow.parquet.ParquetFile(
+                self.path, pre_buffer=False, buffer_size=_PAGE_BUFFER_BYTES
+            )
 
     def blocks(self, d: int) -> Iterator[NDArray[Any]]:
         size = max(1, (BLOCK_BYTES if self._layout.is_list else PART_BYTES) // (8 * d))

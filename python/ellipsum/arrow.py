@@ -1,4 +1,4 @@
-"""Rows in: whatever a user holds, as batches of shape (n, d) in float32 or float64.
+"""Rows in: whatever a user holds, as numeric batches of shape (n, d).
 
 A column's type is part of the schema, and the schema is public: a column that cannot be read
 as numbers is an error. A null, or a list of the wrong length, is one person's record: an
@@ -29,8 +29,8 @@ _BROKEN = "the Arrow stream broke off: write the data again, or read it from its
 
 
 def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
-    """Yield ``data`` as float32 or float64 arrays of shape (n, d), without a copy where its
-    layout allows.
+    """Yield ``data`` as numeric arrays of shape (n, d), without a copy where its layout allows
+    (from Arrow and files: float32 or float64).
 
     **Guarantees.** What is raised depends on shapes, types and the reader's health, never on
     a value: nulls, and lists of another length than ``d``, come out as rows with NaN, which
@@ -40,7 +40,7 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     ================================  =====================================================
     data                              batches
     ================================  =====================================================
-    array or memory map, (n, d)       itself, whole, any strides
+    array or memory map, (n, d)       itself, whole, any strides and numeric dtype
     one row, (d,)                     itself, as (1, d)
     list of rows (lists or arrays)    one array
     list of batches (2-D items)       one for each item

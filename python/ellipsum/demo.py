@@ -25,6 +25,12 @@ Array = NDArray[np.float64]
 #: near 4 sigma_opt sqrt(d_eff) / n, the rule of thumb for the best share.
 CLIP_PROBABILITY = 0.1
 
+_REGIONS = {
+    "ball": "a ball",
+    "scaled": "scaled by column",
+    "scaled and turned": "scaled and turned (this one)",
+}
+
 
 @dataclass(frozen=True)
 class Demo:
@@ -133,11 +139,11 @@ def _summary(demo: Demo) -> list[str]:
     public = _rms((demo.center - demo.truth) / demo.sigma)
     lines = [
         "root mean square over the features, in public standard deviations:",
-        f"  error of the private mean      {error:8.3f}",
-        f"  error of the public half's     {public:8.3f}",
+        f"  error of the private mean                        {error:9.3f}",
+        f"  error of the public half's mean                  {public:9.3f}",
     ]
     for shape, noise in demo.noise.items():
-        lines.append(f"  noise, {shape + ':':23} {_rms(noise):8.3f}")
+        lines.append(f"  noise, clip region {_REGIONS[shape]:30}{_rms(noise):9.3f}")
     return lines
 
 

@@ -18,7 +18,7 @@ _INK, _GREY, _STRIPE = "#22272e", "#77808c", "#f3f5f8"
 _NAMED_COORDINATES = 45  # more do not fit as lines of text
 _TITLE: dict[str, Any] = {"fontsize": 11.5, "fontweight": "bold"}
 _SPREAD = 50  # a largest value so many times the median would flatten the others
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "font.size": 9,
     "font.family": "DejaVu Sans",
     "text.color": _INK,
