@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import calibrate
 from ._exit import Exit, Problem
 from .ellipsoid import Ellipsoid
 from .files import Rows, open_rows
+from .passes import Passes
 
 __all__ = ["build_shape", "moments", "shape_name", "split_names"]
 
@@ -35,7 +37,7 @@ def build_shape(arguments: argparse.Namespace, rows: Rows) -> Ellipsoid:
     d = _dimension(arguments, rows)
     names = rows.columns if rows.columns is not None and len(rows.columns) == d else None
     try:
-        region = _BUILDERS[shape](arguments, d, names)
+        region = _BUILDERS[shape](arguments, rows, d, names)
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, str(error)) from None
     if d is not None and region.d != d:
@@ -73,7 +75,9 @@ def _dimension(arguments: argparse.Namespace, rows: Rows) -> int | None:
     return rows.d if rows.d is not None else arguments.dim
 
 
-def _ball(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
+def _ball(
+    arguments: argparse.Namespace, rows: Rows, d: int | None, names: Sequence[str] | None
+) -> Ellipsoid:
     center = None
     if arguments.center is not None:
         center = _vector("center", arguments.center, names)
@@ -82,7 +86,9 @@ def _ball(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | N
     return Ellipsoid.ball(arguments.ball, center, d=d)
 
 
-def _box(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
+def _box(
+    arguments: argparse.Namespace, rows: Rows, d: int | None, names: Sequence[str] | None
+) -> Ellipsoid:
     pair = _two_numbers(arguments.bounds)
     if pair is None:
         lower, upper = _table("bounds", arguments.bounds, names, width=2).T
@@ -94,23 +100,26 @@ def _box(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | No
 
 
 def _gaussian(
-    arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None
+    arguments: argparse.Namespace, rows: Rows, d: int | None, names: Sequence[str] | None
 ) -> Ellipsoid:
     sigma = _vector("sigma", arguments.sigma, names)
     center = np.zeros(sigma.size)
     if arguments.center is not None:
         center = _vector("center", arguments.center, names)
+    clip = _clip(arguments, rows, sigma.size)
     if arguments.error != "relative":
-        return Ellipsoid.for_gaussian(sigma, center, **_clip_probability(arguments))
+        return Ellipsoid.for_gaussian(sigma, center, **clip)
     if not (sigma > 0).all():
         raise ValueError("sigma must be above 0 in every coordinate")
-    unit = Ellipsoid.for_gaussian(np.ones(sigma.size), **_clip_probability(arguments))
+    unit = Ellipsoid.for_gaussian(np.ones(sigma.size), **clip)
     return _per_unit(unit, sigma, center)
 
 
-def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
+def _public(
+    arguments: argparse.Namespace, rows: Rows, d: int | None, names: Sequence[str] | None
+) -> Ellipsoid:
     public = _public_moments(arguments, d, names)
-    clip = _clip_probability(arguments)
+    clip = _clip(arguments, rows, public.sigma.size)
     # Shapes are made in the unit of each column's error: its own sd, or the data's.
     unit = public.sigma if arguments.error == "relative" else np.ones(public.sigma.size)
     if public.covariance is not None:
@@ -164,9 +173,17 @@ def _check_not_private(path: str, files: Sequence[str]) -> None:
 _BUILDERS = {"ball": _ball, "bounds": _box, "sigma": _gaussian, "public": _public}
 
 
-def _clip_probability(arguments: argparse.Namespace) -> dict[str, float]:
-    value = arguments.clip_probability
-    return {} if value is None else {"clip_probability": value}
+def _clip(arguments: argparse.Namespace, rows: Rows, d: int) -> dict[str, Any]:
+    """What decides the radius: a probability, or, where n is public, the predicted error."""
+    if arguments.clip_probability is not None:
+        return {"clip_probability": arguments.clip_probability}
+    if arguments.neighbors != "replace":
+        return {}
+    multiplier = calibrate.noise_multiplier(
+        arguments.epsilon, arguments.delta, rho=arguments.rho, mu=arguments.mu
+    )
+    n = Passes(rows, d).count_rows()
+    return {"n": n, "noise_multiplier": multiplier} if n else {}
 
 
 @dataclass(frozen=True)
