@@ -4,82 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 
 import ellipsum
-from ellipsum import _cli_release, cli
+from cli_folder import BUDGET, CENTER, MEAN, NAMES, SD, D, N, folder, inside, released, rows, run
+from ellipsum import cli
 from ellipsum._cli_shape import moments
 from ellipsum._exit import Exit
-from ellipsum.cli import main
 from ellipsum.ellipsoid import Ellipsoid
 from ellipsum.private_sum import PrivateMean, PrivateSum
-
-N, D = 4000, 3
-NAMES = ["age", "height", "weight"]
-SD = np.array([1.0, 10.0, 5.0])
-CENTER = np.array([40.0, 170.0, 70.0])
-CANARY = "987654.321"
-BUDGET = ["--epsilon", "1", "--delta", "1e-6"]
-
-
-@pytest.fixture(scope="module")
-def rows():
-    values = np.random.default_rng(0).normal(size=(N, D)) * SD + CENTER
-    values[::100, 0] = float(CANARY)
-    return values
-
-
-@pytest.fixture(scope="module")
-def folder(rows, tmp_path_factory):
-    path = tmp_path_factory.mktemp("cli")
-    table = pa.table({name: rows[:, j] for j, name in enumerate(NAMES)})
-    pq.write_table(table, path / "rows.parquet")
-    pa.csv.write_csv(table, path / "rows.csv")
-    np.save(path / "rows.npy", rows)
-    pq.write_table(pa.table({"v": pa.array(list(rows))}), path / "list.parquet")
-    pq.write_table(table.slice(1, 99), path / "public.parquet")
-    pa.csv.write_csv(table.append_column("name", pa.array([CANARY + "x"] * N)), path / "name.csv")
-    (path / "cut.parquet").write_bytes((path / "rows.parquet").read_bytes()[:2000])
-    constant = pa.table({name: [1.0, 1.0] for name in NAMES})
-    pq.write_table(constant, path / "constant.parquet")
-    np.save(path / "sigma.npy", SD)
-    (path / "center.txt").write_text("# the centre\n40\n170\n70\n")
-    (path / "bounds.csv").write_text("0,100\n100,250\n0,200\n")
-    bounds = {"weight": [0, 200], "age": [0, 100], "height": [100, 250], "unused": [1, 2]}
-    (path / "bounds.json").write_text(json.dumps(bounds))
-    (path / "negative.txt").write_text("1\n-1\n1\n")
-    (path / "short.txt").write_text("1\n1\n")
-    (path / "words.txt").write_text("one\n")
-    (path / "partial.json").write_text('{"age": 1}')
-    return path
-
-
-@pytest.fixture(autouse=True)
-def inside(folder, monkeypatch):
-    monkeypatch.chdir(folder)
-    monkeypatch.delenv("ELLIPSUM_THREADS", raising=False)
-
-
-def run(capsys, *arguments):
-    code = main(list(arguments))
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def released(capsys, *arguments):
-    code, out, err = run(capsys, *arguments, "--json", "--seed", "7")
-    assert (code, err) == (Exit.OK, "")
-    return json.loads(out)
-
 
 # ---- the API's answers -----------------------------------------------------------------
 
@@ -89,13 +27,13 @@ SHAPES = {
         ["--ball", "30", "--center", "center.txt"],
         lambda: Ellipsoid.ball(30, CENTER),
     ),
-    "one box": (["--bounds", "-1,250"], lambda: Ellipsoid.box([-1] * D, [250] * D)),
+    "one box": (["--bounds", "-1,250", "--one-pass"], lambda: Ellipsoid.box([-1] * D, [250] * D)),
     "box of a text": (
-        ["--bounds", "bounds.csv"],
+        ["--bounds", "bounds.csv", "--one-pass"],
         lambda: Ellipsoid.box([0, 100, 0], [100, 250, 200]),
     ),
     "box of names": (
-        ["--bounds", "bounds.json"],
+        ["--bounds", "bounds.json", "--one-pass"],
         lambda: Ellipsoid.box([0, 100, 0], [100, 250, 200]),
     ),
     "gaussian": (
@@ -120,7 +58,7 @@ def test_the_release_is_that_of_the_api(capsys, rows, kind, mechanism, neighbors
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.npy"])
 def test_every_format_gives_the_same_release(capsys, name):
-    options = ("--bounds", "bounds.csv", *BUDGET)
+    options = ("--bounds", "bounds.csv", "--one-pass", *BUDGET)
     want = released(capsys, "mean", "rows.parquet", *options)
     assert released(capsys, "mean", name, *options)["value"] == want["value"]
 
@@ -132,6 +70,20 @@ def test_other_budgets(capsys, rows, budget):
     want = PrivateSum(Ellipsoid.ball(300, d=D), **{name: value})(rows, seed=7)
     assert found["value"] == want.value.tolist()
     assert found[name] == value
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean"])
+def test_bounds_alone_are_narrowed_by_a_plan_that_is_printed_first(capsys, rows, kind):
+    lower, upper = np.array([[0, 100], [100, 250], [0, 200]]).T
+    mechanism = PrivateSum if kind == "sum" else PrivateMean
+    arguments = [kind, "rows.parquet", *BUDGET, "--bounds", "bounds.csv", "--seed", "7"]
+    want = mechanism(lower=lower, upper=upper, epsilon=1, delta=1e-6)(rows, seed=7)
+    code, out, err = run(capsys, *arguments)
+    assert code == 0
+    assert err.startswith(f"plan for {N} rows of {D} coordinates")
+    assert f"spent {want.plan.summary()}" in out
+    found = json.loads(run(capsys, *arguments, "--json")[1])
+    np.testing.assert_allclose(found["value"], want.value, rtol=1e-6)
 
 
 def test_public_rows_set_the_shape(capsys, rows):
@@ -197,7 +149,9 @@ def test_columns_are_chosen_in_the_order_given(capsys, rows):
 def test_a_list_column_takes_its_length_from_the_shape_or_from_dim(capsys):
     with_dim = released(capsys, "sum", "list.parquet", "--mu", "1", "--ball", "300", "--dim", "3")
     assert with_dim["columns"] == ["v[0]", "v[1]", "v[2]"]
-    of_shape = released(capsys, "sum", "list.parquet", "--mu", "1", "--bounds", "bounds.csv")
+    of_shape = released(
+        capsys, "sum", "list.parquet", "--mu", "1", "--bounds", "bounds.csv", "--one-pass"
+    )
     assert len(of_shape["value"]) == D
 
 
@@ -211,7 +165,7 @@ def test_without_a_seed_two_releases_differ_and_are_private(capsys):
 @pytest.mark.parametrize("kind", ["sum", "mean"])
 def test_no_rows_at_all_are_an_error_only_where_their_number_is_public(capsys, tmp_path, kind):
     (tmp_path / "x.csv").write_text("a,b\n")
-    arguments = [kind, str(tmp_path / "x.csv"), *BUDGET, "--bounds", "1,2"]
+    arguments = [kind, str(tmp_path / "x.csv"), *BUDGET, "--bounds", "1,2", "--one-pass"]
     code, _, err = run(capsys, *arguments)
     assert code == Exit.DATA and "no rows" in err
     assert run(capsys, *arguments, "--neighbors", "add-remove")[0] == Exit.OK
@@ -221,7 +175,9 @@ def test_no_rows_at_all_are_an_error_only_where_their_number_is_public(capsys, t
 
 
 def test_text_for_a_person(capsys):
-    code, out, err = run(capsys, "mean", "rows.parquet", *BUDGET, "--bounds", "bounds.csv")
+    code, out, err = run(
+        capsys, "mean", "rows.parquet", *BUDGET, "--bounds", "bounds.csv", "--one-pass"
+    )
     assert (code, err) == (Exit.OK, "")
     lines = out.splitlines()
     assert lines[0] == f"private mean of {N} rows, {D} coordinates"
@@ -269,142 +225,6 @@ def test_an_unbounded_interval_is_null_in_json_and_infinite_in_text(capsys, tmp_
     assert found["confidence_interval_95"][0][0] is None
     assert np.isnan(np.load(tmp_path / "x.npz")["lower"][0])
     assert "inf" in run(capsys, *arguments)[1]
-
-
-# ---- exit codes and messages -----------------------------------------------------------
-
-MEAN = ["mean", "rows.parquet", *BUDGET]
-BAD = {
-    "no command": ([], Exit.USAGE, "COMMAND"),
-    "unknown command": (["median"], Exit.USAGE, "median"),
-    "no file": (["mean"], Exit.USAGE, "FILE"),
-    "no budget": (["mean", "rows.parquet", "--ball", "1"], Exit.USAGE, "one budget"),
-    "half a budget": (["mean", "rows.npy", "--epsilon", "1", "--ball", "1"], Exit.USAGE, "--delta"),
-    "two budgets": ([*MEAN, "--rho", "1", "--ball", "1"], Exit.USAGE, "one budget"),
-    "no number": (["mean", "rows.npy", "--epsilon", "one"], Exit.USAGE, "--epsilon"),
-    "abbreviation": ([*MEAN, "--bal", "1"], Exit.USAGE, "--bal"),
-    "neighbors": ([*MEAN, "--ball", "1", "--neighbors", "swap"], Exit.USAGE, "--neighbors"),
-    "no shape": (MEAN, Exit.USAGE, "one shape"),
-    "two shapes": ([*MEAN, "--ball", "1", "--sigma", "sigma.npy"], Exit.USAGE, "--sigma"),
-    "stray center": ([*MEAN, "--bounds", "0,1", "--center", "center.txt"], Exit.USAGE, "--center"),
-    "stray clip": ([*MEAN, "--ball", "1", "--clip-probability", "0.1"], Exit.USAGE, "--clip-prob"),
-    "out suffix": ([*MEAN, "--ball", "1", "--out", "x.txt"], Exit.USAGE, "--out must end"),
-    "epsilon": (
-        ["mean", "rows.npy", "--epsilon", "-1", "--delta", "1e-6", "--ball", "1"],
-        Exit.PARAMETER,
-        "epsilon must be",
-    ),
-    "delta": (
-        ["mean", "rows.npy", "--epsilon", "1", "--delta", "1", "--ball", "1"],
-        Exit.PARAMETER,
-        "delta must",
-    ),
-    "radius": ([*MEAN, "--ball", "-1"], Exit.PARAMETER, "radius must be"),
-    "nan radius": ([*MEAN, "--ball", "nan"], Exit.PARAMETER, "radius must be"),
-    "zero-width box": ([*MEAN, "--bounds", "1,1"], Exit.PARAMETER, "upper must be above lower"),
-    "no such bounds": ([*MEAN, "--bounds", "x.csv"], Exit.PARAMETER, "bounds must be two numbers"),
-    "negative sigma": ([*MEAN, "--sigma", "negative.txt"], Exit.PARAMETER, r"sigma\[1\] is -1"),
-    "short sigma": ([*MEAN, "--sigma", "short.txt"], Exit.PARAMETER, "2 coordinates, the data 3"),
-    "no such sigma": ([*MEAN, "--sigma", "x.npy"], Exit.PARAMETER, "--sigma: x.npy cannot be read"),
-    "sigma of words": ([*MEAN, "--sigma", "words.txt"], Exit.PARAMETER, "one number for each"),
-    "two-column sigma": ([*MEAN, "--sigma", "bounds.csv"], Exit.PARAMETER, r"\(d, 1\)"),
-    "partial sigma": ([*MEAN, "--sigma", "partial.json"], Exit.PARAMETER, "column 'height'"),
-    "clip": ([*MEAN, "--sigma", "sigma.npy", "--clip-probability", "2"], Exit.PARAMETER, "clip_pr"),
-    "threads": ([*MEAN, "--ball", "1", "--threads", "0"], Exit.PARAMETER, "threads must be"),
-    "dim": ([*MEAN, "--ball", "1", "--dim", "2"], Exit.PARAMETER, "--dim is 2"),
-    "dim 0": ([*MEAN, "--ball", "1", "--dim", "0"], Exit.PARAMETER, "--dim must be"),
-    "no dim": (["mean", "list.parquet", *BUDGET, "--ball", "1"], Exit.PARAMETER, "--dim"),
-    "constant": ([*MEAN, "--public", "constant.parquet"], Exit.PARAMETER, "'age' .* constant"),
-    "no such file": (["mean", "x.parquet", *BUDGET, "--ball", "1"], Exit.DATA, "is not there"),
-    "folder": (["mean", ".", *BUDGET, "--ball", "1"], Exit.DATA, "regular file"),
-    "column": ([*MEAN, "--ball", "1", "--columns", "age,zz"], Exit.DATA, "no column 'zz'"),
-    "text": (["mean", "name.csv", *BUDGET, "--ball", "1"], Exit.DATA, "number 4 .* not numeric"),
-    "truncated": (["mean", "cut.parquet", *BUDGET, "--ball", "1"], Exit.DATA, "truncated"),
-    "disagreeing": (
-        ["mean", "rows.npy", "rows.csv", *BUDGET, "--ball", "1"],
-        Exit.DATA,
-        "do not agree",
-    ),
-    "private shape": ([*MEAN, "--public", "./rows.parquet"], Exit.USAGE, "shape would leak"),
-    "stray error": ([*MEAN, "--ball", "1", "--error", "relative"], Exit.USAGE, "--error goes with"),
-    "few public rows": (
-        [*MEAN, "--public", "constant.parquet", "--correlated"],
-        Exit.PARAMETER,
-        "needs 6 complete rows or more",
-    ),
-    "public file": ([*MEAN, "--public", "x.parquet"], Exit.DATA, "--public: x.parquet is not"),
-    "no folder": ([*MEAN, "--ball", "1", "--out", "no/x.json"], Exit.OUTPUT, "--out"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_one_sentence_and_an_exit_code(capfd, case):
-    arguments, want, phrase = BAD[case]
-    code = main(arguments)
-    out, err = capfd.readouterr()
-    assert (code, out) == (want, "")
-    assert err.startswith("ellipsum: ") and err.count("\n") == 1
-    assert CANARY not in err and "Traceback" not in err
-    assert re.search(phrase, err)
-
-
-def test_a_file_cut_short_half_way_leaves_nothing_behind(capsys, folder, tmp_path, monkeypatch):
-    path = tmp_path / "x.csv"
-    path.write_bytes((folder / "rows.csv").read_bytes())
-    monkeypatch.setattr("ellipsum._csv.CHUNK_BYTES", 1000)
-    shape = _cli_release.build_shape
-    monkeypatch.setattr(
-        _cli_release,
-        "build_shape",
-        lambda *given: (os.truncate(path, 3000), shape(*given))[1],
-    )
-    out = tmp_path / "x.json"
-    code, printed, err = run(
-        capsys, "sum", str(path), "--mu", "1", "--ball", "9", "--out", str(out)
-    )
-    assert (code, printed) == (Exit.DATA, "") and "cut short" in err
-    assert not out.exists()
-
-
-def test_a_missing_package_has_its_own_exit_code(capsys, monkeypatch):
-    for name in list(sys.modules):
-        if name.split(".")[0] == "pyarrow":
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    code, _, err = run(capsys, *MEAN, "--ball", "1")
-    assert code == Exit.MISSING and "pip install 'ellipsum[arrow]'" in err
-
-
-def test_an_unforeseen_error_is_named_by_type_alone(capsys, monkeypatch):
-    def fail(*_given, **_options):
-        raise RuntimeError(f"value {CANARY}")
-
-    monkeypatch.setattr(_cli_release, "open_rows", fail)
-    code, out, err = run(capsys, *MEAN, "--ball", "1")
-    assert (code, out) == (Exit.BUG, "")
-    assert err == "ellipsum: internal error (RuntimeError): please report it\n"
-
-
-def test_a_warning_is_not_shown(capfd, monkeypatch):
-    def warn(*_given, **_options):
-        import warnings
-
-        warnings.warn(f"value {CANARY}", stacklevel=1)
-        raise OSError("gone")
-
-    monkeypatch.setattr(_cli_release, "open_rows", warn)
-    assert main([*MEAN, "--ball", "1"]) == Exit.DATA
-    assert capfd.readouterr().err == "ellipsum: gone\n"
-
-
-def test_an_output_that_cannot_be_written_is_an_error(capsys, tmp_path, monkeypatch):
-    def full(*_given):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(_cli_release, "_dump", full)
-    code, out, err = run(capsys, *MEAN, "--ball", "1", "--out", str(tmp_path / "x.json"))
-    assert (code, out) == (Exit.OUTPUT, "") and "No space left" in err
-    assert list(tmp_path.iterdir()) == []
 
 
 # ---- info, help, the process -----------------------------------------------------------

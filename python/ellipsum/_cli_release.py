@@ -14,9 +14,11 @@ import numpy as np
 
 from . import __version__
 from ._backend import threads as thread_count
-from ._cli_shape import build_shape, shape_name, split_names
+from ._cli_shape import known_of_rows, shape_name, split_names
 from ._exit import Exit, Problem
+from .adaptive_release import AdaptiveRelease
 from .files import Rows, open_rows
+from .passes import Passes
 from .private_sum import PrivateMean, PrivateSum
 from .release import Release
 
@@ -30,11 +32,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Make the release that the arguments ask for, print it, and write it."""
     _check_usage(arguments)
     rows = _open(arguments)
-    region = build_shape(arguments, rows)
+    known, d = known_of_rows(arguments, rows)
     try:
         threads = thread_count(arguments.threads)
         mechanism = (PrivateSum if arguments.kind == "sum" else PrivateMean)(
-            region,
+            **known,
             epsilon=arguments.epsilon,
             delta=arguments.delta,
             rho=arguments.rho,
@@ -44,19 +46,23 @@ def run(arguments: argparse.Namespace) -> int:
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, str(error)) from None
     try:
-        release = mechanism(
-            rows,
-            threads=threads,
-            seed=arguments.seed,
-        )
+        if "lower" in known and not arguments.json:
+            _announce(mechanism, rows, d)
+        release = mechanism(rows, threads=threads, seed=arguments.seed)
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, str(error)) from None
-    names = _names(rows, region.d)
+    names = _names(rows, d)
     result = {"ellipsum": __version__, "columns": names, **release.to_dict()}
     if arguments.out:
         _write(arguments.out, result)
     print(json.dumps(result) if arguments.json else _text(release, names))
     return Exit.OK
+
+
+def _announce(mechanism: PrivateSum, rows: Rows, d: int) -> None:
+    """Print the plan before it runs; for add-remove it depends on a noisy count, made later."""
+    if mechanism.guarantee.neighbors == "replace" and (n := Passes(rows, d).count_rows()):
+        print(mechanism.plan(n), file=sys.stderr)
 
 
 def _check_usage(arguments: argparse.Namespace) -> None:
@@ -138,6 +144,7 @@ def _text(release: Release, names: Sequence[str]) -> str:
     lines = [
         f"private {release.kind}{count}{noisy}, {len(names)} coordinates",
         f"guarantee: {release.guarantee}",
+        *([f"spent {release.plan.summary()}"] if isinstance(release, AdaptiveRelease) else []),
         *(f"CAVEAT: {caveat}" for caveat in release.caveats),
         "",
         *table(release, names),

@@ -18,7 +18,7 @@ from .ellipsoid import Ellipsoid
 from .files import Rows, open_rows
 from .passes import Passes
 
-__all__ = ["build_shape", "moments", "shape_name", "split_names"]
+__all__ = ["known_of_rows", "moments", "shape_name", "split_names"]
 
 Array = NDArray[np.float64]
 
@@ -27,15 +27,25 @@ _GOES_WITH = {
     "center": ("ball", "sigma"),
     "clip_probability": ("sigma", "public"),
     "error": ("sigma", "public"),
+    "one_pass": ("bounds",),
     "correlated": ("public",),
 }
+
+
+def known_of_rows(arguments: argparse.Namespace, rows: Rows) -> tuple[dict[str, Any], int]:
+    """What a mechanism is told of the rows, and d: a region, or bounds that a plan narrows."""
+    region = build_shape(arguments, rows)
+    if shape_name(arguments) != "bounds" or arguments.one_pass:
+        return {"ellipsoid": region}, region.d
+    lower, upper = _bounds(arguments, region.d, _coordinate_names(rows, region.d))
+    return {"lower": lower, "upper": upper}, region.d
 
 
 def build_shape(arguments: argparse.Namespace, rows: Rows) -> Ellipsoid:
     """The region that the arguments describe, checked against the rows' dimension."""
     shape = shape_name(arguments)
     d = _dimension(arguments, rows)
-    names = rows.columns if rows.columns is not None and len(rows.columns) == d else None
+    names = _coordinate_names(rows, d)
     try:
         region = _BUILDERS[shape](arguments, rows, d, names)
     except (TypeError, ValueError) as error:
@@ -46,6 +56,11 @@ def build_shape(arguments: argparse.Namespace, rows: Rows) -> Ellipsoid:
             f"--{shape} has {region.d} coordinates, the data {d}: give one for each column",
         )
     return region
+
+
+def _coordinate_names(rows: Rows, d: int | None) -> Sequence[str] | None:
+    """The columns' names, where each coordinate is a column."""
+    return rows.columns if rows.columns is not None and len(rows.columns) == d else None
 
 
 def shape_name(arguments: argparse.Namespace) -> str:
@@ -89,14 +104,19 @@ def _ball(
 def _box(
     arguments: argparse.Namespace, rows: Rows, d: int | None, names: Sequence[str] | None
 ) -> Ellipsoid:
+    return Ellipsoid.box(*_bounds(arguments, d, names))
+
+
+def _bounds(
+    arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None
+) -> tuple[Array, Array]:
     pair = _two_numbers(arguments.bounds)
     if pair is None:
         lower, upper = _table("bounds", arguments.bounds, names, width=2).T
-    elif d is None:
+        return lower, upper
+    if d is None:
         raise ValueError("the data is a List column, which has no fixed length: give --dim")
-    else:
-        lower, upper = np.full(d, pair[0]), np.full(d, pair[1])
-    return Ellipsoid.box(lower, upper)
+    return np.full(d, pair[0]), np.full(d, pair[1])
 
 
 def _gaussian(

@@ -34,7 +34,9 @@ exit codes:
 _RELEASE_HELP = """\
 shape (public; one of):
   --ball R          rows lie within R of the centre (--center, else the origin)
-  --bounds LO,HI    every coordinate lies in [LO, HI]; or a file with "lo,hi" on each line
+  --bounds LO,HI    every coordinate lies in [LO, HI]; or a file with "lo,hi" on each line.
+                    Several passes find centre and scale within it, by a plan printed first;
+                    --one-pass clips at the bounds themselves, and is done
   --sigma FILE      rows are about Gaussian with these standard deviations around --center
   --public FILE     the same, centre and sigma computed from public rows of the same columns;
                     with --correlated their correlations too
@@ -165,6 +167,9 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
     shape = parser.add_argument_group("shape (see below)")
     shape.add_argument("--ball", type=float, metavar="R", help="radius, in the data's unit")
     shape.add_argument("--bounds", metavar="LO,HI|FILE", help="a box")
+    shape.add_argument(
+        "--one-pass", action="store_true", default=None, help="with --bounds: clip there, sum once"
+    )
     shape.add_argument("--sigma", metavar="FILE", help="standard deviations")
     shape.add_argument("--public", metavar="FILE", help="public rows")
     shape.add_argument("--center", metavar="FILE", help="with --ball or --sigma")

@@ -1,0 +1,148 @@
+"""The command line on bad input: one sentence, an exit code, nothing of the data."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+
+import pytest
+
+from cli_folder import BUDGET, CANARY, MEAN, folder, inside, rows, run
+from ellipsum import _cli_release
+from ellipsum._exit import Exit
+from ellipsum.cli import main
+
+# ---- exit codes and messages -----------------------------------------------------------
+
+BAD = {
+    "no command": ([], Exit.USAGE, "COMMAND"),
+    "unknown command": (["median"], Exit.USAGE, "median"),
+    "no file": (["mean"], Exit.USAGE, "FILE"),
+    "no budget": (["mean", "rows.parquet", "--ball", "1"], Exit.USAGE, "one budget"),
+    "half a budget": (["mean", "rows.npy", "--epsilon", "1", "--ball", "1"], Exit.USAGE, "--delta"),
+    "two budgets": ([*MEAN, "--rho", "1", "--ball", "1"], Exit.USAGE, "one budget"),
+    "no number": (["mean", "rows.npy", "--epsilon", "one"], Exit.USAGE, "--epsilon"),
+    "abbreviation": ([*MEAN, "--bal", "1"], Exit.USAGE, "--bal"),
+    "neighbors": ([*MEAN, "--ball", "1", "--neighbors", "swap"], Exit.USAGE, "--neighbors"),
+    "no shape": (MEAN, Exit.USAGE, "one shape"),
+    "two shapes": ([*MEAN, "--ball", "1", "--sigma", "sigma.npy"], Exit.USAGE, "--sigma"),
+    "stray center": ([*MEAN, "--bounds", "0,1", "--center", "center.txt"], Exit.USAGE, "--center"),
+    "stray clip": ([*MEAN, "--ball", "1", "--clip-probability", "0.1"], Exit.USAGE, "--clip-prob"),
+    "out suffix": ([*MEAN, "--ball", "1", "--out", "x.txt"], Exit.USAGE, "--out must end"),
+    "epsilon": (
+        ["mean", "rows.npy", "--epsilon", "-1", "--delta", "1e-6", "--ball", "1"],
+        Exit.PARAMETER,
+        "epsilon must be",
+    ),
+    "delta": (
+        ["mean", "rows.npy", "--epsilon", "1", "--delta", "1", "--ball", "1"],
+        Exit.PARAMETER,
+        "delta must",
+    ),
+    "radius": ([*MEAN, "--ball", "-1"], Exit.PARAMETER, "radius must be"),
+    "nan radius": ([*MEAN, "--ball", "nan"], Exit.PARAMETER, "radius must be"),
+    "zero-width box": ([*MEAN, "--bounds", "1,1"], Exit.PARAMETER, "upper must be above lower"),
+    "no such bounds": ([*MEAN, "--bounds", "x.csv"], Exit.PARAMETER, "bounds must be two numbers"),
+    "negative sigma": ([*MEAN, "--sigma", "negative.txt"], Exit.PARAMETER, r"sigma\[1\] is -1"),
+    "short sigma": ([*MEAN, "--sigma", "short.txt"], Exit.PARAMETER, "2 coordinates, the data 3"),
+    "no such sigma": ([*MEAN, "--sigma", "x.npy"], Exit.PARAMETER, "--sigma: x.npy cannot be read"),
+    "sigma of words": ([*MEAN, "--sigma", "words.txt"], Exit.PARAMETER, "one number for each"),
+    "two-column sigma": ([*MEAN, "--sigma", "bounds.csv"], Exit.PARAMETER, r"\(d, 1\)"),
+    "partial sigma": ([*MEAN, "--sigma", "partial.json"], Exit.PARAMETER, "column 'height'"),
+    "clip": ([*MEAN, "--sigma", "sigma.npy", "--clip-probability", "2"], Exit.PARAMETER, "clip_pr"),
+    "threads": ([*MEAN, "--ball", "1", "--threads", "0"], Exit.PARAMETER, "threads must be"),
+    "dim": ([*MEAN, "--ball", "1", "--dim", "2"], Exit.PARAMETER, "--dim is 2"),
+    "dim 0": ([*MEAN, "--ball", "1", "--dim", "0"], Exit.PARAMETER, "--dim must be"),
+    "no dim": (["mean", "list.parquet", *BUDGET, "--ball", "1"], Exit.PARAMETER, "--dim"),
+    "constant": ([*MEAN, "--public", "constant.parquet"], Exit.PARAMETER, "'age' .* constant"),
+    "no such file": (["mean", "x.parquet", *BUDGET, "--ball", "1"], Exit.DATA, "is not there"),
+    "folder": (["mean", ".", *BUDGET, "--ball", "1"], Exit.DATA, "regular file"),
+    "column": ([*MEAN, "--ball", "1", "--columns", "age,zz"], Exit.DATA, "no column 'zz'"),
+    "text": (["mean", "name.csv", *BUDGET, "--ball", "1"], Exit.DATA, "number 4 .* not numeric"),
+    "truncated": (["mean", "cut.parquet", *BUDGET, "--ball", "1"], Exit.DATA, "truncated"),
+    "disagreeing": (
+        ["mean", "rows.npy", "rows.csv", *BUDGET, "--ball", "1"],
+        Exit.DATA,
+        "do not agree",
+    ),
+    "private shape": ([*MEAN, "--public", "./rows.parquet"], Exit.USAGE, "shape would leak"),
+    "stray error": ([*MEAN, "--ball", "1", "--error", "relative"], Exit.USAGE, "--error goes with"),
+    "few public rows": (
+        [*MEAN, "--public", "constant.parquet", "--correlated"],
+        Exit.PARAMETER,
+        "needs 6 complete rows or more",
+    ),
+    "public file": ([*MEAN, "--public", "x.parquet"], Exit.DATA, "--public: x.parquet is not"),
+    "no folder": ([*MEAN, "--ball", "1", "--out", "no/x.json"], Exit.OUTPUT, "--out"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence_and_an_exit_code(capfd, case):
+    arguments, want, phrase = BAD[case]
+    code = main(arguments)
+    out, err = capfd.readouterr()
+    assert (code, out) == (want, "")
+    assert err.startswith("ellipsum: ") and err.count("\n") == 1
+    assert CANARY not in err and "Traceback" not in err
+    assert re.search(phrase, err)
+
+
+def test_a_file_cut_short_half_way_leaves_nothing_behind(capsys, folder, tmp_path, monkeypatch):
+    path = tmp_path / "x.csv"
+    path.write_bytes((folder / "rows.csv").read_bytes())
+    monkeypatch.setattr("ellipsum._csv.CHUNK_BYTES", 1000)
+    shape = _cli_release.known_of_rows
+    monkeypatch.setattr(
+        _cli_release,
+        "known_of_rows",
+        lambda *given: (os.truncate(path, 3000), shape(*given))[1],
+    )
+    out = tmp_path / "x.json"
+    code, printed, err = run(
+        capsys, "sum", str(path), "--mu", "1", "--ball", "9", "--out", str(out)
+    )
+    assert (code, printed) == (Exit.DATA, "") and "cut short" in err
+    assert not out.exists()
+
+
+def test_a_missing_package_has_its_own_exit_code(capsys, monkeypatch):
+    for name in list(sys.modules):
+        if name.split(".")[0] == "pyarrow":
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, err = run(capsys, *MEAN, "--ball", "1")
+    assert code == Exit.MISSING and "pip install 'ellipsum[arrow]'" in err
+
+
+def test_an_unforeseen_error_is_named_by_type_alone(capsys, monkeypatch):
+    def fail(*_given, **_options):
+        raise RuntimeError(f"value {CANARY}")
+
+    monkeypatch.setattr(_cli_release, "open_rows", fail)
+    code, out, err = run(capsys, *MEAN, "--ball", "1")
+    assert (code, out) == (Exit.BUG, "")
+    assert err == "ellipsum: internal error (RuntimeError): please report it\n"
+
+
+def test_a_warning_is_not_shown(capfd, monkeypatch):
+    def warn(*_given, **_options):
+        import warnings
+
+        warnings.warn(f"value {CANARY}", stacklevel=1)
+        raise OSError("gone")
+
+    monkeypatch.setattr(_cli_release, "open_rows", warn)
+    assert main([*MEAN, "--ball", "1"]) == Exit.DATA
+    assert capfd.readouterr().err == "ellipsum: gone\n"
+
+
+def test_an_output_that_cannot_be_written_is_an_error(capsys, tmp_path, monkeypatch):
+    def full(*_given):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_cli_release, "_dump", full)
+    code, out, err = run(capsys, *MEAN, "--ball", "1", "--out", str(tmp_path / "x.json"))
+    assert (code, out) == (Exit.OUTPUT, "") and "No space left" in err
+    assert list(tmp_path.iterdir()) == []
