@@ -217,6 +217,12 @@ def test_only_single_precision_columns_give_single_precision_rows():
     assert next(as_batches(pa.table({"a": single, "b": double}), 2)).dtype == np.float64
 
 
+def test_a_signalling_nan_is_no_warning():
+    signalling = pa.array(np.array([0x7FA00000], np.uint32).view(np.float32))
+    (block,) = as_batches(pa.table({"a": signalling, "b": [1.0]}), 2)
+    np.testing.assert_array_equal(block, [[np.nan, 1.0]])
+
+
 @pytest.mark.parametrize(
     "column, phrase",
     [

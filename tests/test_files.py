@@ -237,6 +237,30 @@ def test_arrays_that_are_no_rows_are_refused(tmp_path, array, error, phrase):
     fails(error, phrase, lambda: open_rows(tmp_path / "x.npy"))
 
 
+@settings(
+    max_examples=300,
+    deadline=None,
+    derandomize=True,  # the bytes decide what pyarrow does: the same ones every time
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    name=st.sampled_from(["wide.parquet", "list.parquet", "file.arrow", "stream.arrows", "c.npy"]),
+    changes=st.lists(
+        st.tuples(st.integers(0, 600), st.integers(0, 255), st.booleans()), max_size=4
+    ),
+)
+def test_altered_bytes_give_rows_or_one_kind_of_error(folder, tmp_path, name, changes):
+    content = bytearray((folder / name).read_bytes())
+    for place, byte, at_the_end in changes:
+        content[-1 - place if at_the_end else place] = byte
+    (tmp_path / name).write_bytes(content)
+    try:
+        data = open_rows(tmp_path / name)
+        assert all(block.ndim == 2 for block in data.batches(D))
+    except (OSError, ValueError, TypeError) as error:
+        assert "\n" not in str(error) and len(str(error)) < 400 + len(str(tmp_path))
+
+
 BINARY = [name for name in EVERY if not name.endswith((".csv", ".txt", ".tsv"))]
 
 

@@ -34,7 +34,9 @@ def reading(path: str) -> Iterator[None]:
         raise FileNotFoundError(f"{path} is not there: check its name") from None
     except PermissionError:
         raise PermissionError(f"{path} may not be read: check its permissions") from None
-    except (OSError, ValueError, EOFError, NotImplementedError):
+    except MemoryError:
+        raise OSError(f"{path} asks for more memory than there is, or is damaged") from None
+    except Exception:  # a damaged file can raise nearly anything in the code that parses it
         raise OSError(f"{path} is truncated or damaged: write it again") from None
 
 
@@ -75,7 +77,7 @@ class ParquetFile(Source):
         pyarrow("reading Parquet")
         super().__init__(path)
         with self._open() as file:
-            self._layout = Layout(file.schema_arrow, columns, source=path)
+            self._layout = _layout(path, file.schema_arrow, columns)
             self.n = file.metadata.num_rows
         self.columns, self.d = self._layout.columns, self._layout.d
 
@@ -110,7 +112,7 @@ class ArrowFile(Source):
         self._fields: list[int] | None = None
         with self._pa.OSFile(path) as file:
             schema = self._open(file).schema
-        self._layout = Layout(schema, columns, source=path)
+        self._layout = _layout(path, schema, columns)
         self.columns, self.d = self._layout.columns, self._layout.d
         self._fields = sorted(schema.get_field_index(name) for name in self.columns)
 
@@ -127,6 +129,8 @@ class ArrowFile(Source):
             reader = self._open(file)
             batches = iter(reader) if self._stream else self._by_index(reader)
             while (batch := _next(self.path, batches)) is not None:
+                with reading(self.path):
+                    batch.validate(full=True)  # the format has no checksums
                 if self._stream:
                     self.position = file.tell()
                 yield from self._layout.blocks(batch, d)
@@ -179,7 +183,10 @@ class NumpyFile(Source):
             block = np.empty((count, d), self._dtype)
             self._fill(file, start * d, block)
         kept = self._dtype in (np.float32, np.float64) and self._dtype.isnative
-        return block if kept else block.astype(np.float64)
+        if kept:
+            return block
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            return block.astype(np.float64)
 
     def _fill(self, file: Any, start: int, out: NDArray[Any]) -> None:
         view = memoryview(out.view(np.uint8).reshape(-1).data)
@@ -190,6 +197,12 @@ class NumpyFile(Source):
                 if not count:
                     raise EOFError
                 view = view[count:]
+
+
+def _layout(path: str, schema: Any, columns: Sequence[str] | None) -> Layout:
+    with reading(path):
+        _ = schema.names  # decodes them
+    return Layout(schema, columns, source=path)
 
 
 def _next(path: str, batches: Iterator[Any]) -> Any:

@@ -184,8 +184,9 @@ def wide_block(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     # Column after column, each contiguous: the block is Fortran-ordered. A leading dimension
     # that is no power of two keeps a row's coordinates in different cache sets.
     block = np.empty((len(arrays), n + 16), dtype)[:, :n]
-    for column, array in zip(block, arrays, strict=True):
-        column[:] = array
+    with np.errstate(all="ignore"):  # a warning would tell of a value, as a signalling NaN
+        for column, array in zip(block, arrays, strict=True):
+            column[:] = array
     return block.T
 
 
