@@ -13,7 +13,12 @@
 
 #include "batch.hpp"
 
+#ifndef ELLIPSUM_TARGET
+#define ELLIPSUM_TARGET compiled_once  // in sources that are no kernels
+#endif
+
 namespace ellipsum {
+namespace ELLIPSUM_TARGET {
 namespace {
 
 enum class Shape { ball, box };
@@ -112,4 +117,5 @@ struct ClipPlan {
 [[maybe_unused]] inline std::size_t packed_doubles(std::size_t d) { return round_up(d, 16) * d; }
 
 }  // namespace
+}  // namespace ELLIPSUM_TARGET
 }  // namespace ellipsum

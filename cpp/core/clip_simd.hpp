@@ -17,6 +17,7 @@
 #endif
 
 namespace ellipsum {
+namespace ELLIPSUM_TARGET {
 namespace {
 
 #if defined(__AVX512F__)
@@ -321,4 +322,5 @@ template <class T, int D, int... j>
 }
 
 }  // namespace
+}  // namespace ELLIPSUM_TARGET
 }  // namespace ellipsum

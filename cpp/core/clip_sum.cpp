@@ -12,6 +12,7 @@
 #include "error.hpp"
 
 namespace ellipsum {
+using namespace compiled_once;
 namespace {
 
 struct Free {

@@ -1,0 +1,97 @@
+"""Timing: what is measured, on which machine, against reading the same array."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+from numba import njit
+
+import ellipsum
+
+Clock = Callable[[], float]
+
+MEGABYTES = 512
+REPEATS = 7
+
+
+@njit(nogil=True)
+def _sum_of_words(words):
+    total = np.int64(0)
+    for i in range(words.size):
+        total += words[i]
+    return total
+
+
+def read_alone(array: np.ndarray) -> int:
+    """Read an array once and do next to nothing: vector loads, one addition each."""
+    return _sum_of_words(array.reshape(-1).view(np.int64))
+
+
+def best(
+    *jobs: Callable[[], object], repeats: int = REPEATS, clock: Clock = time.process_time
+) -> list[float]:
+    """Least seconds of each job, taken in turns so that all see the same machine.
+
+    The default clock counts this process alone: time given to other programs is not in it
+    (their use of the memory still is). It adds up threads: those want time.perf_counter.
+    """
+    for job in jobs:
+        job()
+    least = [float("inf")] * len(jobs)
+    for _ in range(repeats):
+        for k, job in enumerate(jobs):
+            start = clock()
+            job()
+            least[k] = min(least[k], clock() - start)
+    return least
+
+
+_ROWS: dict[str, np.ndarray] = {}
+
+
+def rows_of(d: int, dtype: str, megabytes: int = MEGABYTES) -> np.ndarray:
+    """Rows of d Gaussian numbers, all of them views of one array of each type."""
+    size = megabytes << 20
+    if dtype not in _ROWS or _ROWS[dtype].nbytes < size:
+        block = np.random.default_rng(0).standard_normal((1 << 20) + 1).astype(dtype)
+        _ROWS[dtype] = np.resize(block, size // block.itemsize)
+    numbers = _ROWS[dtype][: size // np.dtype(dtype).itemsize]
+    return numbers[: numbers.size // d * d].reshape(-1, d)
+
+
+def resident_megabytes() -> float:
+    """Resident memory of this process now (Linux; elsewhere NaN)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return float("nan")
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _installed(package: str) -> str:
+    try:
+        return f"{package} {version(package)}"
+    except PackageNotFoundError:
+        return f"{package} not installed"
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "unknown"
+
+
+def machine() -> str:
+    """One line for the machine, the build and the versions."""
+    packages = ("numpy", "numba", "torch", "jax", "opendp")
+    parts = [_cpu(), f"{os.cpu_count()} cores", platform.system(), f"ellipsum {ellipsum.backend()}"]
+    parts += ["-O3 -ffp-contract=off", f"Python {platform.python_version()}"]
+    return "; ".join(parts + [_installed(package) for package in packages])

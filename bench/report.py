@@ -1,0 +1,172 @@
+"""All tables and pictures of bench/README.md, by one command:
+
+    python bench/report.py            # about ten minutes; --quick: one, with rougher figures
+
+writes ``bench/results/clip_sum.md`` (included in README.md), ``.json`` and the pictures.
+Every figure is the least of several repeats, taken in turns with reading the same array.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from functools import partial
+from pathlib import Path
+
+import peers
+
+peers.single_thread()
+
+import numpy as np  # noqa: E402
+from threadpoolctl import threadpool_limits  # noqa: E402
+
+import measure  # noqa: E402
+import pictures  # noqa: E402
+from ellipsum import Ellipsoid, ExactSum  # noqa: E402
+from ellipsum._backend import kernels  # noqa: E402
+
+RESULTS = Path(__file__).parent / "results"
+DTYPES = ("float32", "float64")
+DS = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 1024, 4096, 16384)
+PEER_DS = (16, 128, 1024)
+MATRIX_DS = (128, 512)
+WANTED = {**dict.fromkeys((1, 2, 3, 4, 8), 0.3), 16: 0.5}  # 0.75 for the other d
+Table = list[dict[str, object]]
+
+
+def region(d: int) -> Ellipsoid:
+    return Ellipsoid.ball(float(np.sqrt(d)), np.full(d, 0.01))
+
+
+def add(rows: np.ndarray, ellipsoid: Ellipsoid, threads: int = 1) -> ExactSum:
+    total = ExactSum(ellipsoid, threads=threads)
+    total.add(rows)
+    return total
+
+
+def roofline(megabytes: int, repeats: int) -> Table:
+    table: Table = []
+    for dtype in DTYPES:
+        for d in DS:
+            rows, ellipsoid = measure.rows_of(d, dtype, megabytes), region(d)
+            read, one = measure.best(
+                partial(measure.read_alone, rows), partial(add, rows, ellipsoid), repeats=repeats
+            )
+            alone, pair = measure.best(
+                partial(add, rows, ellipsoid),
+                partial(add, rows, ellipsoid, 2),
+                repeats=repeats,
+                clock=time.perf_counter,
+            )
+            size = rows.nbytes / 1e9
+            table.append({"dtype": dtype, "d": d, "read GB/s": size / read, "GB/s": size / one,
+                          "ratio": read / one, "wanted": WANTED.get(d, 0.75),
+                          "2 threads / 1": alone / pair})  # fmt: skip
+            print(table[-1], flush=True)
+    return table
+
+
+def side_by_side(megabytes: int, repeats: int) -> Table:
+    table: Table = []
+    for d in PEER_DS:
+        ellipsoid = region(d)
+        shape = ellipsoid.center, ellipsoid.scale, ellipsoid.clip_norm
+        for name, peer in {"ellipsum": None, **peers.PEERS}.items():
+            rows = measure.rows_of(d, "float32", megabytes)[: peers.SMALL.get(name, 1 << 40) // d]
+            job = partial(peer, rows, *shape) if peer else partial(add, rows, ellipsoid)
+            read, seconds = measure.best(
+                partial(measure.read_alone, rows), job, repeats=min(repeats, 3)
+            )
+            table.append({"d": d, "who": name, "GB/s": rows.nbytes / seconds / 1e9,
+                          "ratio": read / seconds})  # fmt: skip
+            print(table[-1], flush=True)
+    return table
+
+
+def matrix(repeats: int) -> Table:
+    table: Table = []
+    for dtype in DTYPES:
+        for d in MATRIX_DS:
+            n = int(4e9 / (2 * d * d))
+            rows = measure.rows_of(d, dtype)[:n]
+            ellipsoid = Ellipsoid(np.zeros(d), np.eye(d) + 0.1 / d, 1.0)
+            factor = np.asarray(ellipsoid.scale, dtype).T.copy()
+            with threadpool_limits(1):
+                blas, ours = measure.best(
+                    partial(np.matmul, rows, factor), partial(add, rows, ellipsoid),
+                    repeats=repeats,
+                )  # fmt: skip
+            flops = 2 * len(rows) * d * d / 1e9
+            table.append({"dtype": dtype, "d": d, "BLAS Gflop/s": flops / blas,
+                          "Gflop/s": flops / ours, "ratio": blas / ours})  # fmt: skip
+            print(table[-1], flush=True)
+    return table
+
+
+def growth(largest: float) -> Table:
+    """Seconds and resident memory of one ExactSum fed n numbers (rows of 64, float32)."""
+    table: Table = []
+    d, block = 64, measure.rows_of(64, "float32")
+    ellipsoid = region(d)
+    add(block, ellipsoid)
+    for numbers in (n for n in 10.0 ** np.arange(3, 12) if n <= largest):
+        n = max(1, int(numbers) // d)
+        total, start = ExactSum(ellipsoid), time.perf_counter()
+        for done in range(0, n, len(block)):
+            total.add(block[: n - done])
+        seconds = time.perf_counter() - start
+        assert total.count == n
+        table.append({"numbers": n * d, "seconds": seconds, "ns per number": seconds / n / d * 1e9,
+                      "resident MB": measure.resident_megabytes()})  # fmt: skip
+        print(table[-1], flush=True)
+    return table
+
+
+def noise(repeats: int, n: int = 1 << 22) -> Table:
+    """Nanoseconds per sample on one thread: ours on each instruction set, and NumPy's."""
+    from ellipsum.noise import rounded_gaussian
+
+    key, generator = bytes(32), np.random.default_rng(0)
+    (seconds,) = measure.best(partial(generator.standard_normal, n), repeats=repeats)
+    table: Table = [{"who": "NumPy ziggurat, PCG64 (not secure)", "ns": seconds / n * 1e9}]
+    for target in kernels.targets() if hasattr(kernels, "targets") else []:
+        kernels.choose_target(target)
+        (seconds,) = measure.best(lambda: rounded_gaussian(n, 2.0**27, key=key), repeats=repeats)
+        table.append({"who": f"ellipsum, {target}", "ns": seconds / n * 1e9})
+        print(table[-1], flush=True)
+    if hasattr(kernels, "choose_target"):
+        kernels.choose_target("")
+    return table
+
+
+def markdown(table: Table) -> str:
+    def cell(value: object) -> str:
+        return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+    lines = [list(table[0]), ["---"] * len(table[0]), *([*map(cell, r.values())] for r in table)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    megabytes, repeats = (64, 5) if quick else (512, 7)
+    tables = {
+        "Speed against reading alone": roofline(megabytes, repeats),
+        "Matrix shape against BLAS": matrix(repeats),
+        "Noise": noise(repeats),
+        "Peers, float32": side_by_side(megabytes, repeats),
+        "Growth": growth(1e9 if quick else 1e10),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    text = [f"Machine: {measure.machine()}.\n"]
+    text += [f"\n## {title}\n\n{markdown(table)}" for title, table in tables.items()]
+    (RESULTS / "clip_sum.md").write_text("".join(text))
+    (RESULTS / "clip_sum.json").write_text(json.dumps(tables, indent=1))
+    pictures.draw(tables, RESULTS)
+
+
+if __name__ == "__main__":
+    main()
