@@ -139,7 +139,7 @@ def test_a_hundred_thousand_samples_are_the_reference_ones(sigma, n):
 def edge_words() -> list[int]:
     """Ends of the range, of the fast path, of octaves, table intervals and both halves."""
     tails = {0, 1, 2, 3, 2**63 - 1, 2**63 - 2, 2**63 - 513, 2**62 + 2**61}
-    for k in (1, 10, 23, 24, 25, 30, 44, 52, 53, 54, 60, 61, 62):
+    for k in (1, 10, 24, 30, 44, 46, 47, 48, 52, 53, 54, 60, 61, 62):
         tails |= {2**k + (i << k >> 4) + e for i in range(16) for e in (-1, 0, 1)}
         tails |= {int(2 ** (k + 0.5)) + e for e in (-300, -1, 0, 1, 300)}
     tails = {m for m in tails if 0 <= m < 2**63}
@@ -210,7 +210,7 @@ def test_constant_bits_are_refused_after_704_of_them():
 
 def spread_words(n: int) -> np.ndarray:
     """Words whose tail probability has a uniform logarithm in the fast path's range."""
-    bits = np.linspace(24.001, 62.9999, n)
+    bits = np.linspace(15.001, 62.9999, n)
     mantissa = np.exp2(bits).astype(np.uint64)
     return np.where(np.arange(n) % 2, ~mantissa, mantissa)
 
@@ -229,7 +229,7 @@ def test_the_fast_path_keeps_its_error_bound(kernels, spread):
     for word, sample, z in zip(words.tolist(), out.tolist(), quantiles, strict=True):
         m = min(word, 2**64 - 1 - word)
         error = abs(sample / sigma - z)
-        assert error <= 2.0**-45 + 1.26 / m + 2.0**-49, f"{word=} {float(error)=}"
+        assert error <= 0.75 * 2.0**-46 + 1.95 / m + 2.0**-49, f"{word=} {float(error)=}"
 
 
 @pytest.mark.parametrize("sigma", [2.0**20, 2.0**30])
@@ -238,7 +238,7 @@ def test_ambiguity_is_as_rare_as_the_bound_says(kernels, sigma):
     words = noise.keystream(n, key=KEY)
     out = np.empty(n, dtype=np.int64)
     found = kernels.rounded_gaussian_of_words(out, np.array([sigma]), words, NO_WORDS).size
-    expected = n * 2 * sigma * 2.0**-45
+    expected = n * 2 * sigma * 2.0**-46
     assert found <= expected + 6 * np.sqrt(expected) + 1
 
 

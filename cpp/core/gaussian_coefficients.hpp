@@ -6,32 +6,27 @@ namespace ellipsum {
 namespace {
 namespace gaussian_coefficients {
 
-// z = N(t)/D(t), t = sqrt(-log2 p) - 1, 2^-40 <= p <= 1/2; constant term first.
-constexpr double numerator[11] = {
-    0x1.0fcc9257f383dp-62,
-    0x1.bcca54a7e5981p+0,
-    0x1.93c3da3bd7d03p+2,
-    0x1.31a33e7eea729p+3,
-    0x1.f9d7696b19d59p+2,
-    0x1.f8715c2a62c4fp+1,
-    0x1.39fd05f80fdd6p+0,
-    0x1.e3cedb6506788p-3,
-    0x1.b28ecd72845f2p-6,
-    0x1.8a5bc6c9c4c18p-10,
-    0x1.00335bdbe9dcfp-15};
+// z = N(t)/D(t), t = sqrt(-log2 p) - 1; constant term first.
+constexpr double numerator[9] = {
+    0x1.41991207bf637p-51,
+    0x1.bcca54a7e563cp+0,
+    0x1.4871a9c8862f3p+2,
+    0x1.8957b85462cf4p+2,
+    0x1.f0e122e85a9a4p+1,
+    0x1.633b2e8d716acp+0,
+    0x1.166d070a1d678p-2,
+    0x1.9e6a49cd454b6p-6,
+    0x1.951258e1cb6dep-11};
 
-constexpr double denominator[11] = {
+constexpr double denominator[8] = {
     0x1.0000000000000p+0,
-    0x1.e97f99e13e175p+1,
-    0x1.86c1561ee526ep+2,
-    0x1.54d41857552a4p+2,
-    0x1.655faf3dbd1d3p+1,
-    0x1.d220d88a7e574p-1,
-    0x1.76fcb23c2cef7p-3,
-    0x1.5e521dc613ee6p-6,
-    0x1.48344adf98fdep-10,
-    0x1.b329380de08cbp-16,
-    0x1.b2aa8b5b19ab2p-37};
+    0x1.92cbcb4365ae6p+1,
+    0x1.00f3510f6dfe6p+2,
+    0x1.58f7fd8e936e6p+1,
+    0x1.05aa9cfa880dfp+0,
+    0x1.b379bb4952a4fp-3,
+    0x1.555bb15845cdep-6,
+    0x1.58014d098846fp-11};
 
 // log2((1+f)/(1-f))/f in f^2.
 constexpr double atanh_poly[7] = {
@@ -43,53 +38,59 @@ constexpr double atanh_poly[7] = {
     0x1.0bb80a92c80aep-2,
     0x1.f17dfd13ae3c5p-3};
 
+// 1/d to 13 bits, 1 + sqrt(1/2) <= d <= 1 + sqrt(2).
+constexpr double inverse_poly[4] = {
+    0x1.f8686395963fbp+0,
+    -0x1.72d380d97422fp+0,
+    0x1.e23f00f2a6e29p-2,
+    -0x1.d40cd3e49833cp-5};
+
 // log2(1+r)/r.
-constexpr double log_poly[8] = {
-    0x1.71547652b82f9p+0,
-    -0x1.71547652b82f5p-1,
-    0x1.ec709dc444a79p-2,
-    -0x1.715476534c27fp-2,
-    0x1.2776b83750f32p-2,
-    -0x1.ec7086a5ae71bp-3,
-    0x1.a6bbb667b5f88p-3,
-    -0x1.71e85c11a764ap-3};
+constexpr double log_poly[7] = {
+    0x1.71547652b82fep+0,
+    -0x1.71547652db263p-1,
+    0x1.ec709dc3de67fp-2,
+    -0x1.71546d25f7a1dp-2,
+    0x1.2776bce723733p-2,
+    -0x1.ed0aadb607443p-3,
+    0x1.a6a055208bdb6p-3};
 
-// Reciprocals of the centres of [1 + i/16, 1 + (i+1)/16), and their log2 rounded to nearest.
+// Near the reciprocals of the centres of [1 + i/16, 1 + (i+1)/16): 2^s with s of 12 bits.
 constexpr double reciprocal[16] = {
-    0x1.f080000000000p-1,
-    0x1.d420000000000p-1,
-    0x1.bad0000000000p-1,
-    0x1.a420000000000p-1,
-    0x1.8fa0000000000p-1,
-    0x1.7d00000000000p-1,
-    0x1.6c10000000000p-1,
-    0x1.5ca0000000000p-1,
-    0x1.4e60000000000p-1,
-    0x1.4140000000000p-1,
-    0x1.3520000000000p-1,
-    0x1.29e0000000000p-1,
-    0x1.1f70000000000p-1,
-    0x1.15b0000000000p-1,
-    0x1.0c90000000000p-1,
-    0x1.0410000000000p-1};
+    0x1.f078a4c314b47p-1,
+    0x1.d413fe9cdd164p-1,
+    0x1.bace0d440f5cap-1,
+    0x1.a41a6487ca3e9p-1,
+    0x1.8f940372d8904p-1,
+    0x1.7d05a16b34593p-1,
+    0x1.6c10ec989ce76p-1,
+    0x1.5c9268a5946b7p-1,
+    0x1.4e5be3dc2ff30p-1,
+    0x1.4144caf2d3653p-1,
+    0x1.351bf2beb3c42p-1,
+    0x1.29e9df51fdee1p-1,
+    0x1.1f6a45cdf6085p-1,
+    0x1.15b5942ca83bfp-1,
+    0x1.0c9a93091632ap-1,
+    0x1.040f8fd4b9efep-1};
 
-constexpr double log2_reciprocal[16] = {
-    -0x1.6b50e297afccep-5,
-    -0x1.08b438e517a8cp-3,
-    -0x1.acf30032be78ep-3,
-    -0x1.242c4835c0306p-2,
-    -0x1.6e13af9f3a147p-2,
-    -0x1.b495d4e9185f7p-2,
-    -0x1.f7c3c01293622p-2,
-    -0x1.1be33373eb0dfp-1,
-    -0x1.3ab6ebafde191p-1,
-    -0x1.584b0513e7ce2p-1,
-    -0x1.74b65165826ebp-1,
-    -0x1.90187ac0e8e3cp-1,
-    -0x1.aa714802538bep-1,
-    -0x1.c3eed6da233ebp-1,
-    -0x1.dc9d14e9f973ap-1,
-    -0x1.f45ec16742a40p-1};
+constexpr double log2_reciprocal_plus_64[16] = {
+    0x1.ffa5000000000p+5,
+    0x1.fef7000000000p+5,
+    0x1.fe53000000000p+5,
+    0x1.fdb7800000000p+5,
+    0x1.fd23800000000p+5,
+    0x1.fc97000000000p+5,
+    0x1.fc10800000000p+5,
+    0x1.fb90000000000p+5,
+    0x1.fb15000000000p+5,
+    0x1.fa9f000000000p+5,
+    0x1.fa2d000000000p+5,
+    0x1.f9c0000000000p+5,
+    0x1.f956000000000p+5,
+    0x1.f8f0800000000p+5,
+    0x1.f88e000000000p+5,
+    0x1.f82e800000000p+5};
 
 #ifdef ELLIPSUM_GAUSSIAN_NODES
 // At x = j/8: Q/phi in units of 2^-125; 1/phi = fraction * 2^(exponent - 127).

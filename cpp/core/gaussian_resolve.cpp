@@ -96,10 +96,10 @@ Signed quotient(Signed residual, Signed slope) {
 double first_guess(Unsigned tail) {
   const double t = std::sqrt(128 - std::log2(double(tail))) - 1;
   double numerator = 0, denominator = 0;
-  for (int i = sizeof(c::numerator) / sizeof(double); i-- > 0;) {
+  for (int i = sizeof(c::numerator) / sizeof(double); i-- > 0;)
     numerator = numerator * t + c::numerator[i];
+  for (int i = sizeof(c::denominator) / sizeof(double); i-- > 0;)
     denominator = denominator * t + c::denominator[i];
-  }
   return numerator / denominator;
 }
 

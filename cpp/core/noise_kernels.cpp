@@ -26,30 +26,52 @@ std::size_t append(unsigned mask, std::size_t first, std::uint32_t* indices, std
   return count;
 }
 
+// `sigma(i)` is the vector of standard deviations of samples i, i + 1, ...
+template <class Sigma>
+std::size_t whole_groups(const std::uint64_t* words, std::size_t n, Sigma sigma, std::int64_t* out,
+                         std::uint32_t* ambiguous) {
+  constexpr std::size_t step = gaussian::samples_at_once;
+  std::size_t count = 0;
+  if (n < step) return 0;
+  gaussian::Group group, next;
+  gaussian::start(words, group);
+  for (std::size_t i = 0; i + step <= n; i += step, group = next) {
+    if (i + 2 * step <= n) gaussian::start(words + i + step, next);
+    const auto here = [&](std::size_t j) { return sigma(i + j); };
+    const unsigned mask = gaussian::finish(group, words + i, here, out + i);
+    if (mask) count = append(mask, i, ambiguous, count);
+  }
+  return count;
+}
+
 }  // namespace
 
 std::size_t rounded_gaussian(const std::uint64_t* words, std::size_t n, const double* sigma,
                              std::size_t sigma_step, std::int64_t* out,
                              std::uint32_t* ambiguous) {
-  using namespace simd;
-  std::size_t count = 0, i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const F s = sigma_step ? load_doubles(sigma + i) : doubles(*sigma);
-    const unsigned mask = gaussian::samples(load_integers(words + i), s, out + i);
-    if (mask) count = append(mask, i, ambiguous, count);
-  }
-  if (i == n) return count;
-  std::uint64_t last_words[lanes] = {};
-  double last_sigma[lanes] = {};
-  std::int64_t last_out[lanes];
-  for (std::size_t l = 0; i + l < n; ++l) {
+  using simd::F;
+  constexpr std::size_t step = gaussian::samples_at_once;
+  const F same = simd::doubles(*sigma);
+  const std::size_t count =
+      sigma_step
+          ? whole_groups(words, n, [&](std::size_t i) { return simd::load_doubles(sigma + i); },
+                         out, ambiguous)
+          : whole_groups(words, n, [&](std::size_t) { return same; }, out, ambiguous);
+  const std::size_t rest = n % step, i = n - rest;
+  if (!rest) return count;
+  std::uint64_t last_words[step] = {};
+  double last_sigma[step] = {};
+  std::int64_t last_out[step];
+  for (std::size_t l = 0; l < rest; ++l) {
     last_words[l] = words[i + l];
     last_sigma[l] = sigma[sigma_step * (i + l)];
   }
-  const unsigned mask =
-      gaussian::samples(load_integers(last_words), load_doubles(last_sigma), last_out);
-  std::memcpy(out + i, last_out, (n - i) * 8);
-  return append(mask & ((1u << (n - i)) - 1), i, ambiguous, count);
+  const auto at = [&](std::size_t j) { return simd::load_doubles(last_sigma + j); };
+  gaussian::Group group;
+  gaussian::start(last_words, group);
+  const unsigned mask = gaussian::finish(group, last_words, at, last_out);
+  std::memcpy(out + i, last_out, rest * 8);
+  return append(mask & ((1u << rest) - 1), i, ambiguous, count);
 }
 
 }  // namespace ELLIPSUM_TARGET

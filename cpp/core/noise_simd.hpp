@@ -2,7 +2,7 @@
 // Internal linkage throughout: the file is compiled once per target.
 //
 //   W  32-bit words (ChaCha20), 4 * quads lanes, ordered in quads of 128 bits
-//   I  64-bit integers, F doubles, `lanes` lanes
+//   I  64-bit integers, F doubles, `lanes` lanes; `group` vectors of them run in lockstep
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -10,7 +10,15 @@
 #include <cstring>
 
 #if defined(__SSE2__)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"  // in GCC 12's own headers
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 #endif
 
 namespace ellipsum {

@@ -2,7 +2,7 @@
 using W = __m256i;
 using I = __m256i;
 using F = __m256d;
-constexpr std::size_t quads = 2, lanes = 4;
+constexpr std::size_t quads = 2, lanes = 4, group = 2;
 
 inline W words(std::uint32_t x) { return _mm256_set1_epi32(int(x)); }
 inline W load_words(const std::uint32_t* p) {
@@ -65,13 +65,13 @@ inline F multiply(F a, F b) { return _mm256_mul_pd(a, b); }
 inline F divide(F a, F b) { return _mm256_div_pd(a, b); }
 inline F square_root(F a) { return _mm256_sqrt_pd(a); }
 inline F multiply_add(F a, F b, F c) { return _mm256_fmadd_pd(a, b, c); }
+inline F negative_multiply_add(F a, F b, F c) { return _mm256_fnmadd_pd(a, b, c); }
 inline F absolute(F a) { return _mm256_andnot_pd(doubles(-0.0), a); }
 // The sign bit of a flipped where the top bit of `sign` is clear.
 inline F sign_unless(F a, I sign) {
   return _mm256_xor_pd(a, _mm256_andnot_pd(from_bits(sign), doubles(-0.0)));
 }
-// One bit a lane: not (a < b), or c < d.
-inline unsigned not_less_or_less(F a, F b, F c, F d) {
-  return unsigned(_mm256_movemask_pd(
-      _mm256_or_pd(_mm256_cmp_pd(a, b, _CMP_NLT_UQ), _mm256_cmp_pd(c, d, _CMP_LT_OQ))));
+// One bit a lane: not (a < b).
+inline unsigned not_less(F a, F b) {
+  return unsigned(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_NLT_UQ)));
 }

@@ -2,7 +2,7 @@
 using W = __m512i;
 using I = __m512i;
 using F = __m512d;
-constexpr std::size_t quads = 4, lanes = 8;
+constexpr std::size_t quads = 4, lanes = 8, group = 2;
 
 inline W words(std::uint32_t x) { return _mm512_set1_epi32(int(x)); }
 inline W load_words(const std::uint32_t* p) { return _mm512_loadu_si512(p); }
@@ -32,14 +32,11 @@ inline I exclusive_or(I a, I b) { return _mm512_xor_si512(a, b); }
 inline I sign_mask(I a) { return _mm512_srai_epi64(a, 63); }
 inline I bits_of(F a) { return _mm512_castpd_si512(a); }
 inline F from_bits(I a) { return _mm512_castsi512_pd(a); }
-inline F nonnegative_to_double(I a) { return _mm512_cvtepi64_pd(a); }
 
 inline F doubles(double x) { return _mm512_set1_pd(x); }
 inline F load_doubles(const double* p) { return _mm512_loadu_pd(p); }
-inline F add(F a, F b) { return _mm512_add_pd(a, b); }
 inline F subtract(F a, F b) { return _mm512_sub_pd(a, b); }
 inline F multiply(F a, F b) { return _mm512_mul_pd(a, b); }
-inline F divide(F a, F b) { return _mm512_div_pd(a, b); }
 inline F square_root(F a) { return _mm512_sqrt_pd(a); }
 inline F multiply_add(F a, F b, F c) { return _mm512_fmadd_pd(a, b, c); }
 inline F absolute(F a) { return _mm512_abs_pd(a); }
@@ -47,7 +44,5 @@ inline F absolute(F a) { return _mm512_abs_pd(a); }
 inline F sign_unless(F a, I sign) {
   return from_bits(_mm512_ternarylogic_epi64(bits_of(a), sign, integers(INT64_MIN), 0xd2));
 }
-// One bit a lane: not (a < b), or c < d.
-inline unsigned not_less_or_less(F a, F b, F c, F d) {
-  return unsigned(_mm512_cmp_pd_mask(a, b, _CMP_NLT_UQ) | _mm512_cmp_pd_mask(c, d, _CMP_LT_OQ));
-}
+// One bit a lane: not (a < b).
+inline unsigned not_less(F a, F b) { return _mm512_cmp_pd_mask(a, b, _CMP_NLT_UQ); }

@@ -3,7 +3,7 @@
 struct W { std::uint32_t at[4]; };
 struct I { std::uint64_t at[2]; };
 struct F { double at[2]; };
-constexpr std::size_t quads = 1, lanes = 2;
+constexpr std::size_t quads = 1, lanes = 2, group = 2;
 
 template <class V, class Op>
 inline V each(V a, V b, Op op) {
@@ -70,10 +70,9 @@ inline F sign_unless(F a, I sign) {
   const I top = integers(INT64_MIN);
   return from_bits(exclusive_or(bits_of(a), both(exclusive_or(sign, top), top)));
 }
-// One bit a lane: not (a < b), or c < d.
-inline unsigned not_less_or_less(F a, F b, F c, F d) {
+// One bit a lane: not (a < b).
+inline unsigned not_less(F a, F b) {
   unsigned mask = 0;
-  for (std::size_t i = 0; i < lanes; ++i)
-    mask |= unsigned(!(a.at[i] < b.at[i]) || c.at[i] < d.at[i]) << i;
+  for (std::size_t i = 0; i < lanes; ++i) mask |= unsigned(!(a.at[i] < b.at[i])) << i;
   return mask;
 }

@@ -2,7 +2,7 @@
 using W = __m128i;
 using I = __m128i;
 using F = __m128d;
-constexpr std::size_t quads = 1, lanes = 2;
+constexpr std::size_t quads = 1, lanes = 2, group = 2;
 
 inline __m128i* quad(void* p) { return static_cast<__m128i*>(p); }
 inline const __m128i* quad(const void* p) { return static_cast<const __m128i*>(p); }
@@ -60,7 +60,5 @@ inline F absolute(F a) { return _mm_andnot_pd(doubles(-0.0), a); }
 inline F sign_unless(F a, I sign) {
   return _mm_xor_pd(a, _mm_andnot_pd(from_bits(sign), doubles(-0.0)));
 }
-// One bit a lane: not (a < b), or c < d.
-inline unsigned not_less_or_less(F a, F b, F c, F d) {
-  return unsigned(_mm_movemask_pd(_mm_or_pd(_mm_cmpnlt_pd(a, b), _mm_cmplt_pd(c, d))));
-}
+// One bit a lane: not (a < b).
+inline unsigned not_less(F a, F b) { return unsigned(_mm_movemask_pd(_mm_cmpnlt_pd(a, b))); }

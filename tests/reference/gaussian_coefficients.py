@@ -22,10 +22,12 @@ ROOT = Path(__file__).parents[2]
 HEADER = ROOT / "cpp/core/gaussian_coefficients.hpp"
 MODULE = ROOT / "python/ellipsum/_fallback/gaussian_coefficients.py"
 
-BITS_MAX = 40  # the fast path serves tail probabilities p >= 2^-40
-DEGREE = 10  # of numerator and denominator of z = N(t)/D(t), t = sqrt(-log2 p) - 1
+BITS_MAX = 64  # tail probabilities p >= 2^-64
+KNEE = 17  # the error of z may grow like 1/p from p = 2^-17 on
+ABOVE, BELOW = 8, 7  # degrees of z = N(t)/D(t), t = sqrt(-log2 p) - 1
 ATANH_DEGREE = 6  # of log2((1+f)/(1-f))/f in f^2, |f| <= 3 - 2 sqrt 2
-LOG_DEGREE = 7  # of log2(1+r)/r, |r| <= 1/32
+INVERSE_DEGREE = 3  # of 1/d, sqrt(1/2) <= d - 1 <= sqrt 2: the start of a Newton step
+LOG_DEGREE = 6  # of log2(1+r)/r, |r| <= 0.0305
 TABLE_BITS = 4  # the mantissa's leading bits choose the reciprocal
 NODES = 78  # of the resolver's table: x_j = j/8, up to 9.625
 FRACTION = 125  # its fixed point: 2^-125
@@ -50,7 +52,7 @@ def polynomial(coefficients: list[mpf], x: mpf) -> mpf:
 
 
 def ratio(solution: list[mpf], x: mpf) -> mpf:
-    numerator, denominator = solution[: DEGREE + 1], [mpf(1), *solution[DEGREE + 1 :]]
+    numerator, denominator = solution[: ABOVE + 1], [mpf(1), *solution[ABOVE + 1 :]]
     return polynomial(numerator, x) / polynomial(denominator, x)
 
 
@@ -62,42 +64,44 @@ def chebyshev(a: mpf, b: mpf, count: int) -> list[mpf]:
 
 def interpolate(f: Function, nodes: list[mpf]) -> list[mpf]:
     """Numerator and denominator (without its leading 1) of the rational interpolant."""
-    size = 2 * DEGREE + 1
+    size = ABOVE + BELOW + 1
     matrix, right = mp.matrix(size, size), mp.matrix(size, 1)
     for i, x in enumerate(nodes):
         right[i] = f(x)
-        for j in range(DEGREE + 1):
+        for j in range(ABOVE + 1):
             matrix[i, j] = x**j
-        for j in range(1, DEGREE + 1):
-            matrix[i, DEGREE + j] = -right[i] * x**j
+        for j in range(1, BELOW + 1):
+            matrix[i, ABOVE + j] = -right[i] * x**j
     return list(mp.lu_solve(matrix, right))
 
 
+def weighted_error(solution: list[mpf], f: Function, t: mpf) -> mpf:
+    return abs(ratio(solution, t) - f(t)) / (1 + mpf(2) ** ((t + 1) ** 2 - KNEE))
+
+
 def worst_between(solution: list[mpf], f: Function, a: mpf, b: mpf) -> mpf:
-    points = [a + (b - a) * k / 8 for k in range(9)]
-    return max(abs(ratio(solution, x) - f(x)) for x in points)
+    return max(weighted_error(solution, f, a + (b - a) * k / 8) for k in range(9))
 
 
-def minimax_ratio(f: Function, a: mpf, b: mpf, rounds: int = 40) -> list[mpf]:
-    """Rational near-minimax: interpolation nodes moved until the lobes of the error are level.
+def minimax_ratio(f: Function, b: mpf, rounds: int = 60) -> list[mpf]:
+    """Weighted near-minimax on [0, b]: nodes moved until the lobes of the error are level.
 
     Each gap between nodes is scaled by a power of its lobe (de Boor's balancing).
     """
-    nodes = chebyshev(a, b, 2 * DEGREE + 1)
+    nodes = chebyshev(mpf(0), mp.sqrt(KNEE + 12) - 1, ABOVE + BELOW + 1)
     best: tuple[mpf, list[mpf]] | None = None
     for _ in range(rounds):
         solution = interpolate(f, nodes)
-        edges = [a, *nodes, b]
-        gaps = list(pairwise(edges))
+        gaps = list(pairwise([mpf(0), *nodes, b]))
         lobes = [worst_between(solution, f, *gap) for gap in gaps]
         if best is None or max(lobes) < best[0]:
             best = (max(lobes), solution)
         level = mp.exp(sum(map(mp.log, lobes)) / len(lobes))
         widths = [
-            (hi - lo) * (level / e) ** mpf("0.1") for (lo, hi), e in zip(gaps, lobes, strict=True)
+            (hi - lo) * (level / e) ** mpf("0.08") for (lo, hi), e in zip(gaps, lobes, strict=True)
         ]
-        scale = (b - a) / sum(widths)
-        nodes = [a + scale * sum(widths[: i + 1]) for i in range(len(widths) - 1)]
+        scale = b / sum(widths)
+        nodes = [scale * sum(widths[: i + 1]) for i in range(len(widths) - 1)]
     assert best is not None
     return best[1]
 
@@ -115,13 +119,13 @@ def rational() -> tuple[list[float], list[float]]:
             cache[t] = upper_quantile((t + 1) ** 2)
         return cache[t]
 
-    solution = [mpf(float(c)) for c in minimax_ratio(f, mpf(0), top)]
-    error = max(abs(ratio(solution, top * k / 2000) - f(top * k / 2000)) for k in range(2001))
-    report("z: coefficients as rounded, absolute error", error)
-    return [float(c) for c in solution[: DEGREE + 1]], [1.0, *map(float, solution[DEGREE + 1 :])]
+    solution = [mpf(float(c)) for c in minimax_ratio(f, top)]
+    error = max(weighted_error(solution, f, top * k / 3000) for k in range(3001))
+    report(f"z: absolute error over 1 + 2^-{KNEE}/p", error)
+    return [float(c) for c in solution[: ABOVE + 1]], [1.0, *map(float, solution[ABOVE + 1 :])]
 
 
-def log_polynomial(
+def near_minimax(
     name: str, f: Function, a: mpf, b: mpf, degree: int, weight: Function
 ) -> list[float]:
     fitted = [mpf(float(c)) for c in mp.chebyfit(f, [a, b], degree + 1)][::-1]
@@ -136,26 +140,33 @@ def atanh_polynomial() -> list[float]:
         return 2 * mp.atanh(root) / root / mp.log(2)
 
     top = (3 - 2 * mp.sqrt(2)) ** 2 * (1 + mpf(2) ** -40)
-    return log_polynomial(
+    return near_minimax(
         "log2 by atanh, absolute error", f, mpf(2) ** -60, top, ATANH_DEGREE, mp.sqrt
     )
 
 
-def reciprocals() -> list[float]:
-    """1/centre of each mantissa interval, to 12 bits."""
+def inverse_polynomial() -> list[float]:
+    root = mp.sqrt(2)
+    return near_minimax(
+        "1/d, relative error", lambda d: 1 / d, 1 + 1 / root, 1 + root, INVERSE_DEGREE, lambda d: d
+    )
+
+
+def reciprocals() -> tuple[list[float], list[float]]:
+    """2^s near 1/centre of each mantissa interval, and s to 12 bits: the logarithm of the double
+    is s within 2^-53.4."""
     count = 1 << TABLE_BITS
-    return [
-        float(mp.nint(mpf(2) ** 13 * count / (count + i + mpf(1) / 2)) / 2**13)
-        for i in range(count)
-    ]
+    centres = [1 + (i + mpf(1) / 2) / count for i in range(count)]
+    logs = [mp.nint(-mp.log(centre, 2) * 2**12) / 2**12 for centre in centres]
+    return [float(mpf(2) ** s) for s in logs], [float(s) for s in logs]
 
 
 def table_polynomial() -> list[float]:
     def f(r: mpf) -> mpf:
-        return mp.log1p(r) / r / mp.log(2)
+        return (mp.log1p(r) / r if r else mpf(1)) / mp.log(2)
 
-    edge = mpf(1) / 32
-    return log_polynomial("log2 by table, absolute error", f, -edge, edge, LOG_DEGREE, abs)
+    edge = mpf("0.0305")  # 1/33, and what the 12 bits of s add
+    return near_minimax("log2 by table, absolute error", f, -edge, edge, LOG_DEGREE, abs)
 
 
 def node(j: int) -> tuple[int, int, int]:
@@ -192,16 +203,18 @@ namespace ellipsum {{
 namespace {{
 namespace gaussian_coefficients {{
 
-// z = N(t)/D(t), t = sqrt(-log2 p) - 1, 2^-{bits} <= p <= 1/2; constant term first.
+// z = N(t)/D(t), t = sqrt(-log2 p) - 1; constant term first.
 {numerator}
 {denominator}
 // log2((1+f)/(1-f))/f in f^2.
 {atanh}
+// 1/d to 13 bits, 1 + sqrt(1/2) <= d <= 1 + sqrt(2).
+{inverse}
 // log2(1+r)/r.
 {table_poly}
-// Reciprocals of the centres of [1 + i/16, 1 + (i+1)/16), and their log2 rounded to nearest.
+// Near the reciprocals of the centres of [1 + i/16, 1 + (i+1)/16): 2^s with s of 12 bits.
 {recip}
-{log_recip}
+{logs}
 #ifdef ELLIPSUM_GAUSSIAN_NODES
 // At x = j/8: Q/phi in units of 2^-{fraction}; 1/phi = fraction * 2^(exponent - 127).
 struct GaussianNode {{
@@ -218,7 +231,7 @@ struct GaussianNode {{
 MODULE_TEXT = '''\
 """Written by tests/reference/gaussian_coefficients.py; do not edit."""
 
-#: z = N(t)/D(t), t = sqrt(-log2 p) - 1, 2^-{bits} <= p <= 1/2; constant term first.
+#: z = N(t)/D(t), t = sqrt(-log2 p) - 1; constant term first.
 NUMERATOR = {numerator}
 DENOMINATOR = {denominator}
 #: log2((1+f)/(1-f))/f in f^2.
@@ -232,20 +245,20 @@ def python_tuple(values: list[float]) -> str:
 
 def texts() -> tuple[str, str]:
     numerator, denominator = rational()
-    atanh, table_poly, recip = atanh_polynomial(), table_polynomial(), reciprocals()
+    atanh, table_poly, inverse = atanh_polynomial(), table_polynomial(), inverse_polynomial()
+    recip, logs = reciprocals()
     header = HEADER_TEXT.format(
-        bits=BITS_MAX,
         fraction=FRACTION,
         numerator=cpp_array("numerator", numerator),
         denominator=cpp_array("denominator", denominator),
         atanh=cpp_array("atanh_poly", atanh),
         table_poly=cpp_array("log_poly", table_poly),
         recip=cpp_array("reciprocal", recip),
-        log_recip=cpp_array("log2_reciprocal", [float(mp.log(mpf(c), 2)) for c in recip]),
+        logs=cpp_array("log2_reciprocal_plus_64", [64 + s for s in logs]),
+        inverse=cpp_array("inverse_poly", inverse),
         nodes=cpp_nodes(),
     )
     module = MODULE_TEXT.format(
-        bits=BITS_MAX,
         numerator=python_tuple(numerator),
         denominator=python_tuple(denominator),
         atanh=python_tuple(atanh),

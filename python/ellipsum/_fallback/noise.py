@@ -16,8 +16,7 @@ from .gaussian_coefficients import ATANH, DENOMINATOR, NUMERATOR
 
 BLOCK_WORDS = 8
 CHUNK = 4096  # samples
-Z_ERROR = 2.0**-45  # as in gaussian.hpp
-M_MIN = 2.0**24
+Z_ERROR = 2.0**-46  # as in gaussian.hpp
 MAGIC = 1.5 * 2.0**52
 MAGIC_BITS = 0x4338000000000000
 HALF_ROOT_BITS = 0x3FE6A09E667F3BCD
@@ -117,7 +116,7 @@ def _gaussian_of_words(words, sigma, phase, out, doubtful):
         scratch[0] = v + MAGIC
         out[i] = bits[0] - MAGIC_BITS
         off = abs(v - (scratch[0] - MAGIC))
-        doubtful[i] = not (off + s * (2.0 / m + Z_ERROR) < 0.5) or m < M_MIN
+        doubtful[i] = not (off + s * (2.0 / m) < 0.5 - s * Z_ERROR)
 
 
 def _key_words(key):
