@@ -9,9 +9,9 @@ namespace ellipsum {
 #define ELLIPSUM_DECLARE(target) \
   namespace target {             \
   ClipCounts clip_sum(const Batch&, const Region&, std::int64_t*); \
-  void form_exponents(const FormRelative&, const double*, const double*, double*, double*); \
+  void form_nodes(const FormPath&, const FormRelative&, const double*, const double*, FormValues&); \
   }
-#define ELLIPSUM_ROW(target, supported) {#target, supported, target::clip_sum, target::form_exponents}
+#define ELLIPSUM_ROW(target, supported) {#target, supported, target::clip_sum, target::form_nodes}
 
 ELLIPSUM_DECLARE(baseline)
 #ifdef ELLIPSUM_HAS_avx2

@@ -13,9 +13,9 @@ struct Kernels {
   const char* name;
   bool (*supported)();  // does this machine run it?
   ClipCounts (*clip_sum)(const Batch&, const Region&, std::int64_t* partial);
-  // K(t0 + z) - K(t0) at form_block nodes z = x + iy of a quadratic form.
-  void (*form_exponents)(const FormRelative&, const double* x, const double* y, double* re,
-                         double* im);
+  // The integrand of a quadratic form at form_block nodes.
+  void (*form_nodes)(const FormPath&, const FormRelative&, const double* sinh_u,
+                     const double* cosh_u, FormValues&);
 };
 
 // In order of preference, best first; `baseline` is last and always supported.
