@@ -30,6 +30,12 @@ struct FormSaddle {
 
 FormSaddle find_saddle(const QuadraticForm& form, double q, double sign, double power);
 
+struct Kernels;
+
+// The integral on the contour through `saddle`.
+FormIntegral integrate(const QuadraticForm& form, const FormSaddle& saddle, double q,
+                       FormMoment moment, const Kernels& kernels);
+
 // Re K'(t + iy) - q at a point off the axis, for the choice of the bend.
 double form_slope_off_axis(const FormSaddle& saddle, double y);
 

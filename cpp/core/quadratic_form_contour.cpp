@@ -138,16 +138,22 @@ struct Convergence {
     if (change < 2e-14) return change;
     const double next = 10 * change * change;
     const bool consistent = change < 1e-3 * previous && change < 10 * previous * previous + 1e-15;
-    return consistent && next < 1e-14 ? next + 1e-15 : std::max(change, 1e-9);
+    return consistent && next < 1e-14 ? next + 1e-15 : change;
   }
+  // No use in going on: the change is met, or it is rounding that no step reduces.
+  bool done() const { return error() < 1e-13 || (change < 1e-10 && change > 0.03 * previous); }
 };
 
 }  // namespace
 
 FormIntegral form_integral(const QuadraticForm& form, double q, double sign, FormMoment moment,
                            const Kernels& kernels) {
+  return integrate(form, find_saddle(form, q, sign, pole_order(moment)), q, moment, kernels);
+}
+
+FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
+                       FormMoment moment, const Kernels& kernels) {
   const double order = pole_order(moment);
-  const FormSaddle s = find_saddle(form, q, sign, order);
   const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2;
   Integrator in{s, choose_path(form, s, q), {s.r.data(), s.half_dof.data(), s.kappa.data(),
                 form.general, form.groups.data(), form.groups.size(), nullptr, 0}, kernels, moment,
@@ -167,7 +173,7 @@ FormIntegral form_integral(const QuadraticForm& form, double q, double sign, For
     density = {relative_change(in.all.pdf * h, pdf), density.change};
     value = in.all.value * h;
     pdf = in.all.pdf * h;
-    if (tail.error() < 1e-13 && (no_density || density.error() < 1e-13)) break;
+    if (tail.done() && (no_density || density.done())) break;
   }
   FormIntegral out;
   out.log_value = s.log_factor - std::log(s.t) - (order - 1) * std::log(s.point.t) +

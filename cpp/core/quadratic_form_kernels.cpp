@@ -161,7 +161,7 @@ void far_term(double r, double half_dof, double kappa, double x, double y, doubl
   const double big = std::fmax(std::fabs(x), std::fabs(y));
   re -= half_dof * (std::log(std::fabs(r)) + std::log(big) + std::log(std::hypot(x / big, y / big)));
   re -= kappa;
-  im -= half_dof * std::atan2(-(r > 0 ? y : -y), 1 - r * x);
+  im -= half_dof * std::atan2(-r * y, 1 - r * x);
 }
 
 void add_terms(const FormRelative& t, size_t begin, size_t end, double reach, const double* x,
@@ -286,11 +286,18 @@ void phases(const Real& angle, Real& sine, Real& cosine) {
   }
 }
 
-void nodes(const FormPath& path, const FormRelative& terms, const double* sinh_u,
-           const double* cosh_u, FormValues& out, size_t at) {
-  const Real y = path.width * load(sinh_u), squares = path.radius * path.radius + y * y;
+// sqrt(x^2 + y^2) that overflows no square.
+inline Real length(const Real& x, const Real& y) {
+  const Real ax = magnitude(x), ay = magnitude(y), top = select(ax > ay, ax, ay);
+  const Real a = x / top, b = y / top, squares = a * a + b * b;
   Real root;
   for (size_t i = 0; i < N; ++i) root[i] = std::sqrt(squares[i]);
+  return top * root;
+}
+
+void nodes(const FormPath& path, const FormRelative& terms, const double* sinh_u,
+           const double* cosh_u, FormValues& out, size_t at) {
+  const Real y = path.width * load(sinh_u), root = length(Real{} + path.radius, y);
   const Real bend = path.bend * y / root, x = path.bend * y * (y / (root + path.radius));
   double xs[N], ys[N], re[N], im[N];
   store(xs, x);
@@ -303,8 +310,8 @@ void nodes(const FormPath& path, const FormRelative& terms, const double* sinh_u
   phases(load(im) + path.drift * y + s2 * x * y, sine, cosine);
   // exp(..) dt/du / i, and the pole's t0 / (t0 + z)
   const Real gr = size * (cosine + sine * bend), gi = size * (sine - cosine * bend);
-  const Real dr = 1 + x / path.t, di = y / path.t, inverse = 1 / (dr * dr + di * di);
-  const Real rr = dr * inverse, ri = -di * inverse;
+  const Real dr = 1 + x / path.t, di = y / path.t, inverse = 1 / length(dr, di);
+  const Real rr = (dr * inverse) * inverse, ri = -(di * inverse) * inverse;
   store(out.density_re + at, gr);
   store(out.density_im + at, gi);
   store(out.ratio_re + at, rr);
