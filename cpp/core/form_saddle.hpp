@@ -30,6 +30,9 @@ struct FormSaddle {
 
 FormSaddle find_saddle(const QuadraticForm& form, double q, double sign, double power);
 
+// Where the saddlepoint approximation of the tail has this logarithm, and its q.
+FormSaddle saddle_of_tail(const QuadraticForm& form, double log_tail, double sign, double& q);
+
 struct Kernels;
 
 // The integral on the contour through `saddle`.

@@ -129,6 +129,11 @@ struct Integrator {
 
 double relative_change(double now, double before) { return std::fabs(now - before) / std::fabs(now); }
 
+FormRelative relative_terms(const QuadraticForm& form, const FormSaddle& s) {
+  return {s.r.data(), s.half_dof.data(), s.kappa.data(), form.general,
+          form.groups.data(), form.groups.size(), nullptr, 0};
+}
+
 // What three levels of the trapezoid rule say. Its error falls as e^(-c/h), so each halving
 // squares it: accepted where the last change is rounding, or where two changes agree that
 // the next one would be.
@@ -155,8 +160,7 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
                        FormMoment moment, const Kernels& kernels) {
   const double order = pole_order(moment);
   const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2;
-  Integrator in{s, choose_path(form, s, q), {s.r.data(), s.half_dof.data(), s.kappa.data(),
-                form.general, form.groups.data(), form.groups.size(), nullptr, 0}, kernels, moment,
+  Integrator in{s, choose_path(form, s, q), relative_terms(form, s), kernels, moment,
                 q > 0 ? std::sqrt(q) : 0, no_density, {}, {}};
   double h = first_step;
   int blocks = 1;
@@ -186,6 +190,32 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
     out.pdf_error = 0;
   }
   out.nodes = in.nodes;
+  out.step = h;
+  return out;
+}
+
+FormContour form_contour(const QuadraticForm& form, double q, const Kernels& kernels) {
+  q = std::ldexp(q, -form.exponent);
+  const double sign = q > form.mean ? 1 : -1;
+  const FormSaddle s = find_saddle(form, sign * q, sign, 1);
+  const FormIntegral whole = integrate(form, s, sign * q, FormMoment::tail, kernels);
+  const FormPath path = choose_path(form, s, sign * q);
+  const FormRelative relative = relative_terms(form, s);
+  const double unit = sign * std::ldexp(1.0, s.unit - form.exponent);
+  const double scale = whole.step / pi * std::exp(s.log_factor) * std::fabs(unit);
+  FormContour out;
+  for (int first = 0; first < whole.nodes; first += int(form_block)) {
+    double sinh_u[form_block], cosh_u[form_block];
+    hyperbolic(first * whole.step, whole.step, sinh_u, cosh_u);
+    FormValues v;
+    kernels.form_nodes(path, relative, sinh_u, cosh_u, v);
+    for (std::size_t i = 0; i < form_block; ++i) {
+      const std::complex<double> ratio(v.ratio_re[i], v.ratio_im[i]);
+      const double half = first + int(i) == 0 ? 0.5 : 1;
+      out.t.push_back(unit * s.t / ratio);
+      out.weight.push_back(scale * half * std::complex<double>(v.density_re[i], v.density_im[i]));
+    }
+  }
   return out;
 }
 
