@@ -1,3 +1,4 @@
+#include <pybind11/complex.h>
 #include <pybind11/numpy.h>
 
 #include "bindings.hpp"
@@ -56,6 +57,26 @@ py::tuple moment(const QuadraticForm& form, double q, bool upper, int which) {
   return py::make_tuple(i.log_value, i.error, i.nodes);
 }
 
+py::tuple quantile(const QuadraticForm& form, double log_tail, bool upper) {
+  ellipsum::FormQuantile found;
+  {
+    py::gil_scoped_release nogil;
+    found = ellipsum::form_quantile(form, log_tail, upper, kernels());
+  }
+  return py::make_tuple(found.q, found.error, found.evaluations);
+}
+
+py::tuple contour(const QuadraticForm& form, double q) {
+  ellipsum::FormContour c;
+  {
+    py::gil_scoped_release nogil;
+    c = ellipsum::form_contour(form, q, kernels());
+  }
+  using Array = py::array_t<std::complex<double>>;
+  return py::make_tuple(Array(py::ssize_t(c.t.size()), c.t.data()),
+                        Array(py::ssize_t(c.weight.size()), c.weight.data()));
+}
+
 }  // namespace
 
 void bind_quadratic_form(py::module_& m) {
@@ -66,5 +87,9 @@ void bind_quadratic_form(py::module_& m) {
            "(log of the smaller tail, log density, their errors, is it the upper?, nodes).")
       .def("moment", &moment, py::arg("q"), py::arg("upper"), py::arg("which"),
            "(log E[g(Q); Q beyond q], its error, nodes); g: 0 one, 1 excess, 2 root, 3 shortfall.")
+      .def("quantile", &quantile, py::arg("log_tail"), py::arg("upper"),
+           "(q, error, evaluations) where the tail's logarithm is log_tail <= log 1/2.")
+      .def("contour", &contour, py::arg("q"),
+           "Nodes t and weights whose real parts, times G(t), sum to a functional at q.")
       .def("tails", &tails, py::arg("q"), py::arg("out"), "The same for many q, a row each.");
 }

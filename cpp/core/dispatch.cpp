@@ -15,7 +15,8 @@ namespace ellipsum {
                  std::size_t);                                                                \
   std::size_t rounded_gaussian(const std::uint64_t*, std::size_t, const double*, std::size_t, \
                                std::int64_t*, std::uint32_t*);                                \
-  void form_exponents(const FormRelative&, const double*, const double*, double*, double*);   \
+  void form_nodes(const FormPath&, const FormRelative&, const double*, const double*,         \
+                  FormValues&);                                                               \
   }
 #define ELLIPSUM_ROW(target, supported) \
   {#target,                             \
@@ -24,7 +25,7 @@ namespace ellipsum {
    target::pack_matrix,                 \
    target::keystream,                   \
    target::rounded_gaussian,            \
-   target::form_exponents}
+   target::form_nodes}
 // clang-format on
 
 ELLIPSUM_DECLARE(baseline)

@@ -22,9 +22,9 @@ struct Kernels {
   std::size_t (*rounded_gaussian)(const std::uint64_t* words, std::size_t n, const double* sigma,
                                   std::size_t sigma_step, std::int64_t* out,
                                   std::uint32_t* ambiguous);
-  // K(t0 + z) - K(t0) at form_block nodes z = x + iy of a quadratic form.
-  void (*form_exponents)(const FormRelative&, const double* x, const double* y, double* re,
-                         double* im);
+  // The integrand of a quadratic form at form_block nodes.
+  void (*form_nodes)(const FormPath&, const FormRelative&, const double* sinh_u,
+                     const double* cosh_u, FormValues&);
 };
 
 // In order of preference, best first; `baseline` is last and always supported.

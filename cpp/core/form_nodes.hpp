@@ -37,4 +37,19 @@ struct FormRelative {
   std::size_t bin_count;
 };
 
+// t = t0 + bend (sqrt(radius^2 + Y^2) - radius) + iY, Y = width sinh u; the linear and the
+// normal part of the exponent are drift z + normal_variance z^2 / 2.
+struct FormPath {
+  double width, bend, radius;
+  double t, drift, normal_variance;
+};
+
+// At each node, exp(K(t) - tq - K(t0) + t0 q) dt/du / i, its size without the factor of the
+// bend, t0/t, and the real part of the product.
+struct FormValues {
+  double density_re[form_block], density_im[form_block];
+  double ratio_re[form_block], ratio_im[form_block];
+  double size[form_block], tail[form_block];
+};
+
 }  // namespace ellipsum

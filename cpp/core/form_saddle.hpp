@@ -30,6 +30,15 @@ struct FormSaddle {
 
 FormSaddle find_saddle(const QuadraticForm& form, double q, double sign, double power);
 
+// Where the saddlepoint approximation of the tail has this logarithm, and its q.
+FormSaddle saddle_of_tail(const QuadraticForm& form, double log_tail, double sign, double& q);
+
+struct Kernels;
+
+// The integral on the contour through `saddle`.
+FormIntegral integrate(const QuadraticForm& form, const FormSaddle& saddle, double q,
+                       FormMoment moment, const Kernels& kernels);
+
 // Re K'(t + iy) - q at a point off the axis, for the choice of the bend.
 double form_slope_off_axis(const FormSaddle& saddle, double y);
 

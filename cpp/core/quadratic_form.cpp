@@ -1,8 +1,9 @@
-#include "quadratic_form.hpp"
+#include "form_saddle.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace ellipsum {
 
@@ -103,6 +104,43 @@ bool upper_is_smaller(const QuadraticForm& f, double q) {
 
 }  // namespace
 
+namespace {
+
+FormTail as_tail(const FormIntegral& i, bool upper) {
+  return {i.log_value, i.log_pdf, i.error, i.pdf_error, upper, i.nodes};
+}
+
+FormTail complement(FormTail t) {
+  const double large = std::exp(t.log_small);
+  t.error *= large / (1 - large);
+  t.log_small = std::log1p(-large);
+  t.upper = !t.upper;
+  return t;
+}
+
+// exp(K(t) - tq) bounds its tail (Chernoff), so a saddlepoint where it is below 1/2 proves
+// the side; where neither does, both tails are moderate and the better guess is integrated.
+FormTail contour_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
+  constexpr double enough = 0.9;  // up to here 1 - p costs one digit at most
+  bool upper = upper_is_smaller(f, q);
+  FormSaddle s = find_saddle(f, upper ? q : -q, upper ? 1 : -1, 1);
+  if (s.log_factor > -log2e) {
+    FormSaddle other = find_saddle(f, upper ? -q : q, upper ? -1 : 1, 1);
+    if (other.log_factor < s.log_factor) {
+      s = std::move(other);
+      upper = !upper;
+    }
+  }
+  FormTail t = as_tail(integrate(f, s, upper ? q : -q, FormMoment::tail, kernels), upper);
+  if (t.log_small < -log2e) return t;
+  if (t.log_small < std::log(enough)) return complement(t);
+  FormTail small = as_tail(form_integral(f, upper ? -q : q, upper ? -1 : 1, FormMoment::tail, kernels), !upper);
+  small.nodes += t.nodes;
+  return small;
+}
+
+}  // namespace
+
 FormTail form_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
   q = std::ldexp(q, -f.exponent);
   FormTail out;
@@ -124,15 +162,7 @@ FormTail form_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
   if (!smooth && q == 0 && (f.lowest == 0 || f.highest == 0)) {
     out = at_edge(f);
   } else {
-    bool upper = upper_is_smaller(f, q);
-    FormIntegral i;
-    for (int attempt = 0;; ++attempt) {
-      const double sign = upper ? 1 : -1;
-      i = form_integral(f, sign * q, sign, FormMoment::tail, kernels);
-      if (!(i.log_value > -log2e) || attempt) break;
-      upper = !upper;
-    }
-    out = {i.log_value, i.log_pdf, i.error, i.pdf_error, upper, i.nodes};
+    out = contour_tail(f, q, kernels);
   }
   out.log_pdf -= f.exponent * log2e;
   return out;

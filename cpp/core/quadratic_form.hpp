@@ -5,6 +5,7 @@
 // Helstrom 1996). The offset is subtracted by the caller; the lower tail is the upper tail
 // of -Q. Always the smaller tail is integrated, and its logarithm is the result.
 #pragma once
+#include <complex>
 #include <cstddef>
 #include <vector>
 
@@ -50,6 +51,7 @@ struct FormIntegral {
   double error;       // estimated relative error of exp(log_value)
   double pdf_error;   // the same for the density
   int nodes;
+  double step;        // of the trapezoid rule in the end
 };
 
 // Both tails of the distribution at q, the smaller one integrated.
@@ -59,6 +61,22 @@ struct FormTail {
   bool upper;  // the smaller tail is P(Q > q)
   int nodes;
 };
+
+// The q beyond which (upper) or below which lies exp(log_tail) <= 1/2 of the probability.
+struct FormQuantile {
+  double q;
+  double error;     // the last miss of the log tail, and the tail's own error
+  int evaluations;  // of the tail
+};
+FormQuantile form_quantile(const QuadraticForm& form, double log_tail, bool upper,
+                           const Kernels& kernels);
+
+// The nodes t of the contour at q and their weights: E-style functionals of the density are
+// sums of Re(weight G(t)), with G = 1 for the density itself; in the caller's units.
+struct FormContour {
+  std::vector<std::complex<double>> t, weight;
+};
+FormContour form_contour(const QuadraticForm& form, double q, const Kernels& kernels);
 
 FormTail form_tail(const QuadraticForm& form, double q, const Kernels& kernels);
 

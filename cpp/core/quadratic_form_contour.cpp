@@ -10,28 +10,31 @@ namespace ellipsum {
 namespace {
 
 constexpr double pi = 3.14159265358979323846;
+constexpr double ln2 = 0.69314718055994530942;
+constexpr double first_step = 0.2;     // of the trapezoid rule in u
+constexpr double negligible = 1e-18;   // of a node against the largest
+constexpr double widest = 4;           // width of the path in standard deviations
+constexpr double eagerness = 1.5;      // bend against that of steepest descent at the saddle
+constexpr double least_bend = 0.1;
+constexpr double farthest = 690;       // u where sinh u nears overflow
+constexpr int most_nodes = 200000;
 
-// t = t0 + c (sqrt(rho^2 + Y^2) - rho) + iY, Y = A sinh u.
-struct Path {
-  double A, c, rho;
-};
-
-Path choose_path(const QuadraticForm& f, const FormSaddle& s, double q) {
-  Path p;
-  p.A = std::min(std::min(s.left, s.right), 2.5 / std::sqrt(s.phi2));
-  p.rho = p.A;
-  const double wanted = s.phi3 / (3 * s.phi2) * p.A;  // steepest descent
-  const double limit = f.normal_sd > 0 ? 0.5 : 1.0;
+FormPath choose_path(const QuadraticForm& f, const FormSaddle& s, double q) {
+  FormPath p{0, 0, 0, s.t, s.drift, s.normal_variance};
+  p.width = std::min(std::min(s.left, s.right), widest / std::sqrt(s.phi2));
+  p.radius = p.width;
+  const double wanted = eagerness * s.phi3 / (3 * s.phi2) * p.width;
+  const double limit = f.normal_sd > 0 ? 0.7 : 1.0;  // exp(s^2 t^2/2) decays below slope 1
   const double direction = q > 0 ? 1 : (q < 0 ? -1 : 0);
   if (wanted * direction >= 0) {
-    p.c = direction * std::min(limit, std::max(std::fabs(wanted), 0.1));
+    p.bend = direction * std::min(limit, std::max(std::fabs(wanted), least_bend));
     return p;
   }
   // Conflict: vertical until bending lowers the integrand.
-  p.c = direction * 0.5;
-  double y = p.A;
+  p.bend = direction * 0.5;
+  double y = p.width;
   for (int k = 0; k < 400 && direction * form_slope_off_axis(s, y) > 0; ++k) y *= 2;
-  p.rho = 2 * y;
+  p.radius = 2 * y;
   return p;
 }
 
@@ -58,25 +61,33 @@ std::complex<double> gauss_cauchy(std::complex<double> z, bool squared) {
   return sum;
 }
 
+// sinh and cosh of the nodes of level 0 (u = i h) or of the midpoints that level n adds.
+void hyperbolic(double first, double step, double* sinh_u, double* cosh_u) {
+  for (std::size_t i = 0; i < form_block; ++i) {
+    const double u = first + double(i) * step, e = std::exp(u);
+    sinh_u[i] = u < 0.3 ? std::sinh(u) : 0.5 * (e - 1 / e);
+    cosh_u[i] = 0.5 * (e + 1 / e);
+  }
+}
+
 struct Sums {
-  double value = 0, pdf = 0;      // real parts of the sums
-  double abs_value = 0, abs_pdf = 0;
+  double value = 0, pdf = 0;
 };
 
 struct Integrator {
-  const QuadraticForm& form;
   const FormSaddle& s;
-  const Path path;
+  const FormPath path;
+  const FormRelative relative;
   const Kernels& kernels;
-  FormRelative relative;
-  double normal_variance;
   FormMoment moment;
   double root_q;       // sqrt(q), for the moments of sqrt(Q)
+  bool no_density;     // it diverges
+  Sums all, even;      // over every node, and over every other one of the first level
+  double largest = 0, largest_pdf = 0;
   int nodes = 0;
 
   // What multiplies exp(K(t) - tq), times t0^order; `ratio` is t0/t.
   std::complex<double> weigh(std::complex<double> ratio) const {
-    if (moment == FormMoment::tail) return ratio;
     if (moment == FormMoment::excess) return ratio * ratio;
     const std::complex<double> root_t = std::sqrt(s.point.t / ratio);
     const std::complex<double> z = root_t * root_q;
@@ -87,106 +98,124 @@ struct Integrator {
     return ratio * (root_q + 0.5 * root_pi * erfcx / root_t);
   }
 
-  // Adds nodes u = first + i*step, i < form_block; returns the largest magnitudes.
-  void block(double first, double step, double half, Sums& total, double& top, double& top_pdf) {
-    double x[form_block], y[form_block], re[form_block], im[form_block], jac[form_block],
-        bend[form_block];
+  // Adds a block of nodes; true where all of them are negligible.
+  bool add(double first, double step) {
+    double sinh_u[form_block], cosh_u[form_block];
+    hyperbolic(first, step, sinh_u, cosh_u);
+    FormValues v;
+    kernels.form_nodes(path, relative, sinh_u, cosh_u, v);
+    nodes += int(form_block);
+    if (first == 0) v.tail[0] *= 0.5, v.density_re[0] *= 0.5, v.density_im[0] *= 0.5;
+    double top = 0, top_pdf = 0;
     for (std::size_t i = 0; i < form_block; ++i) {
-      const double u = first + double(i) * step;
-      const double e = std::exp(u), sinh_u = u < 0.3 ? std::sinh(u) : 0.5 * (e - 1 / e);
-      y[i] = path.A * sinh_u;
-      jac[i] = path.A * 0.5 * (e + 1 / e);
-      const double root = std::sqrt(path.rho * path.rho + y[i] * y[i]);
-      x[i] = path.c * y[i] * (y[i] / (root + path.rho));
-      bend[i] = path.c * y[i] / root;
-    }
-    kernels.form_exponents(relative, x, y, re, im);
-    nodes += form_block;
-    for (std::size_t i = 0; i < form_block; ++i) {
-      const double zr = 0.5 * normal_variance * (x[i] - y[i]) * (x[i] + y[i]);
-      const double a = re[i] + s.drift * x[i] + zr;
-      const double b = im[i] + s.drift * y[i] + normal_variance * x[i] * y[i];
-      const double size = std::exp(a) * jac[i];
-      const double cosine = std::cos(b), sine = std::sin(b);
-      // e^{ib} (1 - i bend)
-      const double gr = size * (cosine + sine * bend[i]), gi = size * (sine - cosine * bend[i]);
-      // t0 / (t0 + z)
-      const double dr = 1 + x[i] / s.t, di = y[i] / s.t;
-      const double d2 = dr * dr + di * di;
-      const double weight = (i == 0 ? half : 1.0);
-      double m = size / std::sqrt(d2);
-      if (moment == FormMoment::tail) {
-        total.value += weight * (gr * dr + gi * di) / d2;
-      } else {
-        const std::complex<double> g = weigh({dr / d2, -di / d2});
-        total.value += weight * (gr * g.real() - gi * g.imag());
-        m = size * std::abs(g);
+      double term = v.tail[i], size = v.size[i] * (std::fabs(v.ratio_re[i]) + std::fabs(v.ratio_im[i]));
+      if (moment != FormMoment::tail) {
+        const std::complex<double> g = weigh({v.ratio_re[i], v.ratio_im[i]});
+        term = v.density_re[i] * g.real() - v.density_im[i] * g.imag();
+        size = v.size[i] * std::abs(g);
       }
-      total.pdf += weight * gr;
-      total.abs_value += m;
-      total.abs_pdf += size;
-      top = i == 0 ? m : std::max(top, m);
-      top_pdf = i == 0 ? size : std::max(top_pdf, size);
+      all.value += term;
+      all.pdf += v.density_re[i];
+      even.value += i % 2 ? 0 : term;
+      even.pdf += i % 2 ? 0 : v.density_re[i];
+      top = std::max(top, size);
+      top_pdf = std::max(top_pdf, v.size[i]);
     }
+    largest = std::max(largest, top);
+    largest_pdf = std::max(largest_pdf, top_pdf);
+    return top < negligible * largest && (no_density || top_pdf < negligible * largest_pdf);
   }
+};
+
+double relative_change(double now, double before) { return std::fabs(now - before) / std::fabs(now); }
+
+FormRelative relative_terms(const QuadraticForm& form, const FormSaddle& s) {
+  return {s.r.data(), s.half_dof.data(), s.kappa.data(), form.general,
+          form.groups.data(), form.groups.size(), nullptr, 0};
+}
+
+// What three levels of the trapezoid rule say. Its error falls as e^(-c/h), so each halving
+// squares it: accepted where the last change is rounding, or where two changes agree that
+// the next one would be.
+struct Convergence {
+  double change, previous;
+  double error() const {
+    if (change < 2e-14) return change;
+    const double next = 10 * change * change;
+    const bool consistent = change < 1e-3 * previous && change < 10 * previous * previous + 1e-15;
+    return consistent && next < 1e-14 ? next + 1e-15 : change;
+  }
+  // No use in going on: the change is met, or it is rounding that no step reduces.
+  bool done() const { return error() < 1e-13 || (change < 1e-10 && change > 0.03 * previous); }
 };
 
 }  // namespace
 
 FormIntegral form_integral(const QuadraticForm& form, double q, double sign, FormMoment moment,
                            const Kernels& kernels) {
+  return integrate(form, find_saddle(form, q, sign, pole_order(moment)), q, moment, kernels);
+}
+
+FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
+                       FormMoment moment, const Kernels& kernels) {
   const double order = pole_order(moment);
-  const FormSaddle s = find_saddle(form, q, sign, order);
-  Integrator in{form, s, choose_path(form, s, q), kernels,
-                {s.r.data(), s.half_dof.data(), s.kappa.data(), form.general,
-                 form.groups.data(), form.groups.size(), nullptr, 0},
-                s.normal_variance, moment, q > 0 ? std::sqrt(q) : 0};
-  double h = 0.4;
   const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2;
-  Sums sum;
-  int blocks = 0;
-  double top = 0, top_pdf = 0, best = 0, best_pdf = 0;
-  for (; blocks < 200;) {
-    in.block(blocks * double(form_block) * h, h, blocks ? 1.0 : 0.5, sum, top, top_pdf);
-    ++blocks;
-    best = std::max(best, top);
-    best_pdf = std::max(best_pdf, top_pdf);
-    if (top < 1e-18 * best && (no_density || top_pdf < 1e-18 * best_pdf)) break;
-  }
-  double error = 1, pdf_error = 1;
-  double value = sum.value * h, pdf = sum.pdf * h;
-  for (int level = 0; level < 6; ++level) {
-    const double before = error, pdf_before = pdf_error;
-    for (int b = 0; b < blocks; ++b)
-      in.block((b * double(form_block) + 0.5) * h, h, 1.0, sum, top, top_pdf);
+  Integrator in{s, choose_path(form, s, q), relative_terms(form, s), kernels, moment,
+                q > 0 ? std::sqrt(q) : 0, no_density, {}, {}};
+  double h = first_step;
+  int blocks = 1;
+  while (!in.add((blocks - 1) * double(form_block) * h, h) && blocks * 8 * h < farthest) ++blocks;
+  double value = in.all.value * h, pdf = in.all.pdf * h;
+  Convergence tail{1, relative_change(value, in.even.value * 2 * h)};
+  Convergence density{1, relative_change(pdf, in.even.pdf * 2 * h)};
+  tail.change = tail.previous, density.change = density.previous;
+  while (in.nodes < most_nodes) {
+    for (int b = 0; b < blocks; ++b) in.add((b * double(form_block) + 0.5) * h, h);
     h *= 0.5;
     blocks *= 2;
-    // midpoints continue at the new step from half of the old one
-    const double v = sum.value * h, d = sum.pdf * h;
-    error = std::fabs(v - value) / std::fabs(v);
-    pdf_error = std::fabs(d - pdf) / std::fabs(d);
-    value = v;
-    pdf = d;
-    const double e = no_density ? error : std::max(error, pdf_error);
-    const double e0 = no_density ? before : std::max(before, pdf_before);
-    if (e < 2e-14) break;
-    if (e < 1e-8 && e0 < 1e-3 && e < 10 * e0 * e0) {  // each halving squares the error
-      error = 10 * error * error + 1e-15;
-      pdf_error = 10 * pdf_error * pdf_error + 1e-15;
-      break;
-    }
+    tail = {relative_change(in.all.value * h, value), tail.change};
+    density = {relative_change(in.all.pdf * h, pdf), density.change};
+    value = in.all.value * h;
+    pdf = in.all.pdf * h;
+    if (tail.done() && (no_density || density.done())) break;
   }
   FormIntegral out;
   out.log_value = s.log_factor - std::log(s.t) - (order - 1) * std::log(s.point.t) +
                   std::log(value / pi);
-  out.log_pdf = s.log_factor + std::log(pdf / pi) + s.unit * 0.69314718055994530942;
-  out.error = error;
-  out.pdf_error = pdf_error;
+  out.log_pdf = s.log_factor + std::log(pdf / pi) + s.unit * ln2;
+  out.error = tail.error();
+  out.pdf_error = density.error();
   if (no_density) {
     out.log_pdf = std::numeric_limits<double>::infinity();
     out.pdf_error = 0;
   }
   out.nodes = in.nodes;
+  out.step = h;
+  return out;
+}
+
+FormContour form_contour(const QuadraticForm& form, double q, const Kernels& kernels) {
+  q = std::ldexp(q, -form.exponent);
+  const double sign = q > form.mean ? 1 : -1;
+  const FormSaddle s = find_saddle(form, sign * q, sign, 1);
+  const FormIntegral whole = integrate(form, s, sign * q, FormMoment::tail, kernels);
+  const FormPath path = choose_path(form, s, sign * q);
+  const FormRelative relative = relative_terms(form, s);
+  const double unit = sign * std::ldexp(1.0, s.unit - form.exponent);
+  const double scale = whole.step / pi * std::exp(s.log_factor) * std::fabs(unit);
+  FormContour out;
+  for (int first = 0; first < whole.nodes; first += int(form_block)) {
+    double sinh_u[form_block], cosh_u[form_block];
+    hyperbolic(first * whole.step, whole.step, sinh_u, cosh_u);
+    FormValues v;
+    kernels.form_nodes(path, relative, sinh_u, cosh_u, v);
+    for (std::size_t i = 0; i < form_block; ++i) {
+      const std::complex<double> ratio(v.ratio_re[i], v.ratio_im[i]);
+      const double half = first + int(i) == 0 ? 0.5 : 1;
+      out.t.push_back(unit * s.t / ratio);
+      out.weight.push_back(scale * half * std::complex<double>(v.density_re[i], v.density_im[i]));
+    }
+  }
   return out;
 }
 

@@ -1,5 +1,5 @@
-// K(t0 + z) - K(t0) at a block of nodes, the normal term left out; built once per target.
-// Branch-free loops over the nodes of a block, so that each line is a vector instruction.
+// The integrand at a block of nodes of the contour, built once per target. A register holds
+// nodes, the loops run over terms; each line is a vector instruction.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -11,14 +11,20 @@ namespace ELLIPSUM_TARGET {
 namespace {
 
 using std::size_t;
-constexpr size_t N = form_block;
+// Nodes in one register of this target.
+#if defined(__AVX512F__)
+constexpr size_t N = 8;
+#elif defined(__AVX__)
+constexpr size_t N = 4;
+#else
+constexpr size_t N = 2;
+#endif
 constexpr double ln2_high = 6.93147180369123816490e-01;  // 33 bits
 constexpr double ln2_low = 1.90821492927058770002e-10;
 constexpr double half_pi = 1.57079632679489661923;
 constexpr double pi = 3.14159265358979323846;
 constexpr double huge_factor = 1e150;  // above, squares would overflow
 
-// The nodes of a block: one AVX-512 register, two of AVX2, four of SSE2.
 typedef double Real __attribute__((vector_size(N * sizeof(double))));
 typedef std::int64_t Bits __attribute__((vector_size(N * sizeof(double))));
 typedef std::uint64_t Word __attribute__((vector_size(N * sizeof(double))));
@@ -91,13 +97,71 @@ inline Real argument(const Real& x, const Real& y) {
   return select(y < 0, -angle, angle);
 }
 
+inline Real nearest(const Real& x, Bits& whole) {
+  constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52: the sum's last bits are the integer
+  const Real shifted = x + magic;
+  whole = (Bits)shifted;
+  return shifted - magic;
+}
+
+// exp(x); 0 below -700.
+inline Real exponential(const Real& x) {
+  const Real bounded = select(x < 700, select(x > -700, x, Real{} - 700), Real{} + 700);
+  Bits n;
+  const Real k = nearest(bounded * 1.44269504088896340736, n);
+  const Real r = (bounded - k * ln2_high) - k * ln2_low;
+  Real p = r * (1.0 / 6227020800) + 1.0 / 479001600;
+  p = p * r + 1.0 / 39916800;
+  p = p * r + 1.0 / 3628800;
+  p = p * r + 1.0 / 362880;
+  p = p * r + 1.0 / 40320;
+  p = p * r + 1.0 / 5040;
+  p = p * r + 1.0 / 720;
+  p = p * r + 1.0 / 120;
+  p = p * r + 1.0 / 24;
+  p = p * r + 1.0 / 6;
+  p = p * r + 0.5;
+  p = p * r * r + r + 1;
+  const Real scaled = (Real)((Bits)p + (n << 52));
+  return select(x > -700, scaled, Real{});
+}
+
+// Both of x, |x| below 2^20 turns: three parts of pi/2, then Taylor series.
+inline void sine_cosine(const Real& x, Real& sine, Real& cosine) {
+  Bits n;
+  const Real k = nearest(x * 0.63661977236758134308, n);
+  const Real y = ((x - k * 1.57079632673412561417) - k * 6.07710050630396597660e-11) -
+                 k * 2.02226624879595063154e-21;
+  const Real q = y * y;
+  Real s = q * (1.0 / 355687428096000) - 1.0 / 1307674368000;
+  s = s * q + 1.0 / 6227020800;
+  s = s * q - 1.0 / 39916800;
+  s = s * q + 1.0 / 362880;
+  s = s * q - 1.0 / 5040;
+  s = s * q + 1.0 / 120;
+  s = s * q - 1.0 / 6;
+  s = s * q * y + y;
+  Real c = q * (1.0 / 20922789888000) - 1.0 / 87178291200;
+  c = c * q + 1.0 / 479001600;
+  c = c * q - 1.0 / 3628800;
+  c = c * q + 1.0 / 40320;
+  c = c * q - 1.0 / 720;
+  c = c * q + 1.0 / 24;
+  c = c * q * q - 0.5 * q + 1;
+  const Bits odd = (n & 1) != 0, flip_sine = (n & 2) != 0, flip_cosine = ((n + 1) & 2) != 0;
+  sine = select(odd, c, s);
+  cosine = select(odd, s, c);
+  sine = select(flip_sine, -sine, sine);
+  cosine = select(flip_cosine, -cosine, cosine);
+}
+
 // One term at a node where |r z| overflows a square: -k/2 log(1 - rz) - kappa.
 void far_term(double r, double half_dof, double kappa, double x, double y, double& re,
               double& im) {
   const double big = std::fmax(std::fabs(x), std::fabs(y));
   re -= half_dof * (std::log(std::fabs(r)) + std::log(big) + std::log(std::hypot(x / big, y / big)));
   re -= kappa;
-  im -= half_dof * std::atan2(-(r > 0 ? y : -y), 1 - r * x);
+  im -= half_dof * std::atan2(-r * y, 1 - r * x);
 }
 
 void add_terms(const FormRelative& t, size_t begin, size_t end, double reach, const double* x,
@@ -196,14 +260,12 @@ void add_bin(const FormBin& bin, const double* x, const double* y, double* re, d
   store(im, load(im) + si);
 }
 
-}  // namespace
-
-void form_exponents(const FormRelative& terms, const double* x, const double* y, double* re,
-                    double* im) {
+// K(t0 + z) - K(t0) at one register of nodes.
+void exponents(const FormRelative& terms, const double* x, const double* y, double* re,
+               double* im) {
   double reach = 0;
   for (size_t i = 0; i < N; ++i) {
-    re[i] = 0;
-    im[i] = 0;
+    re[i] = im[i] = 0;
     const double size = std::fabs(x[i]) + std::fabs(y[i]);
     reach = reach > size ? reach : size;
   }
@@ -211,6 +273,59 @@ void form_exponents(const FormRelative& terms, const double* x, const double* y,
   for (size_t g = 0; g < terms.group_count; ++g)
     add_group(terms, terms.groups[g], reach, x, y, re, im);
   for (size_t b = 0; b < terms.bin_count; ++b) add_bin(terms.bins[b], x, y, re, im);
+}
+
+// 1e6 turns: beyond, the C library reduces the angle.
+void phases(const Real& angle, Real& sine, Real& cosine) {
+  bool small = true;
+  for (size_t i = 0; i < N; ++i) small &= std::fabs(angle[i]) < 6e6;
+  if (small) return sine_cosine(angle, sine, cosine);
+  for (size_t i = 0; i < N; ++i) {
+    sine[i] = std::sin(angle[i]);
+    cosine[i] = std::cos(angle[i]);
+  }
+}
+
+// sqrt(x^2 + y^2) that overflows no square.
+inline Real length(const Real& x, const Real& y) {
+  const Real ax = magnitude(x), ay = magnitude(y), top = select(ax > ay, ax, ay);
+  const Real a = x / top, b = y / top, squares = a * a + b * b;
+  Real root;
+  for (size_t i = 0; i < N; ++i) root[i] = std::sqrt(squares[i]);
+  return top * root;
+}
+
+void nodes(const FormPath& path, const FormRelative& terms, const double* sinh_u,
+           const double* cosh_u, FormValues& out, size_t at) {
+  const Real y = path.width * load(sinh_u), root = length(Real{} + path.radius, y);
+  const Real bend = path.bend * y / root, x = path.bend * y * (y / (root + path.radius));
+  double xs[N], ys[N], re[N], im[N];
+  store(xs, x);
+  store(ys, y);
+  exponents(terms, xs, ys, re, im);
+  const double s2 = path.normal_variance;
+  const Real size = exponential(load(re) + path.drift * x + 0.5 * s2 * (x - y) * (x + y)) *
+                    (path.width * load(cosh_u));
+  Real sine, cosine;
+  phases(load(im) + path.drift * y + s2 * x * y, sine, cosine);
+  // exp(..) dt/du / i, and the pole's t0 / (t0 + z)
+  const Real gr = size * (cosine + sine * bend), gi = size * (sine - cosine * bend);
+  const Real dr = 1 + x / path.t, di = y / path.t, inverse = 1 / length(dr, di);
+  const Real rr = (dr * inverse) * inverse, ri = -(di * inverse) * inverse;
+  store(out.density_re + at, gr);
+  store(out.density_im + at, gi);
+  store(out.ratio_re + at, rr);
+  store(out.ratio_im + at, ri);
+  store(out.size + at, size);
+  store(out.tail + at, gr * rr - gi * ri);
+}
+
+}  // namespace
+
+void form_nodes(const FormPath& path, const FormRelative& terms, const double* sinh_u,
+                const double* cosh_u, FormValues& out) {
+  for (size_t i = 0; i < form_block; i += N)
+    nodes(path, terms, sinh_u + i, cosh_u + i, out, i);
 }
 
 }  // namespace ELLIPSUM_TARGET

@@ -8,6 +8,7 @@ namespace ellipsum {
 namespace {
 
 constexpr double widest = 700;  // of the chart: e^widest is still a double
+constexpr double pi = 3.14159265358979323846;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // K'(t) - q - p/t split by sign, so that its root is a root of log(up/down), whose slope in
@@ -106,13 +107,13 @@ struct Compensated {
   double value() const { return sum + lost; }
 };
 
-}  // namespace
-
-FormSaddle find_saddle(const QuadraticForm& f, double q, double sign, double power) {
+// The saddlepoint's surroundings, for a point already found.
+FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, double sign,
+                    double power) {
   const double highest = sign > 0 ? f.highest : -f.lowest;
   const double lowest = sign > 0 ? f.lowest : -f.highest;
   FormSaddle s;
-  s.point = solve(f, sign, highest, q, power);
+  s.point = point;
   const double t = s.point.t, s2 = f.normal_sd * f.normal_sd;
   std::frexp(t, &s.unit);
   const double unit = std::ldexp(1.0, s.unit), t0 = t / unit;
@@ -154,6 +155,37 @@ FormSaddle find_saddle(const QuadraticForm& f, double q, double sign, double pow
   log_mgf.add_product(t, centre.value());
   s.log_factor = log_mgf.value();
   return s;
+}
+
+}  // namespace
+
+FormSaddle find_saddle(const QuadraticForm& f, double q, double sign, double power) {
+  const double highest = sign > 0 ? f.highest : -f.lowest;
+  return describe(f, solve(f, sign, highest, q, power), q, sign, power);
+}
+
+FormSaddle saddle_of_tail(const QuadraticForm& f, double log_tail, double sign, double& q) {
+  const double highest = sign > 0 ? f.highest : -f.lowest;
+  double below = -infinity, above = infinity, reach = 2;
+  double x = 0.5 * std::log(std::fmax(-2 * log_tail, 1) / f.variance);  // of a Gaussian
+  if (highest > 0) x += std::log(2 * highest);
+  for (int step = 0;; ++step) {
+    const FormPoint p = point_at(x, highest);
+    const Balance b = balance(f, sign, highest, 0, 1, p);
+    q = b.up - b.down;  // K'(t) - 1/t
+    const FormSaddle s = describe(f, p, q, sign, 1);
+    const double miss = s.log_factor - std::log(s.t) - 0.5 * std::log(2 * pi * s.phi2) - log_tail;
+    if (std::fabs(miss) < 0.02 || step == 100) return s;
+    (miss > 0 ? below : above) = x;
+    double dx = miss / (s.t * s.t * s.phi2 * p.gap);  // d log tail / dt = -t phi2
+    if (!(std::fabs(dx) <= reach)) {
+      dx = miss > 0 ? reach : -reach;
+      reach *= 2;
+    }
+    if (!(x + dx > below && x + dx < above)) dx = 0.5 * (below + above) - x;
+    x = std::min(std::max(x + dx, -widest), widest);
+    if (std::fabs(dx) < 1e-6) return s;
+  }
 }
 
 double form_slope_off_axis(const FormSaddle& s, double y) {
