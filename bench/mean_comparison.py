@@ -1,15 +1,17 @@
 """Private means side by side: the published methods, two oracles, and ours.
 
-    python bench/mean_comparison.py                      # all 36 cells, about 15 minutes
+    python bench/mean_comparison.py                      # all 36 cells, about half an hour
     python bench/mean_comparison.py --d 16 128 --n 4000  # some of them
+    python bench/mean_comparison.py --again PLAN         # one column anew, the rest as it was
 
 writes ``bench/results/mean_comparison.md``, ``.json`` and ``.png``. Setting: ``replace``
 neighbours, (epsilon, delta) = (1, 1e-6), Gaussian rows with sigma_i = i^-alpha / sum, mean
 +-10 sigma_max, a known box +-50 sigma_max; the figure is the median squared l2 error of the mean
-(of the distribution) over the trials. "Best of" means in hindsight, cell by cell: it flatters the
-published methods.
+(of the distribution) over the trials. Of a method with several variants the best counts, in
+hindsight and cell by cell: it flatters the published methods.
 
 A method is one entry of ``METHODS``: what it is called and a function of (problem, rows, ledger).
+Figures of an earlier run are kept, so that a new entry costs its own time only.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import json
 import math
 import platform
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -87,9 +90,9 @@ def _plan(p: Problem, rows: Array, ledger: Ledger) -> Array:
     return published.plan(ledger, rows, p.bound, p.rho_zcdp)
 
 
-def _shifted(median_share: float, outliers: float) -> Method:
+def _shifted(outliers: float) -> Method:
     return lambda p, rows, ledger: published.shifted_clipped_mean(
-        ledger, rows, p.bound, p.rho, median_share=median_share, outliers=outliers
+        ledger, rows, p.bound, p.rho, outliers=outliers
     )
 
 
@@ -110,118 +113,152 @@ def _center_of_box(p: Problem, rows: Array, ledger: Ledger) -> Array:
     return np.zeros(p.d)
 
 
+REFERENCE = "oracle ellipsoid"
 #: Columns of the table; where a column has several variants, the best median counts.
 METHODS: dict[str, dict[str, Method]] = {
-    "oracle ellipsoid": {"": _oracle_ellipsoid},
+    REFERENCE: {"": _oracle_ellipsoid},
     "oracle ball": {"": _oracle_ball},
     "PLAN": {"": _plan},
-    "shifted-clipped-mean": {"paper's constants": _shifted(1 / 4, 2.0)},
-    "shifted-clipped-mean, best of 4": {
-        f"median {share}, outliers {outliers}": _shifted(share, outliers)
-        for share, outliers in itertools.product((1 / 4, 1 / 8), (2.0, 8.0))
+    "shifted-clipped-mean": {
+        "paper's constants": _shifted(2.0),
+        "four times as many rows clipped": _shifted(8.0),
     },
-    "CoinPress, best of 7": {
-        f"{steps} steps": _coinpress(steps) for steps in (1, 2, 3, 4, 6, 8, 10)
-    },
+    "CoinPress": {f"{steps} steps": _coinpress(steps) for steps in (2, 3, 4, 6, 10)},
     "ellipsum, whole box in one pass": {"": _box},
     "centre of the box": {"": _center_of_box},
 }
-PUBLISHED = ("PLAN", "shifted-clipped-mean, best of 4", "CoinPress, best of 7")
 
 
 # --- running ---
 
-
-def run_cell(d: int, n: int, alpha: float, trials: int) -> dict[str, dict[str, float]]:
-    """Median squared error of every variant of every method, on the same rows."""
-    errors: dict[tuple[str, str], list[float]] = {}
-    for trial in range(trials):
-        rng = np.random.default_rng([d, n, int(2 * alpha), trial])
-        problem = make_problem(d, n, alpha, rng)
-        rows = problem.rows(rng)
-        for column, variants in METHODS.items():
-            for variant, method in variants.items():
-                estimate = method(problem, rows, Ledger(rng))
-                error = float(np.sum((estimate - problem.mean) ** 2))
-                errors.setdefault((column, variant), []).append(error)
-    medians: dict[str, dict[str, float]] = {column: {} for column in METHODS}
-    for (column, variant), values in errors.items():
-        medians[column][variant] = float(np.median(values))
-    return medians
+Medians = dict[str, dict[str, float]]
 
 
-def best(variants: dict[str, float]) -> float:
-    return min(variants.values())
-
-
-@dataclass(frozen=True)
+@dataclass
 class Cell:
     d: int
     n: int
     alpha: float
-    medians: dict[str, dict[str, float]]
-    seconds: float
+    trials: int
+    medians: Medians  #: column, variant: median squared error
+
+    @property
+    def key(self) -> tuple[int, int, float, int]:
+        return (self.d, self.n, self.alpha, self.trials)
 
 
-def run(dimensions: list[int], rows: list[int], alphas: list[float], trials: int) -> list[Cell]:
-    cells = []
-    for d, n, alpha in itertools.product(dimensions, rows, alphas):
+def missing(cell: Cell, again: list[str]) -> dict[tuple[str, str], Method]:
+    """The variants that the cell has no figure for, or whose column is to be run again."""
+    return {
+        (column, variant): method
+        for column, variants in METHODS.items()
+        for variant, method in variants.items()
+        if column in again or variant not in cell.medians.get(column, {})
+    }
+
+
+def fill(cell: Cell, again: list[str]) -> None:
+    """Run what is missing; rows and noise depend on the cell, the trial and the variant alone."""
+    todo = missing(cell, again)
+    errors: dict[tuple[str, str], list[float]] = {name: [] for name in todo}
+    for trial in range(cell.trials if todo else 0):
+        seed = [cell.d, cell.n, int(2 * cell.alpha), trial]
+        rng = np.random.default_rng(seed)
+        problem = make_problem(cell.d, cell.n, cell.alpha, rng)
+        rows = problem.rows(rng)
+        for name, method in todo.items():
+            noise = np.random.default_rng([*seed, zlib.crc32(repr(name).encode())])
+            estimate = method(problem, rows, Ledger(noise))
+            errors[name].append(float(np.sum((estimate - problem.mean) ** 2)))
+    for (column, variant), values in errors.items():
+        cell.medians.setdefault(column, {})[variant] = float(np.median(values))
+
+
+def best(cell: Cell, column: str) -> float:
+    """The column's median error, by its best variant in hindsight."""
+    return min(cell.medians[column][variant] for variant in METHODS[column])
+
+
+def run(cells: list[Cell], again: list[str], out: Path) -> None:
+    """Fill cell after cell, the small ones first, and write after each."""
+    for i, cell in enumerate(cells):
         start = time.perf_counter()
-        medians = run_cell(d, n, alpha, trials)
-        cells.append(Cell(d, n, alpha, medians, time.perf_counter() - start))
-        line = ", ".join(f"{name} {best(v):.2g}" for name, v in medians.items())
-        print(f"d={d} n={n} alpha={alpha}: {line} ({cells[-1].seconds:.0f} s)", flush=True)
-    return cells
+        fill(cell, again)
+        line = ", ".join(f"{column} {best(cell, column):.2g}" for column in METHODS)
+        seconds = time.perf_counter() - start
+        print(f"d={cell.d} n={cell.n} alpha={cell.alpha:g}: {line} ({seconds:.0f} s)", flush=True)
+        write(cells[: i + 1], out)
+
+
+def read(path: Path) -> dict[tuple[int, int, float, int], Cell]:
+    """What an earlier run left."""
+    if not path.exists():
+        return {}
+    return {cell.key: cell for cell in (Cell(**each) for each in json.loads(path.read_text()))}
 
 
 # --- writing ---
 
 
-def table(cells: list[Cell], trials: int) -> str:
-    names = list(METHODS)
-    head = ["d", "n", "alpha", *names]
+def write(cells: list[Cell], out: Path) -> None:
+    ordered = sorted(cells, key=lambda cell: cell.key)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "mean_comparison.md").write_text(table(ordered))
+    record = json.dumps([asdict(cell) for cell in ordered], indent=1)
+    (out / "mean_comparison.json").write_text(record + "\n")
+    picture(ordered, out / "mean_comparison.png")
+
+
+def table(cells: list[Cell]) -> str:
+    head = ["d", "n", "alpha", *METHODS]
+    made = f"NumPy {np.__version__}, Python {platform.python_version()}, {platform.machine()}"
     lines = [
         "# Private means side by side",
         "",
-        f"Median squared l2 error of the mean over {trials} trials; replace-one, "
-        f"({EPSILON:g}, {DELTA:g})-DP; NumPy {np.__version__}, Python {platform.python_version()}, "
-        f"{platform.machine()}. Made by `python bench/mean_comparison.py`.",
+        f"Median squared l2 error of the mean over {cells[0].trials} trials; replace-one, "
+        f"({EPSILON:g}, {DELTA:g})-DP; {made}. Made by `python bench/mean_comparison.py`, which "
+        "says what is what.",
         "",
         "| " + " | ".join(head) + " |",
         "|" + "---|" * len(head),
     ]
     for cell in cells:
-        row = [f"{best(cell.medians[name]):.2g}" for name in names]
+        row = [f"{best(cell, column):.2g}" for column in METHODS]
         lines.append(f"| {cell.d} | {cell.n} | {cell.alpha:g} | " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"
 
 
 def picture(cells: list[Cell], path: Path) -> None:
-    """Error over that of the oracle ellipsoid, a panel for each alpha."""
+    """Error over that of the oracle ellipsoid, a panel for each d and alpha."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    alphas = sorted({cell.alpha for cell in cells})
+    dimensions, alphas = sorted({c.d for c in cells}), sorted({c.alpha for c in cells})
+    size = (3 * len(alphas), 2.6 * len(dimensions) + 1)
     fig, axes = plt.subplots(
-        1, len(alphas), figsize=(4 * len(alphas), 4.6), sharey=True, squeeze=False
+        len(dimensions), len(alphas), figsize=size, sharex=True, sharey=True, squeeze=False
     )
-    names = [name for name in METHODS if name != "oracle ellipsoid"]
-    for axis, alpha in zip(axes[0], alphas, strict=True):
-        here = [cell for cell in cells if cell.alpha == alpha]
-        labels = [f"{cell.d}\n{cell.n}" for cell in here]
-        for i, name in enumerate(names):
-            ratio = [best(c.medians[name]) / best(c.medians["oracle ellipsoid"]) for c in here]
-            axis.plot(labels, ratio, marker="osD^vPX*"[i % 8], label=name, linewidth=1)
-        axis.axhline(1, color="black", linewidth=0.8)
-        axis.set(title=f"alpha = {alpha:g}", yscale="log", xlabel="d (above), n (below)")
-        axis.tick_params(axis="x", labelsize=7)
-    axes[0][0].set_ylabel("median squared error / oracle ellipsoid's")
+    columns = [column for column in METHODS if column != REFERENCE]
+    for row, d in zip(axes, dimensions, strict=True):
+        for axis, alpha in zip(row, alphas, strict=True):
+            here = [c for c in cells if c.d == d and c.alpha == alpha]
+            for i, column in enumerate(columns):
+                ratio = [best(c, column) / best(c, REFERENCE) for c in here]
+                axis.plot(
+                    [c.n for c in here], ratio, marker="osD^vPX*"[i % 8], ms=4, lw=1, label=column
+                )
+            axis.axhline(1, color="black", linewidth=0.8)
+            axis.set(title=f"d = {d}, alpha = {alpha:g}", xscale="log", yscale="log")
+            axis.title.set_fontsize(9)
+    for axis in axes[-1]:
+        axis.set_xlabel("n")
+    fig.supylabel(f"median squared error / that of the {REFERENCE}", fontsize=10)
     handles, labels = axes[0][0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="lower center", ncols=4, fontsize=9, frameon=False)
-    fig.tight_layout(rect=(0, 0.12, 1, 1))
-    fig.savefig(path, dpi=130)
+    fig.tight_layout(rect=(0, 0.8 / size[1], 1, 1))
+    fig.savefig(path, dpi=110)
     plt.close(fig)
 
 
@@ -231,16 +268,14 @@ def main() -> None:
     parser.add_argument("--n", type=int, nargs="+", default=list(ROWS))
     parser.add_argument("--alpha", type=float, nargs="+", default=list(ALPHAS))
     parser.add_argument("--trials", type=int, default=20)
+    parser.add_argument("--again", nargs="*", default=[], help="columns to run again")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
-    cells = run(args.d, args.n, args.alpha, args.trials)
-    args.out.mkdir(parents=True, exist_ok=True)
-    text = table(cells, args.trials)
-    (args.out / "mean_comparison.md").write_text(text)
-    record = {"trials": args.trials, "cells": [asdict(cell) for cell in cells]}
-    (args.out / "mean_comparison.json").write_text(json.dumps(record, indent=1) + "\n")
-    picture(cells, args.out / "mean_comparison.png")
-    print(text)
+    known = read(args.out / "mean_comparison.json")
+    settings = sorted(itertools.product(args.d, args.n, args.alpha), key=lambda c: c[0] * c[1])
+    blank = [Cell(d, n, alpha, args.trials, {}) for d, n, alpha in settings]
+    run([known.get(cell.key, cell) for cell in blank], args.again, args.out)
+    print((args.out / "mean_comparison.md").read_text())
 
 
 if __name__ == "__main__":
