@@ -3,9 +3,10 @@
     python bench/mean_comparison.py                      # all 36 cells, about half an hour
     python bench/mean_comparison.py --d 16 128 --n 4000  # some of them
     python bench/mean_comparison.py --again PLAN         # one column anew, the rest as it was
+    python bench/mean_comparison.py --data t3 digits     # other rows, in the same table
 
 writes ``bench/results/mean_comparison.md``, ``.json`` and ``.png``. Setting: ``replace``
-neighbours, (epsilon, delta) = (1, 1e-6), Gaussian rows with sigma_i = i^-alpha / sum, mean
+neighbours, (epsilon, delta) = (1, 1e-6), rows with sigma_i = i^-alpha / sum, mean
 +-10 sigma_max, a known box +-50 sigma_max; the figure is the median squared l2 error of the mean
 (of the distribution) over the trials. Of a method with several variants the best counts, in
 hindsight and cell by cell: it flatters the published methods.
@@ -23,7 +24,7 @@ import math
 import platform
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -36,6 +37,29 @@ from mean_baselines import Array, Ledger
 RESULTS = Path(__file__).parent / "results"
 EPSILON, DELTA = 1.0, 1e-6
 DIMENSIONS, ROWS, ALPHAS = (16, 128, 1024), (1000, 4000, 20000), (0.0, 0.5, 1.0, 2.0)
+
+Medians = dict[str, dict[str, float]]
+
+
+@dataclass
+class Cell:
+    """One line of the table; ``alpha`` is 0 and d, n are the table's for a real one."""
+
+    d: int
+    n: int
+    alpha: float
+    trials: int
+    medians: Medians  #: column, variant: median squared error
+    data: str = "gaussian"
+
+    @property
+    def key(self) -> tuple[str, int, int, float, int]:
+        return (self.data, self.d, self.n, self.alpha, self.trials)
+
+    def draw(self, seed: list[int]) -> tuple[Problem, Array]:
+        if self.data in TABLES:
+            return real_table(self.data)
+        return synthetic(self, np.random.default_rng(seed))
 
 
 @dataclass(frozen=True)
@@ -53,24 +77,46 @@ class Problem:
     def d(self) -> int:
         return int(self.sigma.size)
 
-    def rows(self, rng: np.random.Generator) -> Array:
-        return self.mean + self.sigma * rng.standard_normal((self.n, self.d))
-
 
 Method = Callable[[Problem, Array, Ledger], Array]
+Draw = Callable[[np.random.Generator, tuple[int, int]], Array]
+
+#: Laws of mean 0 and variance 1; the log-normal has the skewness 6.2 of exp(Z).
+LAWS: dict[str, Draw] = {
+    "gaussian": lambda rng, shape: rng.standard_normal(shape),
+    "log-normal": lambda rng, shape: (
+        (rng.lognormal(size=shape) - math.exp(0.5)) / math.sqrt(math.e * (math.e - 1))
+    ),
+    "exponential": lambda rng, shape: rng.standard_exponential(shape) - 1,
+    "t3": lambda rng, shape: rng.standard_t(3, shape) / math.sqrt(3),
+}
+#: Tables that ship with scikit-learn: their own mean is what is sought.
+TABLES = ("breast_cancer", "digits")
 
 
-def make_problem(d: int, n: int, alpha: float, rng: np.random.Generator) -> Problem:
-    sigma = np.arange(1, d + 1.0) ** -alpha
+def synthetic(cell: Cell, rng: np.random.Generator) -> tuple[Problem, Array]:
+    sigma = np.arange(1, cell.d + 1.0) ** -cell.alpha
     sigma /= sigma.sum()
-    mean = 10 * sigma[0] * rng.choice([-1.0, 1.0], size=d)
-    noise_multiplier = calibrate.noise_multiplier(EPSILON, DELTA)
+    mean = 10 * sigma[0] * rng.choice([-1.0, 1.0], size=cell.d)
+    rows = mean + sigma * LAWS[cell.data](rng, (cell.n, cell.d))
+    return make_problem(mean, sigma, cell.n), rows
+
+
+def real_table(name: str) -> tuple[Problem, Array]:
+    import sklearn.datasets
+
+    rows = np.array(getattr(sklearn.datasets, f"load_{name}")().data, dtype=float)
+    rows = rows[:, rows.std(axis=0) > 0]
+    return make_problem(rows.mean(axis=0), rows.std(axis=0), len(rows)), rows
+
+
+def make_problem(mean: Array, sigma: Array, n: int) -> Problem:
     return Problem(
         n=n,
         mean=mean,
         sigma=sigma,
-        bound=50 * float(sigma[0]),
-        rho=calibrate.rho(noise_multiplier),
+        bound=50 * float(sigma.max()),
+        rho=calibrate.rho(calibrate.noise_multiplier(EPSILON, DELTA)),
         rho_zcdp=published.zcdp_budget(EPSILON, DELTA),
     )
 
@@ -131,21 +177,6 @@ METHODS: dict[str, dict[str, Method]] = {
 
 # --- running ---
 
-Medians = dict[str, dict[str, float]]
-
-
-@dataclass
-class Cell:
-    d: int
-    n: int
-    alpha: float
-    trials: int
-    medians: Medians  #: column, variant: median squared error
-
-    @property
-    def key(self) -> tuple[int, int, float, int]:
-        return (self.d, self.n, self.alpha, self.trials)
-
 
 def missing(cell: Cell, again: list[str]) -> dict[tuple[str, str], Method]:
     """The variants that the cell has no figure for, or whose column is to be run again."""
@@ -163,9 +194,7 @@ def fill(cell: Cell, again: list[str]) -> None:
     errors: dict[tuple[str, str], list[float]] = {name: [] for name in todo}
     for trial in range(cell.trials if todo else 0):
         seed = [cell.d, cell.n, int(2 * cell.alpha), trial]
-        rng = np.random.default_rng(seed)
-        problem = make_problem(cell.d, cell.n, cell.alpha, rng)
-        rows = problem.rows(rng)
+        problem, rows = cell.draw(seed)
         for name, method in todo.items():
             noise = np.random.default_rng([*seed, zlib.crc32(repr(name).encode())])
             estimate = method(problem, rows, Ledger(noise))
@@ -179,18 +208,22 @@ def best(cell: Cell, column: str) -> float:
     return min(cell.medians[column][variant] for variant in METHODS[column])
 
 
-def run(cells: list[Cell], again: list[str], out: Path) -> None:
+Known = dict[tuple[str, int, int, float, int], Cell]
+
+
+def run(cells: list[Cell], known: Known, again: list[str], out: Path) -> None:
     """Fill cell after cell, the small ones first, and write after each."""
-    for i, cell in enumerate(cells):
+    for cell in cells:
         start = time.perf_counter()
         fill(cell, again)
         line = ", ".join(f"{column} {best(cell, column):.2g}" for column in METHODS)
         seconds = time.perf_counter() - start
-        print(f"d={cell.d} n={cell.n} alpha={cell.alpha:g}: {line} ({seconds:.0f} s)", flush=True)
-        write(cells[: i + 1], out)
+        print(f"{cell.key}: {line} ({seconds:.0f} s)", flush=True)
+        known[cell.key] = cell
+        write([known[key] for key in sorted(known)], out)
 
 
-def read(path: Path) -> dict[tuple[int, int, float, int], Cell]:
+def read(path: Path) -> Known:
     """What an earlier run left."""
     if not path.exists():
         return {}
@@ -201,16 +234,17 @@ def read(path: Path) -> dict[tuple[int, int, float, int], Cell]:
 
 
 def write(cells: list[Cell], out: Path) -> None:
-    ordered = sorted(cells, key=lambda cell: cell.key)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "mean_comparison.md").write_text(table(ordered))
-    record = json.dumps([asdict(cell) for cell in ordered], indent=1)
+    done = [c for c in cells if not missing(c, [])]
+    (out / "mean_comparison.md").write_text(table(done))
+    record = json.dumps([asdict(cell) for cell in cells], indent=1)
     (out / "mean_comparison.json").write_text(record + "\n")
-    picture(ordered, out / "mean_comparison.png")
+    if gaussian := [c for c in done if c.data == "gaussian"]:
+        picture(gaussian, out / "mean_comparison.png")
 
 
 def table(cells: list[Cell]) -> str:
-    head = ["d", "n", "alpha", *METHODS]
+    head = ["data", "d", "n", "alpha", *METHODS]
     made = f"NumPy {np.__version__}, Python {platform.python_version()}, {platform.machine()}"
     lines = [
         "# Private means side by side",
@@ -224,7 +258,8 @@ def table(cells: list[Cell]) -> str:
     ]
     for cell in cells:
         row = [f"{best(cell, column):.2g}" for column in METHODS]
-        lines.append(f"| {cell.d} | {cell.n} | {cell.alpha:g} | " + " | ".join(row) + " |")
+        setting = [cell.data, str(cell.d), str(cell.n), f"{cell.alpha:g}"]
+        lines.append("| " + " | ".join(setting + row) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -262,8 +297,22 @@ def picture(cells: list[Cell], path: Path) -> None:
     plt.close(fig)
 
 
+def wanted(args: argparse.Namespace) -> Iterator[Cell]:
+    """The cells asked for, small ones first."""
+    for name in args.data:
+        if name in TABLES:
+            problem, _ = real_table(name)
+            yield Cell(problem.d, problem.n, 0.0, args.trials, {}, name)
+            continue
+        sizes = sorted(itertools.product(args.d, args.n, args.alpha), key=lambda c: c[0] * c[1])
+        for d, n, alpha in sizes:
+            yield Cell(d, n, alpha, args.trials, {}, name)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    choices = [*LAWS, *TABLES]
+    parser.add_argument("--data", nargs="+", default=["gaussian"], choices=choices)
     parser.add_argument("--d", type=int, nargs="+", default=list(DIMENSIONS))
     parser.add_argument("--n", type=int, nargs="+", default=list(ROWS))
     parser.add_argument("--alpha", type=float, nargs="+", default=list(ALPHAS))
@@ -272,9 +321,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     known = read(args.out / "mean_comparison.json")
-    settings = sorted(itertools.product(args.d, args.n, args.alpha), key=lambda c: c[0] * c[1])
-    blank = [Cell(d, n, alpha, args.trials, {}) for d, n, alpha in settings]
-    run([known.get(cell.key, cell) for cell in blank], args.again, args.out)
+    cells = list(wanted(args))
+    run([known.get(cell.key, cell) for cell in cells], known, args.again, args.out)
     print((args.out / "mean_comparison.md").read_text())
 
 
