@@ -37,7 +37,7 @@ class Ledger:
         """Answer plus N(0, sensitivity^2 / (2 rho)): rho-zCDP, and GDP with mu^2 = 2 rho."""
         self.spent += rho
         sd = sensitivity / math.sqrt(2 * rho)
-        return answer + sd * self.rng.standard_normal(np.shape(answer))
+        return np.asarray(answer + sd * self.rng.standard_normal(np.shape(answer)))
 
     def quantiles(self, columns: Array, q: float, low: float, high: Array, rho: float) -> Array:
         """The q-quantile of each column by the exponential mechanism (Smith 2011).
@@ -101,7 +101,7 @@ def clipped_mean(rows: Array, center: Array, scale: Array, radius: float) -> Arr
     for start in range(0, len(rows), _ROWS):
         y = (rows[start : start + _ROWS] - center) * scale
         total += np.minimum(1.0, radius / np.maximum(_lengths(y), np.finfo(float).tiny)) @ y
-    return total / len(rows)
+    return np.asarray(total / len(rows))
 
 
 def norms(rows: Array, center: Array, scale: Array) -> Array:
