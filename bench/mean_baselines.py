@@ -69,7 +69,8 @@ class Ledger:
         at = self.rng.uniform(size=(width, 1)) * weight[:, -1:]
         chosen = np.argmax(weight >= at, axis=1)
         row = np.arange(width)
-        return points[row, chosen] + length[row, chosen] * self.rng.uniform(size=width)
+        within = length[row, chosen] * self.rng.uniform(size=width)
+        return np.asarray(points[row, chosen] + within)
 
 
 def zcdp_budget(epsilon: float, delta: float) -> float:
@@ -136,7 +137,7 @@ def searched_quantiles(
         counts = np.sum(columns <= middle, axis=0, dtype=np.int32).astype(float)
         below = ledger.gaussian(counts, math.sqrt(d), rho / steps) <= rank
         left, right = np.where(below, middle, left), np.where(below, right, middle)
-    return (left + right) / 2
+    return np.asarray((left + right) / 2)
 
 
 # --- oracles ---

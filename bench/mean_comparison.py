@@ -173,6 +173,16 @@ METHODS: dict[str, dict[str, Method]] = {
     "ellipsum, whole box in one pass": {"": _box},
     "centre of the box": {"": _center_of_box},
 }
+#: What each column may use beside the rows.
+KNOWS = {
+    REFERENCE: "mean and sigma; Algorithm 3, clip share min(1/2, 4 s sqrt(d_eff)/n)",
+    "oracle ball": "mean and sigma; the best radius by the same rule with d for d_eff",
+    "PLAN": "the box; its budget is zCDP, as an exponential mechanism is in it",
+    "shifted-clipped-mean": "the box; better of the paper's rank and one that clips four times more",
+    "CoinPress": "the box and sigma_max; best of 2, 3, 4, 6 and 10 steps",
+    "ellipsum, whole box in one pass": "the box; no plan, the noise of the whole box",
+    "centre of the box": "the box, and no row",
+}
 
 
 # --- running ---
@@ -250,8 +260,9 @@ def table(cells: list[Cell]) -> str:
         "# Private means side by side",
         "",
         f"Median squared l2 error of the mean over {cells[0].trials} trials; replace-one, "
-        f"({EPSILON:g}, {DELTA:g})-DP; {made}. Made by `python bench/mean_comparison.py`, which "
-        "says what is what.",
+        f"({EPSILON:g}, {DELTA:g})-DP; {made}. Made by `python bench/mean_comparison.py`.",
+        "",
+        *[f"- *{column}*: {KNOWS[column]}" for column in METHODS],
         "",
         "| " + " | ".join(head) + " |",
         "|" + "---|" * len(head),
