@@ -178,7 +178,7 @@ KNOWS = {
     REFERENCE: "mean and sigma; Algorithm 3, clip share min(1/2, 4 s sqrt(d_eff)/n)",
     "oracle ball": "mean and sigma; the best radius by the same rule with d for d_eff",
     "PLAN": "the box; its budget is zCDP, as an exponential mechanism is in it",
-    "shifted-clipped-mean": "the box; better of the paper's rank and one that clips four times more",
+    "shifted-clipped-mean": "the box; better of the paper's rank and one that clips 4 times more",
     "CoinPress": "the box and sigma_max; best of 2, 3, 4, 6 and 10 steps",
     "ellipsum, whole box in one pass": "the box; no plan, the noise of the whole box",
     "centre of the box": "the box, and no row",
