@@ -71,7 +71,7 @@ def test_the_direct_difference_would_not_have_done():
     a, b = eps * s - 0.5 / s, eps * s + 0.5 / s
     direct = 0.5 * math.erfc(a / 2**0.5) - math.exp(eps) * 0.5 * math.erfc(b / 2**0.5)
     truth = true_delta(s, eps)
-    assert abs(direct / truth - 1) > 1e-11
+    assert abs(direct / truth - 1) > 1e-6
     assert_just_above(calibrate.delta(s, eps), truth, 2e-12, "delta")
 
 
