@@ -9,11 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import _validate, calibrate, noise
+from .adaptive import run
+from .adaptive_release import AdaptiveRelease
 from .arrow import as_batches
+from .domain import Domain, make_domain
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
+from .plan import Plan, make_plan
 from .release import Guarantee, NoisySum, Release
 
 __all__ = ["PrivateMean", "PrivateSum"]
@@ -41,10 +46,18 @@ class PrivateSum:
     ... for Gaussian data (Algorithm 3)  ``PrivateSum(Ellipsoid.for_gaussian(...), ...)``
     ===================================  ====================================================
 
+    Where no region is known, give what is: a box (``lower``, ``upper``) or a ball
+    (``center``, ``radius``) that the rows are said to lie in, however wide. A fixed plan of
+    several passes (:meth:`plan`) then finds centre and scale within the same budget.
+
     Parameters
     ----------
     ellipsoid : Ellipsoid
         The clip region: public, d coordinates.
+    lower, upper : array (d,), or center : array (d,) and radius : float, data units
+        Instead of a region. Public; rows outside are moved in by the clips.
+    sigma : array (d,), or covariance : array (d, d), optional
+        Of the rows, with a box or ball: known from elsewhere, public.
     epsilon, delta : float
         The budget, by the analytic Gaussian bound; or ``rho`` (zCDP), or ``mu`` (GDP) alone.
     neighbors : ``"replace"`` or ``"add-remove"``
@@ -65,18 +78,68 @@ class PrivateSum:
 
     def __init__(
         self,
-        ellipsoid: Ellipsoid,
+        ellipsoid: Ellipsoid | None = None,
         *,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+        center: ArrayLike | None = None,
+        radius: float | None = None,
+        sigma: ArrayLike | None = None,
+        covariance: ArrayLike | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "replace",
     ) -> None:
-        if not isinstance(ellipsoid, Ellipsoid):
+        known = (lower, upper, center, radius, sigma, covariance)
+        self._domain: Domain | None = None
+        if ellipsoid is None:
+            self._domain = make_domain(*known)
+        elif not isinstance(ellipsoid, Ellipsoid):
             raise TypeError(f"ellipsoid must be an Ellipsoid, got {type(ellipsoid).__name__}")
-        self.ellipsoid = ellipsoid
+        elif any(what is not None for what in known):
+            raise ValueError("give either an ellipsoid, or a box or ball: not both")
+        self._ellipsoid = ellipsoid
         self.guarantee = _guarantee(epsilon, delta, rho, mu, neighbors)
+
+    @property
+    def ellipsoid(self) -> Ellipsoid:
+        """The clip region.
+
+        Raises
+        ------
+        AttributeError
+            Where a box or ball was given: each pass then has a region of its own.
+        """
+        if self._ellipsoid is None:
+            raise AttributeError("no ellipsoid: a box or ball was given, see plan()")
+        return self._ellipsoid
+
+    def plan(self, n: int) -> Plan:
+        """Return what a call on ``n`` rows will do: steps, passes, shares of the budget.
+
+        Parameters
+        ----------
+        n : int
+            Number of rows; for ``add-remove`` a guess (the plan is made from a noisy count).
+
+        Raises
+        ------
+        ValueError
+            Where an ellipsoid was given: there is one pass, and nothing to plan.
+        """
+        if self._domain is None:
+            raise ValueError("an ellipsoid was given: one pass, which takes the whole budget")
+        rows = int(_validate.positive("n", n))
+        return make_plan(
+            rows, self._domain.center.size, self._mu, self.guarantee.neighbors, self._kind
+        )
+
+    @property
+    def _mu(self) -> float:
+        """mu to be spent: 1 / noise_multiplier, rounded down."""
+        return (1 - 2.0**-51) / self.guarantee.noise_multiplier
 
     def __call__(
         self,
@@ -91,6 +154,8 @@ class PrivateSum:
         Parameters
         ----------
         data : array (n, d), iterator of such batches, ExactSum, or Arrow stream
+            With a box or ball, something that can be read several times: an array, a memory
+            map, a table, ``open_rows(...)``, or a function that returns a new iterator.
             Arrow streams are anything with ``__arrow_c_stream__`` (pyarrow, Polars, DuckDB).
         spend_again : bool
             Release an ExactSum that was released before: the budget is then spent twice.
@@ -109,13 +174,15 @@ class PrivateSum:
             For data of the wrong shape or type, an ExactSum over another region, or one that
             was released before.
         """
+        if self._domain is not None:
+            return self._by_plan(self._domain, data, threads, seed)
         total = self._total(data, threads)
         neighbors = self.guarantee.neighbors
         if neighbors == "replace" and total.count == 0:
             raise ValueError("data has no rows: give at least one")
         key = _key(seed)
         total.claim_release(again=spend_again)
-        plan = self._plan()
+        plan = self._noise_levels()
         noisy = NoisySum(
             ellipsoid=self.ellipsoid,
             integers=total.integers()
@@ -126,6 +193,13 @@ class PrivateSum:
         )
         caveats = _caveats(total, seed)
         return Release(self._kind, noisy, self.guarantee, caveats)
+
+    def _by_plan(
+        self, domain: Domain, data: Any, threads: int | None, seed: int | bytes | None
+    ) -> AdaptiveRelease:
+        neighbors = self.guarantee.neighbors
+        outcome = run(data, domain, self._mu, neighbors, self._kind, _key(seed), threads)
+        return AdaptiveRelease(self._kind, outcome, domain, self.guarantee, _seeded(seed))
 
     def _total(self, data: Any, threads: int | None) -> ExactSum:
         if isinstance(data, ExactSum):
@@ -138,13 +212,13 @@ class PrivateSum:
                 total.add(batch)
         return total
 
-    def _plan(self) -> _Plan:
+    def _noise_levels(self) -> _NoiseLevels:
         share = self.count_share
         bound = self.ellipsoid.sensitivity(self.guarantee.neighbors) / self.ellipsoid.grid
         multiplier = self.guarantee.noise_multiplier
         sum_sigma = multiplier * bound / math.sqrt(1 - share) * _UP
         count_sigma = multiplier / math.sqrt(share) * _UP if share else None
-        return _Plan(sum_sigma, count_sigma)
+        return _NoiseLevels(sum_sigma, count_sigma)
 
     @property
     def count_share(self) -> float:
@@ -184,7 +258,7 @@ class PrivateMean(PrivateSum):
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _NoiseLevels:
     sum_sigma: float  # grid units
     count_sigma: float | None  # rows
 
@@ -233,9 +307,11 @@ def _noisy_count(
 
 
 def _caveats(total: ExactSum, seed: int | bytes | None) -> tuple[str, ...]:
-    caveats = []
-    if seed is not None:
-        caveats.append("not private: made with a seed")
+    caveats = list(_seeded(seed))
     if total.nonfinite == "raise":
         caveats.append('not private: the sum was made with nonfinite="raise"')
     return tuple(caveats)
+
+
+def _seeded(seed: int | bytes | None) -> tuple[str, ...]:
+    return () if seed is None else ("not private: made with a seed",)

@@ -1,0 +1,109 @@
+"""What is known before a plan starts: a box or a ball, and perhaps the rows' scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _validate
+from .passes import rotate
+
+__all__ = ["Domain", "make_domain"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Where the rows are said to lie, and what else is known. All of it is public.
+
+    ``half`` are the half widths around ``center`` along the axes of ``basis`` (the given axes
+    where it is None), ``reach`` is the largest norm of x - center, and ``sigma`` the
+    standard deviations along the axes, where they are known.
+    """
+
+    center: Array
+    half: Array
+    sigma: Array | None = None
+    basis: Array | None = None
+    lower: Array | None = None
+    upper: Array | None = None
+    radius: float | None = None
+
+    def offsets(self, x: Array) -> Array:
+        """Rows relative to the domain's centre, along its axes."""
+        shifted = x - self.center
+        return shifted if self.basis is None else rotate(shifted, self.basis)
+
+    def back(self, offset: Array) -> Array:
+        """From offsets along the axes to a point."""
+        turned = offset if self.basis is None else self.basis @ offset
+        return np.asarray(self.center + turned)
+
+    def project(self, point: Array) -> Array:
+        """The nearest point of the domain."""
+        if self.radius is not None:
+            away = point - self.center
+            norm = float(np.linalg.norm(away))
+            return point if norm <= self.radius else self.center + away * (self.radius / norm)
+        if self.lower is None or self.upper is None:
+            return point
+        return np.clip(point, self.lower, self.upper)
+
+
+def make_domain(
+    lower: ArrayLike | None,
+    upper: ArrayLike | None,
+    center: ArrayLike | None,
+    radius: float | None,
+    sigma: ArrayLike | None = None,
+    covariance: ArrayLike | None = None,
+) -> Domain:
+    """The domain of a box or of a ball, in the eigenbasis of ``covariance`` where it is given."""
+    known = _bounds(lower, upper, center, radius)
+    d = known["center"].size
+    if sigma is not None and covariance is not None:
+        raise ValueError("give sigma or covariance, not both")
+    if sigma is not None:
+        known["sigma"] = _validate.vector("sigma", sigma, d=d, above=0)
+    if covariance is not None:
+        known["sigma"], known["basis"] = _validate.eigenbasis("covariance", covariance, d=d)
+        known["half"] = _turned(known["half"], known["basis"], known["radius"])
+    return Domain(**known)
+
+
+def _bounds(
+    lower: ArrayLike | None,
+    upper: ArrayLike | None,
+    center: ArrayLike | None,
+    radius: float | None,
+) -> dict[str, Any]:
+    if lower is not None and upper is not None and center is None and radius is None:
+        low = _validate.vector("lower", lower)
+        high = _validate.vector("upper", upper, d=low.size)
+        half = 0.5 * high - 0.5 * low
+        if not (half > 0).all():
+            j = int(np.flatnonzero(~(half > 0))[0])
+            raise ValueError(
+                f"upper must be above lower in every coordinate; at {j} it is not: drop a "
+                "constant coordinate or widen the box"
+            )
+        middle = 0.5 * high + 0.5 * low
+        return {"center": middle, "half": half, "lower": low, "upper": high, "radius": None}
+    if center is not None and radius is not None and lower is None and upper is None:
+        where = _validate.vector("center", center)
+        reach = _validate.positive("radius", radius)
+        half = np.full(where.size, reach / math.sqrt(where.size))
+        return {"center": where, "half": half, "radius": reach}
+    raise ValueError(
+        "give an ellipsoid, or lower and upper (a box), or center and radius (a ball)"
+    )
+
+
+def _turned(half: Array, basis: Array, radius: float | None) -> Array:
+    """Half widths along other axes: of the turned box, for points spread evenly in it."""
+    return half if radius is not None else np.sqrt((basis**2).T @ half**2)
