@@ -37,10 +37,15 @@ _UP = 1 + 2.0**-50  # covers the roundings of a noise level: noise is never too 
 #: the prediction should be right, wide where it may be wrong.
 _EDGES = np.array(
     [0.12, 0.25, 0.5, 0.6, 0.7, 0.8, 0.86, 0.92, 1, 1.06, 1.12, 1.2, 1.3, 1.45, 1.65, 2, 2.6]
-    + [3.5, 5, 8]
+    + [3.5, 5, 8, 16, 32, 64]
 )
-#: The first histogram knows nothing: bins of ratio 2 from the corner of the box inwards.
-_FIRST_BINS = 20
+#: The first histogram knows nothing: bins of ratio sqrt(2) from the corner of the box inwards.
+_FIRST_BINS = 30
+
+#: A usual distance this many times the predicted one means that the centre was wrong.
+_SURPRISE = 1.3
+#: One below this part of it: the region was much too wide, and its bins tell little of the next.
+_FORGET = 0.3
 
 #: Laws that are fitted to a histogram of distances: two-piece log-normal, of these widths.
 _WIDTHS = np.array([0.03, 0.06, 0.1, 0.16, 0.25, 0.4, 0.6, 0.9])
@@ -51,7 +56,7 @@ _TAIL_Z = (np.arange(120) + 0.5) / 20
 _TAIL_WEIGHT = np.exp(-(_TAIL_Z**2) / 2) / math.sqrt(2 * math.pi) / 20
 
 #: What the bins say beyond the fitted law counts as far as it exceeds this many deviations.
-_DOUBT = 2.0
+_DOUBT = 3.0
 
 #: Weight of what earlier histograms said, for each round back: regions change less and less.
 _MEMORY = 0.6
@@ -156,14 +161,19 @@ class _Run:
         edges = _EDGES
         if first:
             corner = float(np.linalg.norm(b * self.domain.half))
-            edges = corner * 2.0 ** np.arange(1 - _FIRST_BINS, 1) * (1 + 1e-9)
+            edges = corner * 2.0 ** (np.arange(1 - _FIRST_BINS, 1) / 2) * (1 + 1e-9)
         counts = self.rows.histogram(lambda x: row_norms(self._local(x) * b), edges)
         sensitivity = math.sqrt(2) if self.neighbors == "replace" else 1.0
         mu = plan.step_mu(step)
         noisy = self._noisy(counts, sensitivity, mu)
         ratio = 2 * math.sqrt(plan.d) / (plan.n * plan.mu)
         share, sd = self._remembered(noisy / plan.n, sensitivity / mu / plan.n, forget=first)
-        return _choose_radius(edges, share, sd, ratio)
+        radius, usual = _choose_radius(edges, share, sd, ratio, coarse=first)
+        if not first and usual > _SURPRISE:
+            self._distrust(usual)
+        if not _FORGET < usual < _SURPRISE:
+            self.shares = None  # the next region will be another one
+        return radius
 
     def _remembered(self, share: Array, sd: float, *, forget: bool) -> tuple[Array, float]:
         """Average of this histogram and the earlier ones (bins relative to their regions)."""
@@ -210,6 +220,11 @@ class _Run:
         u = np.hypot(self.spread, self.error)
         return np.asarray(1 / np.sqrt(u * np.sum(u)))
 
+    def _distrust(self, factor: float) -> None:
+        """Rows lie further away than predicted: the centres so far are that much worse."""
+        self.error = self.error * factor
+        self.weighted, self.precision = self.weighted / factor**2, self.precision / factor**2
+
     def _update(self, shift: Array, deviation: Array, sd: Array) -> None:
         """Average the centres by precision; measure the spread about the new one."""
         self.weighted += (self.center + shift) / sd**2
@@ -220,25 +235,32 @@ class _Run:
         self.center, self.error = new, 1 / np.sqrt(self.precision)
 
 
-def _choose_radius(edges: Array, share: Array, sd: float, ratio: float) -> float:
-    """C that minimises (ratio C)^2 + (E(t - C)+)^2: noise, and clip losses that all point the
-    same way (the worst case), for the law of distances t behind the noisy shares.
+def _choose_radius(
+    edges: Array, share: Array, sd: float, ratio: float, coarse: bool
+) -> tuple[float, float]:
+    """C that minimises (ratio C)^2 + (E(t - C)+)^2, and the usual distance t (the mode).
 
-    The expectation is that of the fitted law, moved by what the bins say beyond it as far as
-    that exceeds its noise.
+    Noise, and clip losses that all point the same way (the worst case), for the law of t behind
+    the noisy shares. The expectation is that of the fitted law, moved by what the bins say
+    beyond it as far as that exceeds its noise; with coarse bins everything counts at its
+    bin's upper edge, because no law can tell where inside it lies.
     """
     radius = np.geomspace(edges[0], edges[-1], 240)
-    law, loss = _fit_law(edges, share, radius)
+    law, mode, tail = _fit_law(edges, share)
     low = np.concatenate([[0.0], edges[:-1]])
-    over = np.clip(edges - radius[:, None], 0, None) ** 2
-    over = (over - np.clip(low - radius[:, None], 0, None) ** 2) / (2 * (edges - low))
+    over = np.clip(edges - radius[:, None], 0, None)
+    if not coarse:
+        over = (over**2 - np.clip(low - radius[:, None], 0, None) ** 2) / (2 * (edges - low))
     beyond, doubt = over @ (share - law), _DOUBT * sd * np.sqrt(np.sum(over**2, axis=1))
+    loss = over @ law if coarse else np.clip(tail[0] - radius[:, None], 0, None) @ tail[1]
     loss = loss + np.sign(beyond) * np.maximum(np.abs(beyond) - doubt, 0)
-    return float(radius[np.argmin((ratio * radius) ** 2 + np.maximum(loss, 0) ** 2)])
+    best = np.argmin((ratio * radius) ** 2 + np.maximum(loss, 0) ** 2)
+    return float(radius[best]), mode
 
 
-def _fit_law(edges: Array, share: Array, radius: Array) -> tuple[Array, Array]:
-    """Shares of the two-piece log-normal law nearest to the noisy ones, and its E(t - C)+.
+def _fit_law(edges: Array, share: Array) -> tuple[Array, float, tuple[Array, Array]]:
+    """The two-piece log-normal law nearest to the noisy shares: its shares, its mode, and
+    nodes and weights of its upper piece.
 
     Least squares in three parameters (mode, widths to the left and to the right): the noise
     averages out where single bins drown in it.
@@ -246,9 +268,8 @@ def _fit_law(edges: Array, share: Array, radius: Array) -> tuple[Array, Array]:
     laws, grid = _two_piece(edges)
     best = int(np.argmax(laws @ share - np.sum(laws**2, axis=1) / 2))
     mode, left, right = grid[best]
-    t = np.exp(mode + right * _TAIL_Z)
-    weight = 2 * right / (left + right) * _TAIL_WEIGHT
-    return laws[best], np.clip(t - radius[:, None], 0, None) @ weight
+    nodes = np.exp(mode + right * _TAIL_Z)
+    return laws[best], math.exp(mode), (nodes, 2 * right / (left + right) * _TAIL_WEIGHT)
 
 
 def _two_piece(edges: Array) -> tuple[Array, Array]:
