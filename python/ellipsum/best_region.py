@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from . import calibrate
+from . import _validate, calibrate
 from .clip_moments import TailDensity
+from .quadratic_form import QuadraticForm
 
-__all__ = ["Assumptions", "ErrorPrediction", "best_region", "predict"]
+__all__ = ["Assumptions", "ErrorPrediction", "Law", "best_region", "predict", "sample_law"]
 
 Array = NDArray[np.float64]
 
@@ -25,25 +26,83 @@ _TAU_LOW, _TAU_HIGH = 1e-3, 1e3
 
 
 @dataclass(frozen=True)
-class Assumptions:
-    """What a prediction rests on: all public.
+class Law:
+    """Gaussian rows as a region's maker sees them: all public.
 
     Parameters
     ----------
     sigma : array (d,), standard deviations along the axes, data units
     center_error : array (d,), |mean - center| along the axes, data units
-    n : int, rows
-    noise_multiplier : float
-    neighbors : ``"replace"`` or ``"add-remove"``
     basis : array (d, d), optional: the axes, in columns; the given ones where None
     """
 
     sigma: Array
     center_error: Array
+    basis: Array | None = None
+
+    def scale(self, b: Array) -> Array:
+        """b along the axes as what an Ellipsoid takes: itself, or a symmetric matrix."""
+        if self.basis is None:
+            return b
+        matrix = (self.basis * b) @ self.basis.T
+        return np.asarray((matrix + matrix.T) / 2)
+
+    def along_axes(self, scale: Array) -> Array:
+        """b of a scale that :meth:`scale` made."""
+        if self.basis is None:
+            return scale
+        return np.asarray(np.einsum("ij,ik,kj->j", self.basis, scale, self.basis, optimize=True))
+
+    def quantile_region(self, clip_probability: float) -> tuple[Array, float]:
+        """b = 1/sqrt(sigma sum sigma), and C^2 the quantile of ||y||^2 (Poulsen, Algorithm 3)."""
+        b = 1 / np.sqrt(self.sigma * np.sum(self.sigma))
+        noncentral = (self.center_error / self.sigma) ** 2
+        norm2 = QuadraticForm((b * self.sigma) ** 2, noncentrality=noncentral)
+        return b, math.sqrt(float(norm2.isf(clip_probability)))
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """A law of the rows, how many there are, and the noise: what a prediction rests on.
+
+    Parameters
+    ----------
+    law : Law
+    n : int, rows
+    noise_multiplier : float
+    neighbors : ``"replace"`` or ``"add-remove"``
+    """
+
+    law: Law
     n: int
     noise_multiplier: float
     neighbors: str = "replace"
-    basis: Array | None = None
+
+    @classmethod
+    def given(
+        cls,
+        law: Law,
+        n: int | None,
+        noise_multiplier: float | None,
+        epsilon: float | None,
+        delta: float | None,
+        neighbors: str,
+    ) -> Assumptions | None:
+        """The assumptions where n and a noise level are given; None where neither is."""
+        _validate.one_of("neighbors", neighbors, ("replace", "add-remove"))
+        if noise_multiplier is None and (epsilon is not None or delta is not None):
+            if epsilon is None or delta is None:
+                raise ValueError("give epsilon and delta together, or noise_multiplier")
+            noise_multiplier = calibrate.noise_multiplier(epsilon, delta)
+        if n is None and noise_multiplier is None:
+            return None
+        if n is None or noise_multiplier is None:
+            raise ValueError(
+                "the best region depends on both: give n (rows), and noise_multiplier or "
+                "epsilon and delta"
+            )
+        rows = int(_validate.positive("n", n))
+        return cls(law, rows, _validate.positive("noise_multiplier", noise_multiplier), neighbors)
 
     @property
     def noise_per_radius(self) -> float:
@@ -104,8 +163,8 @@ def best_region(assumed: Assumptions) -> tuple[Array, float]:
     E||sum l||^2 for *any* law with these moments (Cauchy-Schwarz), skewed ones and wrong centres
     included. And p is at most 1/2.
     """
-    unit = float(np.mean(assumed.sigma))
-    sigma = assumed.sigma / unit
+    unit = float(np.mean(assumed.law.sigma))
+    sigma = assumed.law.sigma / unit
 
     def cost(log_tau: float) -> float:
         return _best_radius(_shape(sigma, math.exp(log_tau)), assumed, unit)[1]
@@ -116,13 +175,13 @@ def best_region(assumed: Assumptions) -> tuple[Array, float]:
         found = minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 0.05})
         tau = math.exp(float(found.x)) if found.fun < cost(-math.inf) else 0.0
     b = _shape(sigma, tau) / unit
-    b = b / math.sqrt(float(np.sum(b**2 * (assumed.sigma**2 + assumed.center_error**2))))
+    b = b / math.sqrt(float(np.sum(b**2 * (assumed.law.sigma**2 + assumed.law.center_error**2))))
     return b, _best_radius(b, assumed, 1.0)[0]
 
 
 def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum") -> ErrorPrediction:
     """The error of a region with scale b along the axes and radius C, term by term."""
-    weights, noncentral = (b * assumed.sigma) ** 2, (assumed.center_error / assumed.sigma) ** 2
+    weights, noncentral = (b * assumed.law.sigma) ** 2, (assumed.law.center_error / assumed.law.sigma) ** 2
     law = TailDensity(weights, noncentral)
     identity = np.eye(b.size)
     q, dq, density, square, first = law.densities(identity, identity)
@@ -130,7 +189,7 @@ def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum")
     loss2 = (f * (1 - clip_norm / np.sqrt(q))) @ square / b**2
     loss = f @ first / b
     noise = (assumed.noise_per_radius * clip_norm / b) ** 2
-    turn, mean_turn = _turns(assumed.basis)
+    turn, mean_turn = _turns(assumed.law.basis)
     n, scale = assumed.n, 1.0 if kind == "sum" else 1.0 / assumed.n**2
     return ErrorPrediction(
         scale * turn(noise),
@@ -141,13 +200,23 @@ def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum")
     )
 
 
-def noise_multiplier(
-    noise_multiplier: float | None, epsilon: float | None, delta: float | None
-) -> float | None:
-    """The noise multiplier given, or that of (epsilon, delta); None where neither is given."""
-    if noise_multiplier is not None or epsilon is None or delta is None:
-        return noise_multiplier
-    return calibrate.noise_multiplier(epsilon, delta)
+def sample_law(rows: Array) -> tuple[Array, Array]:
+    """Mean and covariance of public rows (m, d), the correlations shrunk towards zero.
+
+    The weight that the identity gets is that of Ledoit & Wolf (2004) for the standardised
+    rows: it makes the matrix invertible for any m >= 2, and costs nothing where m >> d.
+    """
+    m, d = rows.shape
+    center, sd = rows.mean(axis=0), rows.std(axis=0, ddof=1)
+    if not (sd > 0).all():
+        raise ValueError(f"column {int(np.argmin(sd))} of rows is constant: leave it out")
+    z = (rows - center) / sd
+    correlation = z.T @ z / m
+    distance = float(np.sum((correlation - np.eye(d)) ** 2))
+    scatter = (float(np.sum(np.sum(z * z, axis=1) ** 2)) / m - float(np.sum(correlation**2))) / m
+    weight = min(1.0, scatter / distance) if distance > 0 else 1.0
+    shrunk = (1 - weight) * correlation + weight * np.eye(d)
+    return center, shrunk * np.outer(sd, sd)
 
 
 def _shape(sigma: Array, tau: float) -> Array:
@@ -157,7 +226,7 @@ def _shape(sigma: Array, tau: float) -> Array:
 
 def _best_radius(b: Array, assumed: Assumptions, unit: float) -> tuple[float, float]:
     """(C, cost) for the shape b, sigma and data in units of ``unit``."""
-    sigma, error = assumed.sigma / unit, assumed.center_error / unit
+    sigma, error = assumed.law.sigma / unit, assumed.law.center_error / unit
     law = TailDensity((b * sigma) ** 2, (error / sigma) ** 2)
     q, dq, density, square = law.densities((1 / b**2)[:, None])
     radius = np.sqrt(law.edges())

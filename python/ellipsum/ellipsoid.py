@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate
-from .quadratic_form import QuadraticForm
+from .best_region import Assumptions, ErrorPrediction, Law, best_region, predict, sample_law
 
 __all__ = ["Ellipsoid"]
 
@@ -28,6 +28,9 @@ _SCALE_BITS = 24
 
 #: Scale factors (1/data unit) allowed: anything that a sane unit gives, and far from overflow.
 _SCALE_MIN, _SCALE_MAX = 2.0**-400, 2.0**400
+
+#: The share clipped where the best one is wanted, but neither n nor the noise is known yet.
+_PROVISIONAL_CLIP_PROBABILITY = 0.01
 
 _UNIT_ROUNDOFF = 2.0**-53
 _NORM_LANES = 8  # cpp/core/clip.hpp
@@ -66,6 +69,9 @@ class Ellipsoid:
             _square(scale, self.d) if matrix else _positive_scale(scale, self.d)
         )
         self._limit: Array | None = None
+        self._law: Law | None = None  # what a factory assumed of the rows
+        self._assumed: Assumptions | None = None
+        self._provisional = False
         self._kind = "matrix" if matrix else "ellipsoid"
         self._finish()
 
@@ -151,63 +157,163 @@ class Ellipsoid:
         cls,
         sigma: ArrayLike,
         center: ArrayLike | None = None,
-        clip_probability: float = 0.01,
+        clip_probability: float | str = "best",
         *,
         center_error: ArrayLike | None = None,
+        n: int | None = None,
+        noise_multiplier: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbors: str = "replace",
     ) -> Ellipsoid:
         """Return the ellipsoid for rows that are about Gaussian with independent coordinates.
 
-        b_j = 1/sqrt(sigma_j sum sigma), so that E||y||^2 = 1, and C^2 is the
-        (1 - clip_probability)-quantile of ||y||^2 = sum (b_j sigma_j)^2 chi^2_1.
+        ``"best"`` minimises the predicted error of the release over shape and radius
+        (:func:`ellipsum.best_region.best_region`: what is counted, and what guards against
+        shrinking to the centre). It needs the number of rows and the noise: give them here, or
+        leave it to :class:`PrivateSum` and :class:`PrivateMean`, which know both for an
+        array under ``replace`` neighbours; till then, and where they do not, p = 0.01.
+
+        A number p takes b_j = 1/sqrt(sigma_j sum sigma) and for C^2 the (1 - p)-quantile of
+        ||y||^2 = sum (b_j sigma_j)^2 chi^2_1.
 
         Parameters
         ----------
         sigma : array (d,), standard deviations, data units
         center : array (d,), data units; default the origin
-        clip_probability : float in (0, 1), the share of rows that the clip may change
+        clip_probability : ``"best"``, or the share of rows in (0, 1) that the clip may change
         center_error : array (d,), data units, optional
-            A guess of |mean - center|: C then comes from the noncentral distribution.
+            A guess of |mean - center|: the laws are then noncentral.
+        n : int, rows (public)
+        noise_multiplier : float; or epsilon, delta
+        neighbors : ``"replace"`` or ``"add-remove"``
 
         Source: Poulsen 2023, Lemma 4.1 and Algorithm 3. Its equation (10) drops
         ||mean - center||^2 as a constant; it is ||(mean - center) * b||^2.
         """
         sd = _validate.vector("sigma", sigma, above=0)
         where = _center(center, sd.size)
-        p = _validate.open_unit("clip_probability", clip_probability)
-        scale = 1 / np.sqrt(sd * np.sum(sd))
-        miss = np.zeros(sd.size) if center_error is None else center_error
-        noncentrality = (_validate.vector("center_error", miss, d=sd.size) / sd) ** 2
-        norm2 = QuadraticForm((scale * sd) ** 2, noncentrality=noncentrality)
-        return cls(where, scale, math.sqrt(float(norm2.isf(p))))
+        law = Law(sd, _center_error(center_error, sd.size))
+        assumed = Assumptions.given(law, n, noise_multiplier, epsilon, delta, neighbors)
+        return cls._for_law(where, law, clip_probability, assumed)
 
     @classmethod
     def for_covariance(
-        cls, covariance: ArrayLike, center: ArrayLike | None = None, clip_probability: float = 0.01
+        cls,
+        covariance: ArrayLike,
+        center: ArrayLike | None = None,
+        clip_probability: float | str = "best",
+        *,
+        center_error: ArrayLike | None = None,
+        n: int | None = None,
+        noise_multiplier: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbors: str = "replace",
     ) -> Ellipsoid:
         """Return the ellipsoid for rows that are about Gaussian with this covariance.
 
-        B = Sigma^(-1/4) / sqrt(tr Sigma^(1/2)): :meth:`for_gaussian` in the eigenbasis.
+        :meth:`for_gaussian` in the eigenbasis; for a number p, B is
+        Sigma^(-1/4) / sqrt(tr Sigma^(1/2)).
 
         Parameters
         ----------
         covariance : array (d, d), data units squared, symmetric and positive definite
-        center, clip_probability : as in :meth:`for_gaussian`
+        center, clip_probability, center_error, n, noise_multiplier, epsilon, delta, neighbors :
+            as in :meth:`for_gaussian`
         """
-        cov = _square(covariance, None, "covariance")
-        if not np.allclose(cov, cov.T, rtol=1e-8, atol=0):
-            raise ValueError("covariance must be symmetric: use (S + S.T) / 2")
-        where = _center(center, len(cov))
-        p = _validate.open_unit("clip_probability", clip_probability)
-        variance, basis = np.linalg.eigh((cov + cov.T) / 2)
-        if not variance[0] > len(cov) * _UNIT_ROUNDOFF * variance[-1]:
-            raise ValueError(
-                "covariance must be positive definite: add a floor to its diagonal "
-                f"(smallest eigenvalue {variance[0]:.3g}, largest {variance[-1]:.3g})"
-            )
-        sd = np.sqrt(variance)
-        scale = (basis / np.sqrt(sd * np.sum(sd))) @ basis.T
-        norm2 = QuadraticForm(sd / np.sum(sd))
-        return cls(where, (scale + scale.T) / 2, math.sqrt(float(norm2.isf(p))))
+        sd, basis = _validate.eigenbasis("covariance", covariance)
+        where = _center(center, sd.size)
+        error = np.sqrt((basis**2).T @ _center_error(center_error, sd.size) ** 2)
+        law = Law(sd, error, basis)
+        assumed = Assumptions.given(law, n, noise_multiplier, epsilon, delta, neighbors)
+        return cls._for_law(where, law, clip_probability, assumed)
+
+    @classmethod
+    def for_sample(
+        cls,
+        rows: ArrayLike,
+        clip_probability: float | str = "best",
+        *,
+        diagonal: bool = False,
+        **known: Any,
+    ) -> Ellipsoid:
+        """Return the ellipsoid for rows like these **public** ones.
+
+        Their mean, their covariance with the correlations shrunk (Ledoit & Wolf 2004; with
+        ``diagonal`` the variances alone), and the standard error of their mean.
+
+        Parameters
+        ----------
+        rows : array (m, d), m >= 2, public, data units
+        diagonal : bool
+            Leave the correlations out: O(d) for each row instead of O(d^2).
+        clip_probability, **known : as in :meth:`for_gaussian` (n, epsilon, delta, ...)
+        """
+        public = np.array(rows, dtype=np.float64)
+        if public.ndim != 2 or len(public) < 2 or not np.isfinite(public).all():
+            raise ValueError("rows must be finite, of shape (m, d) with m >= 2")
+        center, covariance = sample_law(public)
+        sd = np.sqrt(np.diag(covariance))
+        error = sd / math.sqrt(len(public))
+        if diagonal:
+            return cls.for_gaussian(sd, center, clip_probability, center_error=error, **known)
+        return cls.for_covariance(
+            covariance, center, clip_probability, center_error=error, **known
+        )
+
+    @classmethod
+    def _for_law(
+        cls, where: Array, law: Law, clip_probability: float | str, assumed: Assumptions | None
+    ) -> Ellipsoid:
+        if not isinstance(clip_probability, str):
+            p = _validate.open_unit("clip_probability", clip_probability)
+            b, radius = law.quantile_region(p)
+        elif _validate.one_of("clip_probability", clip_probability, ("best",)) and assumed:
+            b, radius = best_region(assumed)
+        else:
+            b, radius = law.quantile_region(_PROVISIONAL_CLIP_PROBABILITY)
+        region = cls(where, law.scale(b), radius)
+        region._law, region._assumed = law, assumed
+        region._provisional = isinstance(clip_probability, str) and assumed is None
+        return region
+
+    def resolved(self, n: int, noise_multiplier: float, neighbors: str) -> Ellipsoid:
+        """The best region for this n and noise, where one was asked for without them; else self."""
+        if not self._provisional or self._law is None:
+            return self
+        assumed = Assumptions(self._law, n, noise_multiplier, neighbors)
+        return self._for_law(self._center, self._law, "best", assumed)
+
+    def predicted_error(
+        self,
+        kind: str = "mean",
+        *,
+        n: int | None = None,
+        noise_multiplier: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbors: str = "replace",
+    ) -> ErrorPrediction:
+        """Return the predicted mean squared error of a release, by term and coordinate.
+
+        Against the sum (or mean) of the rows themselves, for the Gaussian rows that the
+        region was made for (:meth:`for_gaussian`, :meth:`for_covariance`).
+
+        Parameters
+        ----------
+        kind : ``"mean"`` or ``"sum"``
+        n, noise_multiplier, epsilon, delta, neighbors :
+            default: those that the region was made with
+        """
+        _validate.one_of("kind", kind, ("mean", "sum"))
+        if self._law is None:
+            raise ValueError("predicted_error needs a region made by for_gaussian or for_covariance")
+        assumed = Assumptions.given(self._law, n, noise_multiplier, epsilon, delta, neighbors)
+        assumed = assumed or self._assumed
+        if assumed is None:
+            raise ValueError("give n (rows), and noise_multiplier or epsilon and delta")
+        return predict(self._law.along_axes(self._scale), self._clip_norm, assumed, kind)
 
     # ---- what can be read ----------------------------------------------------------
 
@@ -344,6 +450,12 @@ def _center(center: ArrayLike | None, d: int | None) -> Array:
     if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < 1:
         raise ValueError(f"d must be a whole number of at least 1, got {d!r}")
     return np.zeros(int(d))
+
+
+def _center_error(center_error: ArrayLike | None, d: int) -> Array:
+    if center_error is None:
+        return np.zeros(d)
+    return np.abs(_validate.vector("center_error", center_error, d=d))
 
 
 def _positive_scale(scale: ArrayLike, d: int) -> Array:

@@ -176,20 +176,21 @@ class PrivateSum:
         """
         if self._domain is not None:
             return self._by_plan(self._domain, data, threads, seed)
-        total = self._total(data, threads)
+        ellipsoid = self._region_for(data)
+        total = self._total(data, ellipsoid, threads)
         neighbors = self.guarantee.neighbors
         if neighbors == "replace" and total.count == 0:
             raise ValueError("data has no rows: give at least one")
         key = _key(seed)
         total.claim_release(again=spend_again)
-        plan = self._noise_levels()
+        levels = self._noise_levels(ellipsoid)
+        draw = noise.rounded_gaussian(ellipsoid.d, levels.sum_sigma, key=key)
         noisy = NoisySum(
-            ellipsoid=self.ellipsoid,
-            integers=total.integers()
-            + noise.rounded_gaussian(self.ellipsoid.d, plan.sum_sigma, key=key).astype(object),
-            sum_sigma=plan.sum_sigma,
-            count=_noisy_count(total, neighbors, plan.count_sigma, key),
-            count_sigma=plan.count_sigma,
+            ellipsoid=ellipsoid,
+            integers=total.integers() + draw.astype(object),
+            sum_sigma=levels.sum_sigma,
+            count=_noisy_count(total, neighbors, levels.count_sigma, key),
+            count_sigma=levels.count_sigma,
         )
         caveats = _caveats(total, seed)
         return Release(self._kind, noisy, self.guarantee, caveats)
@@ -201,20 +202,28 @@ class PrivateSum:
         outcome = run(data, domain, self._mu, neighbors, self._kind, _key(seed), threads)
         return AdaptiveRelease(self._kind, outcome, domain, self.guarantee, _seeded(seed))
 
-    def _total(self, data: Any, threads: int | None) -> ExactSum:
+    def _region_for(self, data: Any) -> Ellipsoid:
+        """The region; where the best one was asked for and n is public, the best for that n."""
+        shape = getattr(data, "shape", ())
+        if self.guarantee.neighbors != "replace" or len(shape) != 2 or shape[0] < 1:
+            return self.ellipsoid
+        multiplier = self.guarantee.noise_multiplier
+        return self.ellipsoid.resolved(int(shape[0]), multiplier, "replace")
+
+    def _total(self, data: Any, ellipsoid: Ellipsoid, threads: int | None) -> ExactSum:
         if isinstance(data, ExactSum):
-            if data.ellipsoid != self.ellipsoid:
+            if data.ellipsoid != ellipsoid:
                 raise ValueError("data is an ExactSum over another ellipsoid: use the same region")
             return data
-        total = ExactSum(self.ellipsoid, threads=threads)
-        for batch in as_batches(data, self.ellipsoid.d):
+        total = ExactSum(ellipsoid, threads=threads)
+        for batch in as_batches(data, ellipsoid.d):
             if len(batch):
                 total.add(batch)
         return total
 
-    def _noise_levels(self) -> _NoiseLevels:
+    def _noise_levels(self, ellipsoid: Ellipsoid) -> _NoiseLevels:
         share = self.count_share
-        bound = self.ellipsoid.sensitivity(self.guarantee.neighbors) / self.ellipsoid.grid
+        bound = ellipsoid.sensitivity(self.guarantee.neighbors) / ellipsoid.grid
         multiplier = self.guarantee.noise_multiplier
         sum_sigma = multiplier * bound / math.sqrt(1 - share) * _UP
         count_sigma = multiplier / math.sqrt(share) * _UP if share else None
