@@ -106,6 +106,18 @@ def _box(p: Problem, rows: Array, ledger: Ledger) -> Array:
     return np.asarray(PrivateMean(box, epsilon=EPSILON, delta=DELTA)(rows, seed=seed).value)
 
 
+def _adaptive(knows_sigma: bool) -> Method:
+    def method(p: Problem, rows: Array, ledger: Ledger) -> Array:
+        known = {"sigma": p.sigma} if knows_sigma else {}
+        side = np.full(p.d, p.bound)
+        mean = PrivateMean(lower=-side, upper=side, epsilon=EPSILON, delta=DELTA, **known)
+        release = mean(rows, seed=int(ledger.rng.integers(2**63)))
+        ledger.spent += release.plan.rho
+        return np.asarray(release.value)
+
+    return method
+
+
 def _center_of_box(p: Problem, rows: Array, ledger: Ledger) -> Array:
     return np.zeros(p.d)
 
@@ -124,6 +136,8 @@ METHODS: dict[str, dict[str, Method]] = {
         f"{steps} steps": _coinpress(steps) for steps in (1, 2, 3, 4, 6, 8, 10)
     },
     "ellipsum, whole box in one pass": {"": _box},
+    "ellipsum, sigma known": {"": _adaptive(True)},
+    "ellipsum, box alone": {"": _adaptive(False)},
     "centre of the box": {"": _center_of_box},
 }
 PUBLISHED = ("PLAN", "shifted-clipped-mean, best of 4", "CoinPress, best of 7")

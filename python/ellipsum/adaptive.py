@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -265,15 +266,17 @@ def _fit_law(edges: Array, share: Array) -> tuple[Array, float, tuple[Array, Arr
     Least squares in three parameters (mode, widths to the left and to the right): the noise
     averages out where single bins drown in it.
     """
-    laws, grid = _two_piece(edges)
+    laws, grid = _two_piece(tuple(edges))
     best = int(np.argmax(laws @ share - np.sum(laws**2, axis=1) / 2))
     mode, left, right = grid[best]
     nodes = np.exp(mode + right * _TAIL_Z)
     return laws[best], math.exp(mode), (nodes, 2 * right / (left + right) * _TAIL_WEIGHT)
 
 
-def _two_piece(edges: Array) -> tuple[Array, Array]:
+@lru_cache(maxsize=8)
+def _two_piece(bins: tuple[float, ...]) -> tuple[Array, Array]:
     """Bin probabilities of every candidate law, and (log mode, left, right) of each."""
+    edges = np.array(bins)
     modes = np.linspace(math.log(edges[0] / 2), math.log(edges[-1]), _MODES)
     grid = np.array([(m, a, b) for m in modes for a in _WIDTHS for b in _WIDTHS if b >= a])
     mode, left, right = grid[:, :1], grid[:, 1:2], grid[:, 2:]

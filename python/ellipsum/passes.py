@@ -102,11 +102,11 @@ class Passes:
 def row_norms(y: Array) -> Array:
     """l2 norm of each row, by folding halves: the same additions for a row wherever it is."""
     squares = y * y
-    while squares.shape[1] > 1:
-        half = (squares.shape[1] + 1) // 2
-        folded = squares[:, :half].copy()
-        folded[:, : squares.shape[1] - half] += squares[:, half:]
-        squares = folded
+    width = squares.shape[1]
+    while width > 1:
+        half = (width + 1) // 2
+        squares[:, : width - half] += squares[:, half:width]
+        width = half
     return np.asarray(np.sqrt(squares[:, 0]))
 
 
