@@ -37,6 +37,8 @@ class Passes:
     data : array, memory map, list, ``Rows``, Arrow table, or a callable
         A callable is called for each pass and returns what :func:`as_batches` takes.
     d : int
+    once : bool
+        One pass will do: iterators are taken too.
 
     Raises
     ------
@@ -44,10 +46,10 @@ class Passes:
         For an iterator, a record batch reader or an ExactSum: they cannot be read again.
     """
 
-    def __init__(self, data: Any, d: int) -> None:
+    def __init__(self, data: Any, d: int, *, once: bool = False) -> None:
         if isinstance(data, ExactSum):
             raise TypeError("data is an ExactSum: a plan of several passes needs the rows")
-        if not callable(data) and (hasattr(data, "__next__") or hasattr(data, "read_next_batch")):
+        if not once and not callable(data) and (hasattr(data, "__next__") or hasattr(data, "read_next_batch")):
             raise TypeError(_ONE_SHOT)
         self._data, self.d = data, d
         self.count: int | None = None
