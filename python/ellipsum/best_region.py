@@ -182,12 +182,11 @@ def best_region(assumed: Assumptions) -> tuple[Array, float]:
 def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum") -> ErrorPrediction:
     """The error of a region with scale b along the axes and radius C, term by term."""
     weights, noncentral = (b * assumed.law.sigma) ** 2, (assumed.law.center_error / assumed.law.sigma) ** 2
-    law = TailDensity(weights, noncentral)
+    law = TailDensity(weights, noncentral, start=clip_norm**2)
     identity = np.eye(b.size)
     q, dq, density, square, first = law.densities(identity, identity)
-    f = np.where(q > clip_norm**2, dq * (1 - clip_norm / np.sqrt(q)), 0.0)
-    loss2 = (f * (1 - clip_norm / np.sqrt(q))) @ square / b**2
-    loss = f @ first / b
+    f = 1 - clip_norm / np.sqrt(q)
+    loss2, loss = (dq * f**2) @ square / b**2, (dq * f) @ first / b
     noise = (assumed.noise_per_radius * clip_norm / b) ** 2
     turn, mean_turn = _turns(assumed.law.basis)
     n, scale = assumed.n, 1.0 if kind == "sum" else 1.0 / assumed.n**2
@@ -195,7 +194,7 @@ def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum")
         scale * turn(noise),
         scale * n * (turn(loss2 - loss**2)),
         scale * n**2 * mean_turn(loss) ** 2,
-        float(np.sum(np.where(q > clip_norm**2, dq * density, 0.0))),
+        float(np.sum(dq * density)),
         kind,
     )
 

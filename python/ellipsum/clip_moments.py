@@ -46,10 +46,12 @@ class TailDensity:
     ----------
     weights : array (d,), w_j > 0
     noncentrality : array (d,), lambda_j >= 0
+    start : float, optional; where the nodes begin, in q (default: the body of the law)
     """
 
     weights: Array
     noncentrality: Array
+    start: float | None = None
 
     def edges(self) -> Array:
         """Panel edges in q, ascending: the clip radii squared at which moments can be had."""
@@ -60,7 +62,8 @@ class TailDensity:
         top = np.argmax(w * (1 + lam))
         far = mean + float(w[top]) * (math.sqrt(float(lam[top])) + 9) ** 2
         far = max(far, scale / 2 * float(chi2.isf(_FAR, 2 * shape)))
-        return np.geomspace(low, far, _PANELS + 1)
+        low = low if self.start is None else self.start
+        return np.geomspace(low, max(far, 2 * low), _PANELS + 1)
 
     def densities(self, columns: Array, mixed: Array | None = None) -> tuple[Array, ...]:
         """Nodes q (m,), weights (m,), density (m,), and the factored densities.
