@@ -105,7 +105,7 @@ def _gaussian(
     if not (sigma > 0).all():
         raise ValueError("sigma must be above 0 in every coordinate")
     unit = Ellipsoid.for_gaussian(np.ones(sigma.size), **_clip_probability(arguments))
-    return _per_unit(unit, sigma, center)
+    return unit.in_units(sigma, center)
 
 
 def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
@@ -115,16 +115,11 @@ def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] |
     unit = public.sigma if arguments.error == "relative" else np.ones(public.sigma.size)
     if public.covariance is not None:
         covariance = public.covariance / np.outer(unit, unit)
-        return _per_unit(Ellipsoid.for_covariance(covariance, **clip), unit, public.center)
+        return Ellipsoid.for_covariance(covariance, **clip).in_units(unit, public.center)
     # The sample mean is off by about sigma / sqrt(count): the clip radius allows for it.
     sigma = public.sigma / unit
     region = Ellipsoid.for_gaussian(sigma, center_error=sigma / np.sqrt(public.count), **clip)
-    return _per_unit(region, unit, public.center)
-
-
-def _per_unit(region: Ellipsoid, unit: Array, center: Array) -> Ellipsoid:
-    """A region made for (x - center) / unit, for x itself."""
-    return Ellipsoid(center, region.scale / unit, region.clip_norm)
+    return region.in_units(unit, public.center)
 
 
 def _public_moments(

@@ -34,21 +34,24 @@ class Law:
     sigma : array (d,), standard deviations along the axes, data units
     center_error : array (d,), |mean - center| along the axes, data units
     basis : array (d, d), optional: the axes, in columns; the given ones where None
+    unit : array (d,), or 1: data units of each coordinate in which all this is measured
     """
 
     sigma: Array
     center_error: Array
     basis: Array | None = None
+    unit: Array | float = 1.0
 
     def scale(self, b: Array) -> Array:
         """b along the axes as what an Ellipsoid takes: itself, or a symmetric matrix."""
         if self.basis is None:
-            return b
+            return np.asarray(b / self.unit)
         matrix = (self.basis * b) @ self.basis.T
-        return np.asarray((matrix + matrix.T) / 2)
+        return np.asarray((matrix + matrix.T) / 2 / self.unit)
 
     def along_axes(self, scale: Array) -> Array:
         """b of a scale that :meth:`scale` made."""
+        scale = scale * self.unit
         if self.basis is None:
             return scale
         return np.asarray(np.einsum("ij,ik,kj->j", self.basis, scale, self.basis, optimize=True))
@@ -82,11 +85,11 @@ class Assumptions:
     def given(
         cls,
         law: Law,
-        n: int | None,
-        noise_multiplier: float | None,
-        epsilon: float | None,
-        delta: float | None,
-        neighbors: str,
+        n: int | None = None,
+        noise_multiplier: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbors: str = "replace",
     ) -> Assumptions | None:
         """The assumptions where n and a noise level are given; None where neither is."""
         _validate.one_of("neighbors", neighbors, ("replace", "add-remove"))

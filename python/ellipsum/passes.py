@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .arrow import as_batches
 from .exact_sum import ExactSum
+from .files import Rows
 
 __all__ = ["Passes", "halves", "moments", "rotate", "row_norms"]
 
@@ -59,6 +60,8 @@ class Passes:
         shape = getattr(self._data, "shape", None)
         if self.count is None and isinstance(shape, tuple) and len(shape) == 2:
             self.count = int(shape[0])
+        if self.count is None and isinstance(self._data, Rows):
+            self.count = self._data.n
         if self.count is None:
             for _ in self.blocks():
                 pass

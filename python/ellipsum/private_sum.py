@@ -18,6 +18,8 @@ from .arrow import as_batches
 from .domain import Domain, make_domain
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
+from .files import Rows
+from .passes import Passes
 from .plan import Plan, make_plan
 from .release import Guarantee, NoisySum, Release
 
@@ -203,12 +205,16 @@ class PrivateSum:
         return AdaptiveRelease(self._kind, outcome, domain, self.guarantee, _seeded(seed))
 
     def _region_for(self, data: Any) -> Ellipsoid:
-        """The region; where the best one was asked for and n is public, the best for that n."""
-        shape = getattr(data, "shape", ())
-        if self.guarantee.neighbors != "replace" or len(shape) != 2 or shape[0] < 1:
+        """The region; where the best one was asked for and n is public, the best for that n.
+
+        That takes rows that can be counted first: not an iterator, stream or ExactSum.
+        """
+        countable = isinstance(data, (Rows, list, tuple)) or len(getattr(data, "shape", ())) == 2
+        if not (self.ellipsoid.provisional and countable and self.guarantee.neighbors == "replace"):
             return self.ellipsoid
+        n = Passes(data, self.ellipsoid.d).count_rows()
         multiplier = self.guarantee.noise_multiplier
-        return self.ellipsoid.resolved(int(shape[0]), multiplier, "replace")
+        return self.ellipsoid.resolved(n, multiplier, "replace") if n else self.ellipsoid
 
     def _total(self, data: Any, ellipsoid: Ellipsoid, threads: int | None) -> ExactSum:
         if isinstance(data, ExactSum):
