@@ -77,7 +77,7 @@ def projections(neighbors, plan, size_of_noise):
 def flags(neighbors, size_of_noise=1.0):
     """Every check that the noise fails, in words."""
     mechanism = PrivateMean(REGION, epsilon=1.0, delta=1e-6, neighbors=neighbors)
-    mu, blocks = projections(neighbors, mechanism._noise_levels(REGION), size_of_noise)
+    mu, blocks = projections(neighbors, mechanism._noise_levels(mechanism.ellipsoid), size_of_noise)
     claimed = 1 / mechanism.guarantee.noise_multiplier
     assert 1 - 1e-4 < mu / claimed <= 1, (mu, claimed)
     eps = np.array(EPSILONS)

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import calibrate
 from ._exit import Exit, Problem
 from .ellipsoid import Ellipsoid
 from .files import Rows, open_rows
-from .passes import Passes
 
 __all__ = ["known_of_rows", "moments", "shape_name", "split_names"]
 
@@ -47,7 +45,7 @@ def build_shape(arguments: argparse.Namespace, rows: Rows) -> Ellipsoid:
     d = _dimension(arguments, rows)
     names = _coordinate_names(rows, d)
     try:
-        region = _BUILDERS[shape](arguments, rows, d, names)
+        region = _BUILDERS[shape](arguments, d, names)
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, str(error)) from None
     if d is not None and region.d != d:
@@ -90,9 +88,7 @@ def _dimension(arguments: argparse.Namespace, rows: Rows) -> int | None:
     return rows.d if rows.d is not None else arguments.dim
 
 
-def _ball(
-    arguments: argparse.Namespace, rows: Rows, d: int | None, names: Sequence[str] | None
-) -> Ellipsoid:
+def _ball(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
     center = None
     if arguments.center is not None:
         center = _vector("center", arguments.center, names)
@@ -101,9 +97,7 @@ def _ball(
     return Ellipsoid.ball(arguments.ball, center, d=d)
 
 
-def _box(
-    arguments: argparse.Namespace, rows: Rows, d: int | None, names: Sequence[str] | None
-) -> Ellipsoid:
+def _box(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
     return Ellipsoid.box(*_bounds(arguments, d, names))
 
 
@@ -120,40 +114,33 @@ def _bounds(
 
 
 def _gaussian(
-    arguments: argparse.Namespace, rows: Rows, d: int | None, names: Sequence[str] | None
+    arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None
 ) -> Ellipsoid:
     sigma = _vector("sigma", arguments.sigma, names)
     center = np.zeros(sigma.size)
     if arguments.center is not None:
         center = _vector("center", arguments.center, names)
-    clip = _clip(arguments, rows, sigma.size)
+    clip = _clip_probability(arguments)
     if arguments.error != "relative":
-        return Ellipsoid.for_gaussian(sigma, center, **clip)
+        return Ellipsoid.for_gaussian(sigma, center, clip_probability=clip)
     if not (sigma > 0).all():
         raise ValueError("sigma must be above 0 in every coordinate")
-    unit = Ellipsoid.for_gaussian(np.ones(sigma.size), **clip)
-    return _per_unit(unit, sigma, center)
+    unit = Ellipsoid.for_gaussian(np.ones(sigma.size), clip_probability=clip)
+    return unit.in_units(sigma, center)
 
 
-def _public(
-    arguments: argparse.Namespace, rows: Rows, d: int | None, names: Sequence[str] | None
-) -> Ellipsoid:
+def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
     public = _public_moments(arguments, d, names)
-    clip = _clip(arguments, rows, public.sigma.size)
+    clip = _clip_probability(arguments)
     # Shapes are made in the unit of each column's error: its own sd, or the data's.
     unit = public.sigma if arguments.error == "relative" else np.ones(public.sigma.size)
     if public.covariance is not None:
         covariance = public.covariance / np.outer(unit, unit)
-        return _per_unit(Ellipsoid.for_covariance(covariance, **clip), unit, public.center)
+        return Ellipsoid.for_covariance(covariance, clip_probability=clip).in_units(unit, public.center)
     # The sample mean is off by about sigma / sqrt(count): the clip radius allows for it.
     sigma = public.sigma / unit
-    region = Ellipsoid.for_gaussian(sigma, center_error=sigma / np.sqrt(public.count), **clip)
-    return _per_unit(region, unit, public.center)
-
-
-def _per_unit(region: Ellipsoid, unit: Array, center: Array) -> Ellipsoid:
-    """A region made for (x - center) / unit, for x itself."""
-    return Ellipsoid(center, region.scale / unit, region.clip_norm)
+    region = Ellipsoid.for_gaussian(sigma, center_error=sigma / np.sqrt(public.count), clip_probability=clip)
+    return region.in_units(unit, public.center)
 
 
 def _public_moments(
@@ -193,17 +180,8 @@ def _check_not_private(path: str, files: Sequence[str]) -> None:
 _BUILDERS = {"ball": _ball, "bounds": _box, "sigma": _gaussian, "public": _public}
 
 
-def _clip(arguments: argparse.Namespace, rows: Rows, d: int) -> dict[str, Any]:
-    """What decides the radius: a probability, or, where n is public, the predicted error."""
-    if arguments.clip_probability is not None:
-        return {"clip_probability": arguments.clip_probability}
-    if arguments.neighbors != "replace":
-        return {}
-    multiplier = calibrate.noise_multiplier(
-        arguments.epsilon, arguments.delta, rho=arguments.rho, mu=arguments.mu
-    )
-    n = Passes(rows, d).count_rows()
-    return {"n": n, "noise_multiplier": multiplier} if n else {}
+def _clip_probability(arguments: argparse.Namespace) -> float | str:
+    return "best" if arguments.clip_probability is None else float(arguments.clip_probability)
 
 
 @dataclass(frozen=True)

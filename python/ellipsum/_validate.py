@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["eigenbasis", "finite", "nonnegative", "one_of", "open_unit", "positive", "rows", "vector"]
+__all__ = [
+    "eigenbasis",
+    "finite",
+    "nonnegative",
+    "one_of",
+    "open_unit",
+    "positive",
+    "rows",
+    "vector",
+]
 
 
 def finite(name: str, value: Any) -> float:
@@ -81,10 +90,17 @@ def eigenbasis(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Standard deviations along the axes of a covariance, ascending, and the axes (columns)."""
     cov = np.array(value, dtype=np.float64)
-    if cov.ndim != 2 or cov.shape[0] != cov.shape[1] or cov.size == 0 or len(cov) != (d or len(cov)):
+    if (
+        cov.ndim != 2
+        or cov.shape[0] != cov.shape[1]
+        or cov.size == 0
+        or len(cov) != (d or len(cov))
+    ):
         raise ValueError(f"{name} must be a square matrix like the rows, got shape {cov.shape}")
-    if not np.isfinite(cov).all() or not np.allclose(cov, cov.T, rtol=1e-8, atol=0):
-        raise ValueError(f"{name} must be finite and symmetric: use (S + S.T) / 2")
+    if not np.isfinite(cov).all():
+        raise ValueError(f"{name} must be finite in every entry")
+    if not np.allclose(cov, cov.T, rtol=1e-8, atol=0):
+        raise ValueError(f"{name} must be symmetric: use (S + S.T) / 2")
     variance, basis = np.linalg.eigh((cov + cov.T) / 2)
     if not variance[0] > len(cov) * 2.0**-53 * variance[-1]:
         raise ValueError(

@@ -72,6 +72,7 @@ class Outcome:
 
     plan: Plan
     count: int  # public, or noisy
+    count_sd: float  # 0 where it is public
     offset: Array  # of the mean
     sd: Array  # noise of the offset
     spread: Array  # standard deviation of the rows, as far as seen
@@ -122,7 +123,7 @@ class _Run:
         threads: int | None,
     ) -> None:
         self.rows, self.domain, self.mu, self.neighbors = rows, domain, mu, neighbors
-        self.key, self.threads, self.step_number = key, threads, 0
+        self.key, self.threads, self.step_number, self.count_sd = key, threads, 0, 0.0
         d = domain.center.size
         self.center = np.zeros(d)  # offset from the domain's centre
         self.error = domain.half.copy()  # of the centre, standard deviations
@@ -141,7 +142,7 @@ class _Run:
             self._center(plan, rounds[k + 1], radius)
         sd = np.zeros(self.rows.d) if plan.hopeless else self.error
         return Outcome(
-            plan, n, self.center, sd, self.spread, self.integers, self.regions
+            plan, n, self.count_sd, self.center, sd, self.spread, self.integers, self.regions
         )
 
     # ---- steps: each one Gaussian mechanism --------------------------------------------
@@ -153,9 +154,9 @@ class _Run:
             if count == 0:
                 raise ValueError("data has no rows: give at least one")
             return count
-        share = count_share(kind, self.neighbors)
-        noisy = self._noisy(np.array([count]), 1.0, self.mu * math.sqrt(share))
-        return int(noisy[0])
+        mu = self.mu * math.sqrt(count_share(kind, self.neighbors))
+        self.count_sd = 1 / mu
+        return int(self._noisy(np.array([count]), 1.0, mu)[0])
 
     def _radius(self, plan: Plan, step: Step, *, first: bool, next_step: Step) -> float:
         b = self._scale()

@@ -73,18 +73,26 @@ class AdaptiveRelease(Release):
 
     @property
     def sd(self) -> Array:
-        """Noise standard deviation of each coordinate, data units (times n for a sum)."""
-        basis = self._domain.basis
-        if basis is None:
-            return np.asarray(self._factor * self._outcome.sd)
-        return np.asarray(self._factor * np.sqrt((basis**2) @ self._outcome.sd**2))
+        """Noise standard deviation of each coordinate, shape (d,), data units.
+
+        For a sum under ``add-remove`` with what the noisy count adds, to first order.
+        """
+        basis, own = self._domain.basis, self._outcome.sd
+        turned = own if basis is None else np.sqrt(basis**2 @ own**2)
+        return np.asarray(np.hypot(self._factor * turned, self._counted()))
 
     @property
     def covariance(self) -> Array:
-        """Noise covariance, shape (d, d)."""
+        """Noise covariance, shape (d, d), data units squared."""
         variance = (self._factor * self._outcome.sd) ** 2
         basis = self._domain.basis
-        return np.diag(variance) if basis is None else (basis * variance) @ basis.T
+        own = np.diag(variance) if basis is None else (basis * variance) @ basis.T
+        return np.asarray(own + np.outer(self._counted(), self._counted()))
+
+    def _counted(self) -> Array:
+        """What one standard deviation of the count moves: a sum, by its mean."""
+        moved = self._outcome.count_sd if self._kind == "sum" else 0.0
+        return np.asarray(moved * self._raw)
 
     def confidence_interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return an interval for each coordinate, from the added noise, cut at the box.
@@ -117,7 +125,7 @@ class AdaptiveRelease(Release):
         }
 
     def __str__(self) -> str:
-        return self._text("noisy " if self.neighbors == "add-remove" else "") + (
+        return self._text(noisy_count=self.neighbors == "add-remove") + (
             f"\n  {self.plan.summary()}"
         )
 

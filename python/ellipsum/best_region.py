@@ -34,21 +34,24 @@ class Law:
     sigma : array (d,), standard deviations along the axes, data units
     center_error : array (d,), |mean - center| along the axes, data units
     basis : array (d, d), optional: the axes, in columns; the given ones where None
+    unit : array (d,), or 1: data units of each coordinate in which all this is measured
     """
 
     sigma: Array
     center_error: Array
     basis: Array | None = None
+    unit: Array | float = 1.0
 
     def scale(self, b: Array) -> Array:
         """b along the axes as what an Ellipsoid takes: itself, or a symmetric matrix."""
         if self.basis is None:
-            return b
+            return np.asarray(b / self.unit)
         matrix = (self.basis * b) @ self.basis.T
-        return np.asarray((matrix + matrix.T) / 2)
+        return np.asarray((matrix + matrix.T) / 2 / self.unit)
 
     def along_axes(self, scale: Array) -> Array:
         """b of a scale that :meth:`scale` made."""
+        scale = scale * self.unit
         if self.basis is None:
             return scale
         return np.asarray(np.einsum("ij,ik,kj->j", self.basis, scale, self.basis, optimize=True))
@@ -82,11 +85,11 @@ class Assumptions:
     def given(
         cls,
         law: Law,
-        n: int | None,
-        noise_multiplier: float | None,
-        epsilon: float | None,
-        delta: float | None,
-        neighbors: str,
+        n: int | None = None,
+        noise_multiplier: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbors: str = "replace",
     ) -> Assumptions | None:
         """The assumptions where n and a noise level are given; None where neither is."""
         _validate.one_of("neighbors", neighbors, ("replace", "add-remove"))
@@ -181,13 +184,15 @@ def best_region(assumed: Assumptions) -> tuple[Array, float]:
 
 def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum") -> ErrorPrediction:
     """The error of a region with scale b along the axes and radius C, term by term."""
-    weights, noncentral = (b * assumed.law.sigma) ** 2, (assumed.law.center_error / assumed.law.sigma) ** 2
-    law = TailDensity(weights, noncentral)
+    weights, noncentral = (
+        (b * assumed.law.sigma) ** 2,
+        (assumed.law.center_error / assumed.law.sigma) ** 2,
+    )
+    law = TailDensity(weights, noncentral, start=clip_norm**2)
     identity = np.eye(b.size)
     q, dq, density, square, first = law.densities(identity, identity)
-    f = np.where(q > clip_norm**2, dq * (1 - clip_norm / np.sqrt(q)), 0.0)
-    loss2 = (f * (1 - clip_norm / np.sqrt(q))) @ square / b**2
-    loss = f @ first / b
+    f = 1 - clip_norm / np.sqrt(q)
+    loss2, loss = (dq * f**2) @ square / b**2, (dq * f) @ first / b
     noise = (assumed.noise_per_radius * clip_norm / b) ** 2
     turn, mean_turn = _turns(assumed.law.basis)
     n, scale = assumed.n, 1.0 if kind == "sum" else 1.0 / assumed.n**2
@@ -195,7 +200,7 @@ def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum")
         scale * turn(noise),
         scale * n * (turn(loss2 - loss**2)),
         scale * n**2 * mean_turn(loss) ** 2,
-        float(np.sum(np.where(q > clip_norm**2, dq * density, 0.0))),
+        float(np.sum(dq * density)),
         kind,
     )
 
@@ -241,7 +246,9 @@ def _best_radius(b: Array, assumed: Assumptions, unit: float) -> tuple[float, fl
     return _refined(np.log(radius), cost, k, allowed)
 
 
-def _refined(log_radius: Array, cost: Array, k: int, allowed: NDArray[np.bool_]) -> tuple[float, float]:
+def _refined(
+    log_radius: Array, cost: Array, k: int, allowed: NDArray[np.bool_]
+) -> tuple[float, float]:
     """The minimum of a parabola through the least value and its neighbours."""
     if k == 0 or k == cost.size - 1 or not allowed[k - 1]:
         return math.exp(log_radius[k]), float(cost[k])

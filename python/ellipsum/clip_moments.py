@@ -46,10 +46,12 @@ class TailDensity:
     ----------
     weights : array (d,), w_j > 0
     noncentrality : array (d,), lambda_j >= 0
+    start : float, optional; where the nodes begin, in q (default: the body of the law)
     """
 
     weights: Array
     noncentrality: Array
+    start: float | None = None
 
     def edges(self) -> Array:
         """Panel edges in q, ascending: the clip radii squared at which moments can be had."""
@@ -60,7 +62,8 @@ class TailDensity:
         top = np.argmax(w * (1 + lam))
         far = mean + float(w[top]) * (math.sqrt(float(lam[top])) + 9) ** 2
         far = max(far, scale / 2 * float(chi2.isf(_FAR, 2 * shape)))
-        return np.geomspace(low, far, _PANELS + 1)
+        low = low if self.start is None else self.start
+        return np.geomspace(low, max(far, 2 * low), _PANELS + 1)
 
     def densities(self, columns: Array, mixed: Array | None = None) -> tuple[Array, ...]:
         """Nodes q (m,), weights (m,), density (m,), and the factored densities.
@@ -74,9 +77,7 @@ class TailDensity:
         q = (mid[:, None] + half[:, None] * _GAUSS_X).ravel()
         weight = (half[:, None] * _GAUSS_W).ravel()
         step = _NODES * _SHARED
-        parts = [
-            self._invert(q[i : i + step], columns, mixed) for i in range(0, q.size, step)
-        ]
+        parts = [self._invert(q[i : i + step], columns, mixed) for i in range(0, q.size, step)]
         return q, weight, *(np.concatenate(part) for part in zip(*parts, strict=True))
 
     def _invert(self, q: Array, columns: Array, mixed: Array | None) -> tuple[Array, ...]:
@@ -106,7 +107,9 @@ class TailDensity:
         return mean, np.bincount(where, lam), count.astype(np.float64)
 
 
-def _cumulant(w: Array, lam: Array, dof: Array, t: NDArray[np.complex128]) -> NDArray[np.complex128]:
+def _cumulant(
+    w: Array, lam: Array, dof: Array, t: NDArray[np.complex128]
+) -> NDArray[np.complex128]:
     """K(t) = sum_j -dof_j/2 log(1 - 2 w_j t) + lambda_j w_j t/(1 - 2 w_j t)."""
     wt = np.multiply.outer(t, w)
     return -np.log(1 - 2 * wt) @ (dof / 2) + (wt / (1 - 2 * wt)) @ lam

@@ -99,9 +99,7 @@ def _bounds(
         reach = _validate.positive("radius", radius)
         half = np.full(where.size, reach / math.sqrt(where.size))
         return {"center": where, "half": half, "radius": reach}
-    raise ValueError(
-        "give an ellipsoid, or lower and upper (a box), or center and radius (a ball)"
-    )
+    raise ValueError("give an ellipsoid, or lower and upper (a box), or center and radius (a ball)")
 
 
 def _turned(half: Array, basis: Array, radius: float | None) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -205,11 +206,7 @@ class Ellipsoid:
         clip_probability: float | str = "best",
         *,
         center_error: ArrayLike | None = None,
-        n: int | None = None,
-        noise_multiplier: float | None = None,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        neighbors: str = "replace",
+        **known: Any,
     ) -> Ellipsoid:
         """Return the ellipsoid for rows that are about Gaussian with this covariance.
 
@@ -219,15 +216,13 @@ class Ellipsoid:
         Parameters
         ----------
         covariance : array (d, d), data units squared, symmetric and positive definite
-        center, clip_probability, center_error, n, noise_multiplier, epsilon, delta, neighbors :
-            as in :meth:`for_gaussian`
+        center, clip_probability, center_error, **known : as in :meth:`for_gaussian`
         """
         sd, basis = _validate.eigenbasis("covariance", covariance)
         where = _center(center, sd.size)
         error = np.sqrt((basis**2).T @ _center_error(center_error, sd.size) ** 2)
         law = Law(sd, error, basis)
-        assumed = Assumptions.given(law, n, noise_multiplier, epsilon, delta, neighbors)
-        return cls._for_law(where, law, clip_probability, assumed)
+        return cls._for_law(where, law, clip_probability, Assumptions.given(law, **known))
 
     @classmethod
     def for_sample(
@@ -276,9 +271,25 @@ class Ellipsoid:
         region._provisional = isinstance(clip_probability, str) and assumed is None
         return region
 
+    def in_units(self, unit: ArrayLike, center: ArrayLike) -> Ellipsoid:
+        """This region, made for (x - center) / unit, as the one for x itself.
+
+        Errors that :meth:`predicted_error` tells are then in these units too.
+
+        Parameters
+        ----------
+        unit, center : arrays (d,), data units
+        """
+        per = _validate.vector("unit", unit, d=self.d, above=0)
+        region = Ellipsoid(center, self._scale / per, self._clip_norm)
+        if self._law is not None:
+            region._law = replace(self._law, unit=per)
+        region._assumed, region._provisional = self._assumed, self._provisional
+        return region
+
     @property
     def provisional(self) -> bool:
-        """Whether the best region was asked for before n and the noise were known."""
+        """Whether the best region was asked for, but n and the noise are still to be given."""
         return self._provisional
 
     def resolved(self, n: int, noise_multiplier: float, neighbors: str) -> Ellipsoid:

@@ -17,7 +17,7 @@ from .arrow import as_batches
 from .exact_sum import ExactSum
 from .files import Rows
 
-__all__ = ["Passes", "halves", "moments", "rotate", "row_norms", "rows_if_readable_again"]
+__all__ = ["Passes", "halves", "moments", "rotate", "row_norms"]
 
 Array = NDArray[np.float64]
 
@@ -38,6 +38,8 @@ class Passes:
     data : array, memory map, list, ``Rows``, Arrow table, or a callable
         A callable is called for each pass and returns what :func:`as_batches` takes.
     d : int
+    once : bool
+        One pass will do: iterators are taken too.
 
     Raises
     ------
@@ -45,23 +47,20 @@ class Passes:
         For an iterator, a record batch reader or an ExactSum: they cannot be read again.
     """
 
-    def __init__(self, data: Any, d: int) -> None:
+    def __init__(self, data: Any, d: int, *, once: bool = False) -> None:
         if isinstance(data, ExactSum):
             raise TypeError("data is an ExactSum: a plan of several passes needs the rows")
-        if self.read_once(data):
+        if (
+            not once
+            and not callable(data)
+            and (hasattr(data, "__next__") or hasattr(data, "read_next_batch"))
+        ):
             raise TypeError(_ONE_SHOT)
         self._data, self.d = data, d
         self.count: int | None = None
 
-    @staticmethod
-    def read_once(data: Any) -> bool:
-        """Whether a pass uses ``data`` up: iterators and record batch readers."""
-        return not callable(data) and (
-            hasattr(data, "__next__") or hasattr(data, "read_next_batch")
-        )
-
     def count_rows(self) -> int:
-        """Number of rows: from the shape or the files' metadata, else by a pass."""
+        """Number of rows: from the shape where there is one, else by a pass."""
         shape = getattr(self._data, "shape", None)
         if self.count is None and isinstance(shape, tuple) and len(shape) == 2:
             self.count = int(shape[0])
@@ -104,16 +103,11 @@ class Passes:
         counts = np.zeros(edges.size, np.int64)
         with np.errstate(all="ignore"):
             for block in self.blocks(2 * self.d):
-                bins = np.searchsorted(edges[:-1], np.nan_to_num(norms(block), nan=0.0, posinf=np.inf))
+                bins = np.searchsorted(
+                    edges[:-1], np.nan_to_num(norms(block), nan=0.0, posinf=np.inf)
+                )
                 counts += np.bincount(bins, minlength=edges.size)
         return counts
-
-
-def rows_if_readable_again(data: Any, d: int) -> int | None:
-    """Number of rows, by a pass if need be; None where that pass would use the data up."""
-    if isinstance(data, ExactSum) or Passes.read_once(data):
-        return None
-    return Passes(data, d).count_rows()
 
 
 def row_norms(y: Array) -> Array:

@@ -18,11 +18,12 @@ from .arrow import as_batches
 from .domain import Domain, make_domain
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
-from .passes import rows_if_readable_again
+from .files import Rows
+from .passes import Passes
 from .plan import Plan, make_plan
 from .release import Guarantee, NoisySum, Release
 
-__all__ = ["PrivateMean", "PrivateSum"]
+__all__ = ["PrivateMean", "PrivateSum", "make_guarantee", "make_key"]
 
 _NEIGHBORS = ("replace", "add-remove")
 #: Steps of a noisy count in one row: fine beside any noise, so that rounding does not show in it.
@@ -102,7 +103,7 @@ class PrivateSum:
         elif any(what is not None for what in known):
             raise ValueError("give either an ellipsoid, or a box or ball: not both")
         self._ellipsoid = ellipsoid
-        self.guarantee = _guarantee(epsilon, delta, rho, mu, neighbors)
+        self.guarantee = make_guarantee(epsilon, delta, rho, mu, neighbors)
 
     @property
     def ellipsoid(self) -> Ellipsoid:
@@ -182,7 +183,7 @@ class PrivateSum:
         neighbors = self.guarantee.neighbors
         if neighbors == "replace" and total.count == 0:
             raise ValueError("data has no rows: give at least one")
-        key = _key(seed)
+        key = make_key(seed)
         total.claim_release(again=spend_again)
         levels = self._noise_levels(ellipsoid)
         draw = noise.rounded_gaussian(ellipsoid.d, levels.sum_sigma, key=key)
@@ -200,19 +201,20 @@ class PrivateSum:
         self, domain: Domain, data: Any, threads: int | None, seed: int | bytes | None
     ) -> AdaptiveRelease:
         neighbors = self.guarantee.neighbors
-        outcome = run(data, domain, self._mu, neighbors, self._kind, _key(seed), threads)
+        outcome = run(data, domain, self._mu, neighbors, self._kind, make_key(seed), threads)
         return AdaptiveRelease(self._kind, outcome, domain, self.guarantee, _seeded(seed))
 
     def _region_for(self, data: Any) -> Ellipsoid:
         """The region; where the best one was asked for and n is public, the best for that n.
 
-        Data that can be read only once keep the provisional region: n is known too late.
+        That takes rows that can be counted first: not an iterator, stream or ExactSum.
         """
-        region = self.ellipsoid
-        if self.guarantee.neighbors != "replace" or not region.provisional:
-            return region
-        n = rows_if_readable_again(data, region.d)
-        return region.resolved(n, self.guarantee.noise_multiplier, "replace") if n else region
+        countable = isinstance(data, (Rows, list, tuple)) or len(getattr(data, "shape", ())) == 2
+        if not (self.ellipsoid.provisional and countable and self.guarantee.neighbors == "replace"):
+            return self.ellipsoid
+        n = Passes(data, self.ellipsoid.d).count_rows()
+        multiplier = self.guarantee.noise_multiplier
+        return self.ellipsoid.resolved(n, multiplier, "replace") if n else self.ellipsoid
 
     def _total(self, data: Any, ellipsoid: Ellipsoid, threads: int | None) -> ExactSum:
         if isinstance(data, ExactSum):
@@ -276,13 +278,14 @@ class _NoiseLevels:
     count_sigma: float | None  # rows
 
 
-def _guarantee(
+def make_guarantee(
     epsilon: float | None,
     delta: float | None,
     rho: float | None,
     mu: float | None,
     neighbors: str,
 ) -> Guarantee:
+    """The guarantee of a budget given in one of its forms."""
     _validate.one_of("neighbors", neighbors, _NEIGHBORS)
     multiplier = calibrate.noise_multiplier(epsilon, delta, rho=rho, mu=mu)
     return Guarantee(neighbors, multiplier, epsilon, delta, rho, mu)
@@ -294,7 +297,7 @@ def _noise_energy_root(ellipsoid: Ellipsoid) -> float:
     return ellipsoid.clip_norm * float(np.linalg.norm(ellipsoid.unscale(identity)))
 
 
-def _key(seed: int | bytes | None) -> bytes:
+def make_key(seed: int | bytes | None) -> bytes:
     """The 256-bit key of the sum's noise: fresh, or from the seed."""
     if seed is None:
         return secrets.token_bytes(32)

@@ -289,12 +289,12 @@ class Release:
         return f"Release(kind={self._kind!r}, d={self._value.size}, {self._guarantee})"
 
     def __str__(self) -> str:
-        return self._text("noisy " if self._noisy.count_sigma is not None else "")
+        return self._text(noisy_count=self._noisy.count_sigma is not None)
 
-    def _text(self, noisy: str) -> str:
+    def _text(self, *, noisy_count: bool) -> str:
         rows = "" if self.n is None else f" of {self.n:.12g} rows"
-        if noisy:
-            rows += f" ({noisy}count)"
+        if noisy_count:
+            rows += " (noisy count)"
         lines = [f"private {self._kind}{rows}, d = {self._value.size}", f"  {self._guarantee}"]
         lines += [f"  {caveat.upper()}" for caveat in self._caveats]
         lower, upper = self.confidence_interval()

@@ -154,12 +154,14 @@ def integrate(case: Case, q: float, sign: float) -> tuple[arb, arb]:
     ctx.prec = 330
     t0, right = apex(case, q, sign)
     t0 = t0.mid()
-    curvature = sum(
-        (2 * w / (1 - 2 * sign * w * t0)) ** 2 * (k / 2 + nc / abs(1 - 2 * sign * w * t0))
-        for w, k, nc in zip(
-            map(arb, case.weights), case.dof, case.noncentrality, strict=True
+    curvature = (
+        sum(
+            (2 * w / (1 - 2 * sign * w * t0)) ** 2 * (k / 2 + nc / abs(1 - 2 * sign * w * t0))
+            for w, k, nc in zip(map(arb, case.weights), case.dof, case.noncentrality, strict=True)
         )
-    ) + arb(case.normal_sd) ** 2 + 1 / t0**2
+        + arb(case.normal_sd) ** 2
+        + 1 / t0**2
+    )
     reach = min(t0.mid(), arb(right).mid(), (arb(2.5) / curvature.sqrt()).mid())
     toward = 0.0 if q == 0 else math.copysign(1.0, sign * q)
     bends = (0.25, 0.125) if case.normal_sd > 0 else (0.5, 0.3)
@@ -176,8 +178,11 @@ def integrate(case: Case, q: float, sign: float) -> tuple[arb, arb]:
         (tail, density), (tail2, density2) = results
         if min(digits_of_agreement(tail, tail2), digits_of_agreement(density, density2)) > DIGITS:
             return tail, density
-        rounding = max(float((abs(v.rad()) / (abs(v) + arb(1e-300))).mid()) for v in (tail, density)
-                       ) if not (tail.contains(0) or density.contains(0)) else 1.0
+        rounding = (
+            max(float((abs(v.rad()) / (abs(v) + arb(1e-300))).mid()) for v in (tail, density))
+            if not (tail.contains(0) or density.contains(0))
+            else 1.0
+        )
         if rounding > 1e-28:
             prec *= 2
         else:

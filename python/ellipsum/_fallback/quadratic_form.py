@@ -73,9 +73,7 @@ def _solve(w, k, nc, sd, mean, variance, sign, highest, q, power):
     below, above, reach = -_INFINITY, _INFINITY, 4.0
     for _ in range(200):
         t, gap = _point_at(x, highest)
-        up, down, up_slope, down_slope = _balance(
-            w, k, nc, sd, sign, highest, q, power, t, gap
-        )
+        up, down, up_slope, down_slope = _balance(w, k, nc, sd, sign, highest, q, power, t, gap)
         miss = math.log(up / down)
         if miss < 0:
             below = x
@@ -354,9 +352,7 @@ def _tail(w, k, nc, sd, exponent, lowest, highest, total_dof, mean, variance, th
     out = (0.0, 0.0, 0.0, 0.0, 0)
     for attempt in range(2):
         sign, top = (1.0, highest) if upper else (-1.0, -lowest)
-        out = _integral(
-            w, k, nc, sd, mean, variance, total_dof, sign, top, sign * q, _TAIL
-        )
+        out = _integral(w, k, nc, sd, mean, variance, total_dof, sign, top, sign * q, _TAIL)
         if not out[0] > -_LOG2 or attempt:
             break
         upper = not upper

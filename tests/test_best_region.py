@@ -1,0 +1,226 @@
+"""The best region: what it predicts is what happens, and nothing in reach is better."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from ellipsum import Ellipsoid, PrivateMean, PrivateSum, QuadraticForm, best_region, calibrate
+from ellipsum.best_region import Assumptions, Law
+
+MULTIPLIER = calibrate.noise_multiplier(1.0, 1e-6)
+
+
+def simulated_losses(b, center_offset, sigma, clip_norm, n, tables, seed=0, batch=500):
+    """Mean and second moment of what a clip takes from the sum of n rows, by coordinate."""
+    rng = np.random.default_rng(seed)
+    total, square = np.zeros(sigma.size), np.zeros(sigma.size)
+    for _ in range(tables // batch):
+        x = center_offset + sigma * rng.standard_normal((batch, n, sigma.size))
+        norm = np.sqrt(np.sum((x * b) ** 2, axis=2, keepdims=True))
+        loss = np.sum(x * np.maximum(1 - clip_norm / norm, 0), axis=1)
+        total, square = total + loss.sum(0), square + (loss**2).sum(0)
+    return total / tables, square / tables
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.4])
+@pytest.mark.parametrize("p", [0.5, 0.05])
+def test_the_predicted_error_is_that_of_a_simulation_within_2_percent(offset, p):
+    sigma, n = np.array([2.0, 1.0, 0.5, 0.1]), 40
+    region = Ellipsoid.for_gaussian(sigma, np.zeros(4), p, center_error=offset * sigma)
+    told = region.predicted_error("sum", n=n, noise_multiplier=MULTIPLIER)
+    mean, square = simulated_losses(
+        region.scale, offset * sigma, sigma, region.clip_norm, n, tables=40_000
+    )
+    np.testing.assert_allclose(np.sum(told.clipping), np.sum(square - mean**2), rtol=0.02)
+    np.testing.assert_allclose(
+        np.sum(told.clipping + told.bias), np.sum(square), rtol=0.02, atol=1e-12
+    )
+    np.testing.assert_allclose(told.clipping, square - mean**2, rtol=0.05)
+    assert told.clip_probability == pytest.approx(p, rel=1e-6)
+
+
+@pytest.mark.parametrize("mechanism", [PrivateSum, PrivateMean])
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_the_predicted_noise_is_that_of_the_release(mechanism, neighbors):
+    rng, n = np.random.default_rng(3), 200
+    sigma = np.array([1.0, 3.0, 0.2])
+    region = Ellipsoid.for_gaussian(sigma, None, 0.1)
+    release = mechanism(region, epsilon=1, delta=1e-6, neighbors=neighbors)
+    told = region.predicted_error(
+        "mean" if mechanism is PrivateMean else "sum",
+        n=n,
+        epsilon=1,
+        delta=1e-6,
+        neighbors=neighbors,
+    )
+    if (mechanism, neighbors) == (PrivateMean, "add-remove"):  # the count takes its share
+        told = told.noise / (1 - release.count_share)
+    else:
+        told = told.noise
+    made = release(sigma * rng.standard_normal((n, 3)), seed=1)
+    sd = made._noisy.shift_sds() / (made.n if made.kind == "mean" else 1)
+    np.testing.assert_allclose(told, (sd * (made.n or n) / n) ** 2, rtol=3e-4)
+
+
+def worst_cost(b, assumed):
+    return best_region._best_radius(b, assumed, 1.0)
+
+
+@pytest.mark.parametrize(("d", "alpha", "n"), [(4, 1.0, 1000), (5, 2.0, 100_000), (6, 0.5, 20_000)])
+def test_no_other_shape_is_better_by_more_than_one_percent(d, alpha, n):
+    sigma = np.arange(1, d + 1.0) ** -alpha
+    assumed = Assumptions(Law(sigma, np.zeros(d)), n, MULTIPLIER)
+    b, _ = best_region.best_region(assumed)
+    _, ours = worst_cost(b, assumed)
+    free = minimize(
+        lambda log_b: worst_cost(np.exp(log_b - log_b.mean()), assumed)[1] / ours,
+        np.log(b),
+        method="Nelder-Mead",
+        options={"maxfev": 600, "xatol": 1e-3, "fatol": 1e-6},
+    )
+    assert free.fun > 0.99
+    assert worst_cost(sigma**-0.5, assumed)[1] >= ours * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("n", [1000, 20_000, 1_000_000])
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0])
+def test_the_best_radius_beats_every_clip_probability(n, alpha):
+    sigma = np.arange(1, 17.0) ** -alpha
+    assumed = Assumptions(Law(sigma, np.zeros(16)), n, MULTIPLIER)
+    b, radius = best_region.best_region(assumed)
+    q = np.geomspace(1 / n, 0.4, 12)
+    norm2 = QuadraticForm((b * sigma) ** 2)
+    radii = np.sqrt(norm2.isf(q))
+
+    def cost(c):
+        density = best_region.TailDensity((b * sigma) ** 2, np.zeros(16))
+        t2, dq, f0, square = density.densities((1 / b**2)[:, None])
+        f = np.maximum(1 - c / np.sqrt(t2), 0)
+        noise = (2 * MULTIPLIER * c) ** 2 * np.sum(b**-2.0)
+        loss = n * (f**2 * dq) @ square[:, 0]
+        return noise + loss + n * (n - 1) * ((f * dq) @ f0) * ((f * dq) @ square[:, 0])
+
+    ours = cost(radius)
+    assert all(ours <= cost(c) * 1.002 for c in radii)
+    assert cost(radii[0]) > 1.02 * ours  # p = 1/n, the papers' choice, loses
+
+
+def test_counted_losses_bound_those_of_skewed_rows():
+    rng, sigma, n = np.random.default_rng(2), np.array([1.0, 0.5, 0.25]), 2000
+    region = Ellipsoid.for_gaussian(sigma, n=n, noise_multiplier=MULTIPLIER)
+    x = sigma * (rng.exponential(size=(400_000, 3)) - 1)
+    f = np.maximum(1 - region.clip_norm / np.linalg.norm(x * region.scale, axis=1), 0)
+    bias2 = np.sum(np.mean(f[:, None] * x, axis=0) ** 2)
+    assert bias2 <= np.mean(f) * np.mean(f * np.sum(x**2, axis=1))
+    assert bias2 > 0
+
+
+@pytest.mark.parametrize("n", [2, 10, 100])
+def test_with_few_rows_at_most_half_of_them_are_clipped(n):
+    region = Ellipsoid.for_gaussian(np.ones(20), n=n, epsilon=0.1, delta=1e-6)
+    assert region.predicted_error().clip_probability <= 0.5
+    assert region.clip_norm > 0.5 * math.sqrt(np.sum(region.scale**2))
+
+
+def test_a_number_keeps_its_meaning():
+    sigma = np.array([1.0, 4.0])
+    region = Ellipsoid.for_gaussian(sigma, clip_probability=0.03)
+    np.testing.assert_allclose(region.scale, 1 / np.sqrt(sigma * 5), rtol=2**-23)
+    norm2 = QuadraticForm((sigma / np.sum(sigma)))
+    assert norm2.sf(region.clip_norm**2) == pytest.approx(0.03)
+
+
+def test_the_mechanism_completes_a_best_region_where_n_is_public():
+    sigma, rows = np.array([1.0, 0.1]), np.random.default_rng(0).normal(size=(5000, 2))
+    vague = Ellipsoid.for_gaussian(sigma)
+    known = Ellipsoid.for_gaussian(sigma, n=5000, epsilon=1, delta=1e-6)
+    mean = PrivateMean(vague, epsilon=1, delta=1e-6)
+    assert mean(rows, seed=1).parameters["clip_norm"] == known.clip_norm
+    at_hand = Ellipsoid.for_gaussian(sigma, clip_probability=0.01)
+    assert vague == at_hand
+    batches = mean(iter([rows]), seed=1)
+    assert batches.parameters["clip_norm"] == at_hand.clip_norm
+
+
+def test_a_private_number_of_rows_never_sets_the_region():
+    sigma, rows = np.array([1.0, 0.1]), np.random.default_rng(0).normal(size=(5000, 2))
+    mean = PrivateMean(Ellipsoid.for_gaussian(sigma), epsilon=1, delta=1e-6, neighbors="add-remove")
+    radii = {mean(rows[:n], seed=1).parameters["clip_norm"] for n in (5000, 4999, 10)}
+    assert len(radii) == 1
+
+
+def test_what_is_missing_is_said():
+    with pytest.raises(ValueError, match="give n"):
+        Ellipsoid.for_gaussian([1.0]).predicted_error()
+    with pytest.raises(ValueError, match="give n"):
+        Ellipsoid.for_gaussian([1.0], n=10)
+    with pytest.raises(ValueError, match="epsilon and delta together"):
+        Ellipsoid.for_gaussian([1.0], n=10, epsilon=1)
+    with pytest.raises(ValueError, match="made by for_gaussian"):
+        Ellipsoid.ball(1.0, d=2).predicted_error(n=10, noise_multiplier=1)
+    with pytest.raises(ValueError, match="clip_probability must be 'best'"):
+        Ellipsoid.for_gaussian([1.0], clip_probability="good")
+
+
+def turned(d, rho, rng):
+    sd = 1 / np.arange(1, d + 1.0)
+    return np.outer(sd, sd) * ((1 - rho) * np.eye(d) + rho)
+
+
+def test_a_covariance_is_the_same_in_its_eigenbasis():
+    rng = np.random.default_rng(4)
+    covariance = turned(6, 0.7, rng)
+    variance, basis = np.linalg.eigh(covariance)
+    error = 0.1 * np.sqrt(np.diag(covariance))
+    matrix = Ellipsoid.for_covariance(covariance, n=5000, noise_multiplier=MULTIPLIER)
+    along = Ellipsoid.for_gaussian(np.sqrt(variance), n=5000, noise_multiplier=MULTIPLIER)
+    told = matrix.predicted_error()
+    assert told.total == pytest.approx(along.predicted_error().total, rel=1e-5)
+    np.testing.assert_allclose(told.noise, basis**2 @ along.predicted_error().noise, rtol=1e-5)
+    shifted = Ellipsoid.for_covariance(
+        covariance, None, 0.2, center_error=error, n=5000, noise_multiplier=MULTIPLIER
+    )
+    assert np.sum(shifted.predicted_error().bias) > 0
+
+
+def test_correlations_are_worth_their_matrix():
+    rng = np.random.default_rng(4)
+    covariance = turned(12, 0.95, rng)
+    known = {"n": 5000, "noise_multiplier": MULTIPLIER}
+    matrix = Ellipsoid.for_covariance(covariance, **known).predicted_error()
+    diagonal = Ellipsoid.for_gaussian(np.sqrt(np.diag(covariance)), **known).predicted_error()
+    assert np.sum(diagonal.noise) > 1.5 * np.sum(matrix.noise)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.6])
+def test_a_public_sample_of_twice_d_rows_costs_little(rho):
+    rng, d, n = np.random.default_rng(5), 20, 4000
+    covariance = turned(d, rho, rng)
+    root = np.linalg.cholesky(covariance)
+    best = Ellipsoid.for_covariance(covariance, n=n, noise_multiplier=MULTIPLIER)
+    target, rows = best.predicted_error().total, rng.standard_normal((n, d)) @ root.T
+    costs = []
+    for _ in range(8):
+        public = rng.standard_normal((2 * d, d)) @ root.T
+        region = Ellipsoid.for_sample(public, n=n, noise_multiplier=MULTIPLIER)
+        inverse = np.linalg.inv(region.scale)
+        y = (rows - region.center) @ region.scale.T
+        f = np.maximum(1 - region.clip_norm / np.linalg.norm(y, axis=1), 0)
+        bias2 = np.sum(np.mean(f[:, None] * (rows - region.center), axis=0) ** 2)
+        noise = (2 * MULTIPLIER * region.clip_norm / n) ** 2 * np.sum(inverse**2)
+        costs.append((noise + bias2) / target)
+    assert np.mean(costs) < 1.25
+
+
+def test_a_sample_of_fewer_rows_than_coordinates_still_gives_a_region():
+    public = np.random.default_rng(6).normal(size=(5, 30))
+    for diagonal in (False, True):
+        region = Ellipsoid.for_sample(public, diagonal=diagonal, n=1000, epsilon=1, delta=1e-6)
+        assert region.d == 30
+        assert region.kind == ("ellipsoid" if diagonal else "matrix")
+    with pytest.raises(ValueError, match="constant"):
+        Ellipsoid.for_sample(np.ones((5, 2)))
