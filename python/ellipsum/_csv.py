@@ -58,7 +58,8 @@ class CsvFile(Source):
 
     def _name(self, first: bytes, header: bool | None) -> tuple[list[str], bool]:
         text = first.decode("utf-8-sig", "replace")
-        cells = next(csv.reader([text], delimiter=self._delimiter), [])
+        with reading(self.path):
+            cells = next(csv.reader([text], delimiter=self._delimiter), [])
         if not any(cells):
             raise ValueError(f"{self.path} is empty: its first line must name the columns")
         if header is None:
