@@ -171,13 +171,28 @@ class QuadraticForm:
             value = np.where(mine, np.exp(small), -np.expm1(small))
         return value.reshape(shape)[()]
 
-    def cdf(self, q: ArrayLike) -> Any:
-        """P(Q <= q)."""
-        return self._value(q, upper=False, log=False)
+    def cdf(self, q: ArrayLike, method: str = "auto") -> Any:
+        """P(Q <= q). ``method`` other than ``"auto"`` (``"contour"`` is the same) computes it
+        in a classical way, for comparison: ``"ruben"``, ``"davies"``, ``"imhof"``,
+        ``"saddlepoint"``, ``"moment"``; see ``docs/quadratic_forms.md``.
+        """
+        if method in ("auto", "contour"):
+            return self._value(q, upper=False, log=False)
+        return self._classical(q, method, 0)
 
-    def sf(self, q: ArrayLike) -> Any:
-        """P(Q > q)."""
-        return self._value(q, upper=True, log=False)
+    def sf(self, q: ArrayLike, method: str = "auto") -> Any:
+        """P(Q > q); ``method`` as in :meth:`cdf`."""
+        if method in ("auto", "contour"):
+            return self._value(q, upper=True, log=False)
+        return self._classical(q, method, 1)
+
+    def _classical(self, q: ArrayLike, method: str, which: int) -> Any:
+        from ._quadratic_methods import METHODS
+
+        _validate.one_of("method", method, ["auto", "contour", *METHODS])
+        points = np.asarray(q, dtype=np.float64)
+        tails = [METHODS[method](self, float(x)) for x in points.ravel()]
+        return np.array([t[which] for t in tails]).reshape(points.shape)[()]
 
     def logcdf(self, q: ArrayLike) -> Any:
         """log P(Q <= q)."""
