@@ -5,7 +5,7 @@
 namespace ellipsum {
 
 constexpr std::size_t form_block = 8;     // nodes that one call evaluates
-constexpr std::size_t form_moments = 12;  // Taylor moments of a bin
+constexpr std::size_t form_moments = 16;  // Taylor moments of a bin
 
 // Central terms of equal, small dof: their factors are multiplied, one logarithm a chunk.
 struct FormGroup {
@@ -18,7 +18,8 @@ struct FormGroup {
 struct FormBin {
   double r;                               // 2c / (1 - 2c t0)
   double u0;                              // u at t0
-  double at_saddle;                       // the sums below at u0
+  double at_saddle;                       // the first sum below at u0
+  double noncentral_at_saddle;            // sum l/2 (1/(1 - 2 w t0) - 1)
   double half_dof;                        // sum k/2
   double half_noncentrality;              // sum l/2
   const double* dof_moments;              // sum k/2 e^p / p, p = 1..form_moments

@@ -25,7 +25,10 @@ struct FormSaddle {
   double normal_variance;    // s^2
   double left, right;        // distances to the nearest singularities
   double drift;              // s^2 t - q, the linear part that is not in a term
-  std::vector<double> r, half_dof, kappa;
+  std::vector<double> r, half_dof, kappa;  // one by one, then the groups
+  std::size_t general;
+  std::vector<FormGroup> groups;
+  std::vector<FormBin> bins;
 };
 
 FormSaddle find_saddle(const QuadraticForm& form, double q, double sign, double power);

@@ -9,10 +9,20 @@ namespace ellipsum {
 
 namespace {
 
-// A product of factors loses the last bits of each, times k/2: only small dof may share.
-constexpr double largest_shared_dof = 4;
-
-bool shares(const FormTerm& t) { return t.noncentrality == 0 && t.dof <= largest_shared_dof; }
+void merge_equal(QuadraticForm& f) {
+  std::sort(f.terms.begin(), f.terms.end(),
+            [](const FormTerm& a, const FormTerm& b) { return a.weight < b.weight; });
+  std::size_t kept = 0;
+  for (const FormTerm& t : f.terms) {
+    if (kept && f.terms[kept - 1].weight == t.weight) {
+      f.terms[kept - 1].dof += t.dof;
+      f.terms[kept - 1].noncentrality += t.noncentrality;
+    } else {
+      f.terms[kept++] = t;
+    }
+  }
+  f.terms.resize(kept);
+}
 
 // Terms of equal small dof become groups; the rest come first, one by one.
 void group_terms(QuadraticForm& f) {
@@ -36,23 +46,14 @@ QuadraticForm prepare_form(const double* weights, const double* dof, const doubl
   double top = normal_sd;
   for (std::size_t j = 0; j < n; ++j) top = std::max(top, std::fabs(weights[j]));
   if (top > 0) std::frexp(top, &f.exponent);
+  f.terms.reserve(n);
+  // Two factors: 2^-exponent alone may be beyond the doubles.
+  const int half = f.exponent / 2;
+  const double scale = std::ldexp(1.0, -half), rest = std::ldexp(1.0, half - f.exponent);
   for (std::size_t j = 0; j < n; ++j) {
-    const double w = std::ldexp(weights[j], -f.exponent);
+    const double w = weights[j] * scale * rest;
     if (w != 0 && (dof[j] > 0 || noncentrality[j] > 0)) f.terms.push_back({w, dof[j], noncentrality[j]});
   }
-  std::sort(f.terms.begin(), f.terms.end(),
-            [](const FormTerm& a, const FormTerm& b) { return a.weight < b.weight; });
-  std::size_t kept = 0;
-  for (std::size_t j = 0; j < f.terms.size(); ++j) {
-    if (kept && f.terms[kept - 1].weight == f.terms[j].weight) {
-      f.terms[kept - 1].dof += f.terms[j].dof;
-      f.terms[kept - 1].noncentrality += f.terms[j].noncentrality;
-    } else {
-      f.terms[kept++] = f.terms[j];
-    }
-  }
-  f.terms.resize(kept);
-  group_terms(f);
   f.normal_sd = std::ldexp(normal_sd, -f.exponent);
   f.variance = f.normal_sd * f.normal_sd;
   for (const FormTerm& t : f.terms) {
@@ -64,6 +65,9 @@ QuadraticForm prepare_form(const double* weights, const double* dof, const doubl
     f.variance += 2 * w * w * (t.dof + 2 * t.noncentrality);
     f.third += 8 * w * w * w * (t.dof + 3 * t.noncentrality);
   }
+  cluster_terms(f);
+  merge_equal(f);
+  group_terms(f);
   return f;
 }
 
@@ -92,8 +96,12 @@ FormTail at_edge(const QuadraticForm& f) {
   double log_pdf = f.total_dof < 2 ? infinity : -infinity;
   if (f.total_dof == 2) {
     log_pdf = -log2e;
-    for (const FormTerm& t : f.terms)
+    const auto add = [&](const FormTerm& t) {
       log_pdf -= 0.5 * t.dof * std::log(std::fabs(t.weight)) + 0.5 * t.noncentrality;
+    };
+    for (const FormTerm& t : f.terms) add(t);
+    for (const FormCluster& c : f.clusters)
+      for (std::size_t j = c.begin; j < c.end; ++j) add(f.members[j]);
   }
   return {-infinity, log_pdf, 0, 0, f.highest == 0, 0};
 }
@@ -147,12 +155,13 @@ FormTail form_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
   const bool smooth = f.normal_sd > 0;
   if (std::isnan(q)) return {q, q, q, q, false, 0};
   if (std::isinf(q)) return outside(q > 0);
-  if (f.terms.empty() && !smooth) {
+  const bool bare = f.terms.empty() && f.clusters.empty();
+  if (bare && !smooth) {
     out = outside(q >= 0);
     if (q == 0) out.log_pdf = infinity;
     return out;
   }
-  if (f.terms.empty()) {
+  if (bare) {
     out = normal_only(q / f.normal_sd);
     out.log_pdf -= std::log(f.normal_sd) + f.exponent * log2e;
     return out;

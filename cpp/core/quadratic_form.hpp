@@ -20,18 +20,36 @@ struct FormTerm {
   double weight, dof, noncentrality;
 };
 
+// Many weights c(1 + e_j), |e_j| <= spread, by Taylor moments about their centre.
+struct FormCluster {
+  double centre, spread;
+  double half_dof, half_noncentrality;  // sums
+  bool noncentral;
+  bool shared;              // central and of one small dof: its members may be multiplied
+  std::size_t begin, end;   // of QuadraticForm::members
+  double dof_moments[form_moments], noncentrality_moments[form_moments];
+};
+
 // Prepared: zero weights dropped, scaled by 2^-exponent so that the largest |w| (or s) is
 // about one, equal weights merged.
 struct QuadraticForm {
   std::vector<FormTerm> terms;                 // one by one first, then the groups
   std::size_t general = 0;
   std::vector<FormGroup> groups;
+  std::vector<FormCluster> clusters;
+  std::vector<FormTerm> members;               // of the clusters
   double normal_sd = 0;
   int exponent = 0;
   double lowest = 0, highest = 0;              // extreme weights; 0 where there is none of that sign
   double total_dof = 0;
   double mean = 0, variance = 0, third = 0;    // cumulants, scaled
 };
+
+// Moves terms of dense ranges of weights into clusters; d below a few dozen is left alone.
+void cluster_terms(QuadraticForm& form);
+
+// A product of factors loses the last bits of each, times k/2: only small dof may share.
+inline bool shares(const FormTerm& t) { return t.noncentrality == 0 && t.dof <= 4; }
 
 QuadraticForm prepare_form(const double* weights, const double* dof, const double* noncentrality,
                            std::size_t n, double normal_sd);

@@ -129,9 +129,9 @@ struct Integrator {
 
 double relative_change(double now, double before) { return std::fabs(now - before) / std::fabs(now); }
 
-FormRelative relative_terms(const QuadraticForm& form, const FormSaddle& s) {
-  return {s.r.data(), s.half_dof.data(), s.kappa.data(), form.general,
-          form.groups.data(), form.groups.size(), nullptr, 0};
+FormRelative relative_terms(const FormSaddle& s) {
+  return {s.r.data(), s.half_dof.data(), s.kappa.data(), s.general,
+          s.groups.data(), s.groups.size(), s.bins.data(), s.bins.size()};
 }
 
 // What three levels of the trapezoid rule say. Its error falls as e^(-c/h), so each halving
@@ -160,11 +160,12 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
                        FormMoment moment, const Kernels& kernels) {
   const double order = pole_order(moment);
   const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2;
-  Integrator in{s, choose_path(form, s, q), relative_terms(form, s), kernels, moment,
+  Integrator in{s, choose_path(form, s, q), relative_terms(s), kernels, moment,
                 q > 0 ? std::sqrt(q) : 0, no_density, {}, {}};
   double h = first_step;
   int blocks = 1;
-  while (!in.add((blocks - 1) * double(form_block) * h, h) && blocks * 8 * h < farthest) ++blocks;
+  while (!in.add((blocks - 1) * double(form_block) * h, h) &&
+         blocks * double(form_block) * h < farthest) ++blocks;
   double value = in.all.value * h, pdf = in.all.pdf * h;
   Convergence tail{1, relative_change(value, in.even.value * 2 * h)};
   Convergence density{1, relative_change(pdf, in.even.pdf * 2 * h)};
@@ -200,7 +201,7 @@ FormContour form_contour(const QuadraticForm& form, double q, const Kernels& ker
   const FormSaddle s = find_saddle(form, sign * q, sign, 1);
   const FormIntegral whole = integrate(form, s, sign * q, FormMoment::tail, kernels);
   const FormPath path = choose_path(form, s, sign * q);
-  const FormRelative relative = relative_terms(form, s);
+  const FormRelative relative = relative_terms(s);
   const double unit = sign * std::ldexp(1.0, s.unit - form.exponent);
   const double scale = whole.step / pi * std::exp(s.log_factor) * std::fabs(unit);
   FormContour out;

@@ -242,7 +242,19 @@ inline void taylor(const double* moments, const Real& ur, const Real& ui, Real& 
   }
 }
 
-void add_bin(const FormBin& bin, const double* x, const double* y, double* re, double* im) {
+// A bin beyond the reach of squares, where u is -1 to rounding.
+void add_far_bin(const FormBin& bin, const double* x, const double* y, double* re, double* im) {
+  double sum = 0, other = 0;
+  for (size_t p = form_moments; p-- > 0;) sum = -(sum + bin.dof_moments[p]);
+  if (bin.noncentrality_moments) other = -bin.half_noncentrality - bin.noncentral_at_saddle;
+  for (size_t i = 0; i < N; ++i) {
+    far_term(bin.r, bin.half_dof, 0, x[i], y[i], re[i], im[i]);
+    re[i] += sum - bin.at_saddle + other;
+  }
+}
+
+void add_bin(const FormBin& bin, double reach, const double* x, const double* y, double* re, double* im) {
+  if (std::fabs(bin.r) * reach > huge_factor) return add_far_bin(bin, x, y, re, im);
   const Real a = bin.r * load(x), b = bin.r * load(y), m = (a * a - 2 * a) + b * b;
   const Real inverse = 1 / (1 + m), top = bin.u0 + a;  // u = (u0 + rz) / (1 - rz)
   const Real ur = (top * (1 - a) - b * b) * inverse, ui = (b * (1 - a) + top * b) * inverse;
@@ -253,7 +265,7 @@ void add_bin(const FormBin& bin, const double* x, const double* y, double* re, d
   if (bin.noncentrality_moments) {  // l/2 (1/(1 - 2wt) - 1) = l/2 ((1 + u) sum e^p u^p - 1)
     Real c, d;
     taylor(bin.noncentrality_moments, ur, ui, c, d);
-    sr += bin.half_noncentrality * ur + (c * (1 + ur) - d * ui);
+    sr += bin.half_noncentrality * ur - bin.noncentral_at_saddle + (c * (1 + ur) - d * ui);
     si += bin.half_noncentrality * ui + (c * ui + d * (1 + ur));
   }
   store(re, load(re) + sr);
@@ -272,7 +284,7 @@ void exponents(const FormRelative& terms, const double* x, const double* y, doub
   add_terms(terms, 0, terms.general, reach, x, y, re, im);
   for (size_t g = 0; g < terms.group_count; ++g)
     add_group(terms, terms.groups[g], reach, x, y, re, im);
-  for (size_t b = 0; b < terms.bin_count; ++b) add_bin(terms.bins[b], x, y, re, im);
+  for (size_t b = 0; b < terms.bin_count; ++b) add_bin(terms.bins[b], reach, x, y, re, im);
 }
 
 // 1e6 turns: beyond, the C library reduces the angle.

@@ -32,7 +32,7 @@ FormQuantile form_quantile(const QuadraticForm& f, double log_tail, bool upper,
   const double sign = upper ? 1 : -1;
   const bool edge = f.normal_sd == 0 && (upper ? f.highest : -f.lowest) == 0;
   double q = 0;
-  if (f.terms.empty()) q = f.normal_sd * std::sqrt(std::fmax(-2 * log_tail - 1, 0.1));
+  if (f.terms.empty() && f.clusters.empty()) q = f.normal_sd * std::sqrt(std::fmax(-2 * log_tail - 1, 0.1));
   else saddle_of_tail(f, log_tail, sign, q);
   const bool from_zero = f.normal_sd == 0 && (upper ? f.lowest : f.highest) == 0;
   if (from_zero && !(q > 0)) q = 0.5 * sign * f.mean;

@@ -23,23 +23,33 @@ double survivor(double w, const FormPoint& p, double highest) {
   return 1 - 2 * w * p.t;
 }
 
+void weigh(Balance& b, const FormTerm& term, double sign, double highest, const FormPoint& p) {
+  const double w = sign * term.weight;
+  const double a = 1 / survivor(w, p, highest);
+  const double g = std::fabs(w) * a;
+  const double first = g * (term.dof + term.noncentrality * a);
+  const double second = 2 * g * (g * p.t) * (term.dof + 2 * term.noncentrality * a);
+  if (w > 0) {
+    b.up += first;
+    b.up_slope += second;
+  } else {
+    b.down += first;
+    b.down_slope -= second;
+  }
+}
+
 Balance balance(const QuadraticForm& f, double sign, double highest, double q, double power,
                 const FormPoint& p) {
   const double s2 = f.normal_sd * f.normal_sd;
   Balance b{s2 * p.t, power / p.t, s2 * p.t, -power / p.t};
   (q > 0 ? b.down : b.up) += std::fabs(q);
-  for (const FormTerm& term : f.terms) {
-    const double w = sign * term.weight;
-    const double a = 1 / survivor(w, p, highest);
-    const double g = std::fabs(w) * a;
-    const double first = g * (term.dof + term.noncentrality * a);
-    const double second = 2 * g * (g * p.t) * (term.dof + 2 * term.noncentrality * a);
-    if (w > 0) {
-      b.up += first;
-      b.up_slope += second;
+  for (const FormTerm& term : f.terms) weigh(b, term, sign, highest, p);
+  for (const FormCluster& c : f.clusters) {
+    const double w = sign * c.centre, u = 2 * w * p.t / survivor(w, p, highest);
+    if (c.spread * std::fabs(u) < 0.05) {
+      weigh(b, {c.centre, 2 * c.half_dof, 2 * c.half_noncentrality}, sign, highest, p);
     } else {
-      b.down += first;
-      b.down_slope -= second;
+      for (std::size_t j = c.begin; j < c.end; ++j) weigh(b, f.members[j], sign, highest, p);
     }
   }
   return b;
@@ -107,6 +117,81 @@ struct Compensated {
   double value() const { return sum + lost; }
 };
 
+// Fills a FormSaddle term by term; K(t) = log_mgf + t * centre.
+struct Surroundings {
+  FormSaddle& s;
+  double sign, highest, unit;
+  Compensated log_mgf, centre;
+
+  void derivatives(double r, double half_dof, double kappa) {
+    s.phi2 += r * r * (half_dof + 2 * kappa);
+    s.phi3 += r * r * r * (2 * half_dof + 6 * kappa);
+  }
+
+  void add(const FormTerm& term) {
+    const double t = s.point.t, w = sign * term.weight, x = 2 * w * t;
+    const double a = survivor(w, s.point, highest);
+    const double r = 2 * (w * unit) / a, kappa = 0.5 * term.noncentrality / a;
+    s.r.push_back(r);
+    s.half_dof.push_back(0.5 * term.dof);
+    s.kappa.push_back(kappa);
+    derivatives(r, 0.5 * term.dof, kappa);
+    if (std::fabs(x) < 0.5) {
+      log_mgf.add(-0.5 * term.dof * log_defect(x));
+      log_mgf.add(kappa * x * x);
+      centre.add_product(w, term.dof);
+      centre.add_product(w, term.noncentrality);
+    } else {
+      log_mgf.add(-0.5 * term.dof * (a > 0.5 ? std::log1p(-x) : std::log(a)));
+      log_mgf.add(kappa * x);
+    }
+  }
+
+  // sum_p moments[p-1] u^p from power `from` on.
+  static double taylor(const double* moments, double u, std::size_t from) {
+    double sum = 0;
+    for (std::size_t p = form_moments; p-- > from - 1;) sum = (sum + moments[p]) * u;
+    return sum * std::pow(u, double(from - 1));
+  }
+
+  // The mean's part t sum w (k + l) is taken out where x = 2ct is small, as in add().
+  void add(const FormCluster& c) {
+    const double t = s.point.t, w = sign * c.centre, x = 2 * w * t;
+    const double a = survivor(w, s.point, highest), u = x / a, n0 = c.half_noncentrality;
+    const double *d = c.dof_moments, *e = c.noncentrality_moments;
+    const double sum = taylor(d, u, 1), other = c.noncentral ? taylor(e, u, 1) : 0;
+    const double noncentral = n0 * u + (1 + u) * other;
+    const double r = 2 * (w * unit) / a;
+    s.bins.push_back({r, u, sum, noncentral, c.half_dof, n0, d, c.noncentral ? e : nullptr});
+    derivatives(r, c.half_dof, n0 / a);
+    if (std::fabs(x) < 0.5) {
+      const double bend = x * u;  // u - x
+      log_mgf.add(-c.half_dof * log_defect(x));
+      log_mgf.add(d[0] * bend + taylor(d, u, 2));
+      if (c.noncentral)
+        log_mgf.add(n0 * bend + e[0] * x * (2 * x - x * x) / (a * a) + (1 + u) * taylor(e, u, 2));
+      centre.add_product(2 * w, c.half_dof);
+      centre.add_product(2 * w, d[0]);
+      centre.add_product(2 * w, n0);
+      centre.add_product(2 * w, c.noncentral ? e[0] : 0);
+    } else {
+      log_mgf.add(-c.half_dof * (a > 0.5 ? std::log1p(-x) : std::log(a)));
+      log_mgf.add(sum + noncentral);
+    }
+  }
+};
+
+// Whether the remainder of a cluster's series stays below rounding along the whole path:
+// sum k/2 |e u|^(P+1) / ((P+1)(1 - |e u|)), with |u| <= 1.5 max(1, u0) on a path that bends
+// by at most its slope 1 (|t|/|t - b| is largest at t0, at infinity, or below sqrt 2).
+bool series_holds(const FormCluster& c, double u0) {
+  const double u = 1.5 * std::fmax(1, std::fabs(u0)), x = c.spread * u;
+  if (c.spread == 0) return true;
+  if (!(x < 0.5)) return false;
+  const double mass = c.half_dof / double(form_moments + 1) + c.half_noncentrality * (1 + u);
+  return 2 * mass * std::pow(x, double(form_moments + 1)) < 1e-15;
+}
+
 // The saddlepoint's surroundings, for a point already found.
 FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, double sign,
                     double power) {
@@ -124,36 +209,32 @@ FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, do
   s.phi2 = s.normal_variance + power / (t0 * t0);
   s.phi3 = -2 * power / (t0 * t0 * t0);
   s.drift = (s2 * t - q) * unit;
+  Surroundings around{s, sign, highest, unit, {}, {}};
+  around.centre.add(-q);
+  around.log_mgf.add(0.5 * s2 * t * t);
   const std::size_t n = f.terms.size();
-  s.r.resize(n);
-  s.half_dof.resize(n);
-  s.kappa.resize(n);
-  Compensated log_mgf, centre;  // K(t) = log_mgf + t * centre
-  centre.add(-q);
-  log_mgf.add(0.5 * s2 * t * t);
-  std::size_t j = 0;
-  for (const FormTerm& term : f.terms) {
-    const double w = sign * term.weight, x = 2 * w * t;
-    const double a = survivor(w, s.point, highest);
-    const double r = 2 * (w * unit) / a, kappa = 0.5 * term.noncentrality / a;
-    s.r[j] = r;
-    s.half_dof[j] = 0.5 * term.dof;
-    s.kappa[j] = kappa;
-    s.phi2 += r * r * (0.5 * term.dof + 2 * kappa);
-    s.phi3 += r * r * r * (term.dof + 6 * kappa);
-    if (std::fabs(x) < 0.5) {
-      log_mgf.add(-0.5 * term.dof * log_defect(x));
-      log_mgf.add(kappa * x * x);
-      centre.add_product(w, term.dof);
-      centre.add_product(w, term.noncentrality);
-    } else {
-      log_mgf.add(-0.5 * term.dof * (a > 0.5 ? std::log1p(-x) : std::log(a)));
-      log_mgf.add(kappa * x);
-    }
-    ++j;
+  s.r.reserve(n);
+  s.half_dof.reserve(n);
+  s.kappa.reserve(n);
+  for (std::size_t j = 0; j < f.general; ++j) around.add(f.terms[j]);
+  std::vector<const FormCluster*> products;  // too wide for their series here
+  for (const FormCluster& c : f.clusters) {
+    const double w = sign * c.centre;
+    if (series_holds(c, 2 * w * t / survivor(w, point, highest))) around.add(c);
+    else if (c.shared) products.push_back(&c);
+    else for (std::size_t j = c.begin; j < c.end; ++j) around.add(f.members[j]);
   }
-  log_mgf.add_product(t, centre.value());
-  s.log_factor = log_mgf.value();
+  s.general = s.r.size();
+  for (const FormGroup& g : f.groups) {
+    s.groups.push_back({s.r.size(), s.r.size() + g.end - g.begin, g.half_dof});
+    for (std::size_t j = g.begin; j < g.end; ++j) around.add(f.terms[j]);
+  }
+  for (const FormCluster* c : products) {
+    s.groups.push_back({s.r.size(), s.r.size() + c->end - c->begin, 0.5 * f.members[c->begin].dof});
+    for (std::size_t j = c->begin; j < c->end; ++j) around.add(f.members[j]);
+  }
+  around.log_mgf.add_product(t, around.centre.value());
+  s.log_factor = around.log_mgf.value();
   return s;
 }
 
@@ -190,11 +271,13 @@ FormSaddle saddle_of_tail(const QuadraticForm& f, double log_tail, double sign, 
 
 double form_slope_off_axis(const FormSaddle& s, double y) {
   double slope = s.drift;
-  for (std::size_t j = 0; j < s.r.size(); ++j) {
-    const double v = s.r[j] * y, inverse = 1 / (1 + v * v);
-    // r/(1-iv) has real part r/(1+v^2), its square (1-v^2)/(1+v^2)^2
-    slope += s.r[j] * inverse * (s.half_dof[j] + s.kappa[j] * (1 - v * v) * inverse);
-  }
+  // r/(1-iv) has real part r/(1+v^2), its square (1-v^2)/(1+v^2)^2
+  const auto add = [&](double r, double half_dof, double kappa) {
+    const double v = r * y, inverse = 1 / (1 + v * v);
+    slope += r * inverse * (half_dof + kappa * (1 - v * v) * inverse);
+  };
+  for (std::size_t j = 0; j < s.r.size(); ++j) add(s.r[j], s.half_dof[j], s.kappa[j]);
+  for (const FormBin& b : s.bins) add(b.r, b.half_dof, b.half_noncentrality * (1 + b.u0));
   return slope;
 }
 

@@ -88,7 +88,60 @@ class QuadraticForm:
             self._weights, self._dof, self._noncentrality, self._normal_sd
         )
 
+    @classmethod
+    def from_matrix(
+        cls,
+        matrix: ArrayLike,
+        mean: ArrayLike,
+        cov: ArrayLike,
+        linear: ArrayLike | None = None,
+        constant: float = 0,
+    ) -> QuadraticForm:
+        r"""The distribution of :math:`x^T A x + b^T x + c` for x ~ N(mean, cov).
+
+        ``cov`` may be singular; only the symmetric part of ``matrix`` counts. Eigenvalues of
+        the quadratic part below 1e-13 of the largest are rounding, and count as zero.
+
+        Parameters
+        ----------
+        matrix, cov : array_like, shape (n, n)
+            A, and the covariance of x.
+        mean, linear : array_like, shape (n,)
+            The mean of x, and b (0 if left out).
+        constant : float
+            c.
+        """
+        return cls(**_diagonal(matrix, mean, cov, linear, constant))
+
     # ---- tails and density ------------------------------------------------------------
+
+    def evaluate(self, q: ArrayLike) -> QuadraticFormResult:
+        """Both tails, the density, and the error estimates and node count behind them.
+
+        No warning is given here: ask ``result.met``.
+        """
+        out, shape = self._evaluate(q)
+        small, log_pdf, error, pdf_error, upper, nodes = out.T
+        with np.errstate(divide="ignore"):
+            large_log = np.log1p(-np.exp(small))
+        values = [
+            np.where(upper, -np.expm1(small), np.exp(small)),
+            np.where(upper, np.exp(small), -np.expm1(small)),
+            np.where(upper, large_log, small),
+            np.where(upper, small, large_log),
+            np.exp(log_pdf),
+            log_pdf,
+            error,
+            pdf_error,
+            nodes.astype(np.int64),
+        ]
+        return QuadraticFormResult(*(v.reshape(shape)[()] for v in values))
+
+    def frozen(self) -> Any:
+        """This distribution as a frozen ``scipy.stats`` one, for ``kstest``, plots and fits."""
+        from ._frozen import freeze
+
+        return freeze(self)
 
     def _evaluate(self, q: ArrayLike) -> tuple[NDArray[np.float64], tuple[int, ...]]:
         points = np.asarray(q, dtype=np.float64)
@@ -97,7 +150,16 @@ class QuadraticForm:
         self._table.tails(flat, out)
         return out, points.shape
 
-    def _column(self, q: ArrayLike, upper: bool, log: bool) -> Any:
+    def _value(self, q: ArrayLike, upper: bool, log: bool) -> Any:
+        if type(q) is float or type(q) is int:  # the short way for one number
+            small, _, error, _, is_upper, _ = self._table.tail(q - self._offset)
+            if not error <= _TOLERANCE:
+                _check(np.array([error]))
+            if is_upper == upper:
+                return small if log else math.exp(small)
+            if log:
+                return math.log1p(-math.exp(small)) if small < 0 else -math.inf
+            return -math.expm1(small)
         out, shape = self._evaluate(q)
         _check(out[:, 2])
         small = out[:, 0]
@@ -109,21 +171,36 @@ class QuadraticForm:
             value = np.where(mine, np.exp(small), -np.expm1(small))
         return value.reshape(shape)[()]
 
-    def cdf(self, q: ArrayLike) -> Any:
-        """P(Q <= q)."""
-        return self._column(q, upper=False, log=False)
+    def cdf(self, q: ArrayLike, method: str = "auto") -> Any:
+        """P(Q <= q). ``method`` other than ``"auto"`` (``"contour"`` is the same) computes it
+        in a classical way, for comparison: ``"ruben"``, ``"davies"``, ``"imhof"``,
+        ``"saddlepoint"``, ``"moment"``; see ``docs/quadratic_forms.md``.
+        """
+        if method in ("auto", "contour"):
+            return self._value(q, upper=False, log=False)
+        return self._classical(q, method, 0)
 
-    def sf(self, q: ArrayLike) -> Any:
-        """P(Q > q)."""
-        return self._column(q, upper=True, log=False)
+    def sf(self, q: ArrayLike, method: str = "auto") -> Any:
+        """P(Q > q); ``method`` as in :meth:`cdf`."""
+        if method in ("auto", "contour"):
+            return self._value(q, upper=True, log=False)
+        return self._classical(q, method, 1)
+
+    def _classical(self, q: ArrayLike, method: str, which: int) -> Any:
+        from ._quadratic_methods import METHODS
+
+        _validate.one_of("method", method, ["auto", "contour", *METHODS])
+        points = np.asarray(q, dtype=np.float64)
+        tails = [METHODS[method](self, float(x)) for x in points.ravel()]
+        return np.array([t[which] for t in tails]).reshape(points.shape)[()]
 
     def logcdf(self, q: ArrayLike) -> Any:
         """log P(Q <= q)."""
-        return self._column(q, upper=False, log=True)
+        return self._value(q, upper=False, log=True)
 
     def logsf(self, q: ArrayLike) -> Any:
         """log P(Q > q)."""
-        return self._column(q, upper=True, log=True)
+        return self._value(q, upper=True, log=True)
 
     def logpdf(self, q: ArrayLike) -> Any:
         """Logarithm of the density at q."""
@@ -132,69 +209,61 @@ class QuadraticForm:
         return out[:, 1].reshape(shape)[()]
 
     def pdf(self, q: ArrayLike) -> Any:
-        """Density at q."""
+        """Density at q; infinite where it is (q = 0 and few degrees of freedom)."""
         return np.exp(self.logpdf(q))
 
     # ---- quantiles ----------------------------------------------------------------------
 
     def ppf(self, p: ArrayLike) -> Any:
-        """The q with P(Q <= q) = p."""
+        """The q with P(Q <= q) = p; NaN outside [0, 1]."""
         return self._quantiles(p, upper=False)
 
     def isf(self, p: ArrayLike) -> Any:
-        """The q with P(Q > q) = p."""
+        """The q with P(Q > q) = p; NaN outside [0, 1]."""
         return self._quantiles(p, upper=True)
+
+    def median(self) -> float:
+        """The q that halves the probability."""
+        return float(self.isf(0.5))
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """The central interval of this probability."""
+        tail = 0.5 * (1 - confidence)
+        return float(self.ppf(tail)), float(self.isf(tail))
+
+    def isf_gradient(self, p: float) -> NDArray[np.float64]:
+        r"""Derivative of ``isf(p)`` with respect to every weight, shape (d,).
+
+        :math:`\partial q/\partial w_j = (k_j f_{+2}(q) + \lambda_j f_{+4}(q))/f(q)`, where
+        :math:`f_{+n}` is the density with n more degrees of freedom at weight j: one pass
+        over the contour of the density, since :math:`\partial K/\partial w` multiplies it.
+        """
+        q = self.isf(_validate.open_unit("p", p))
+        t, weight = self._table.contour(q - self._offset)
+        total = float(np.sum(weight.real))
+        out = np.empty(self._weights.size)
+        for j in range(0, out.size, 256):
+            some = slice(j, j + 256)
+            a = 1 / (1 - 2 * np.outer(self._weights[some], t))
+            k, nc = self._dof[some, None], self._noncentrality[some, None]
+            out[some] = np.sum((weight * (a * (k + nc * a))).real, axis=1) / total
+        return out
 
     def _quantiles(self, p: ArrayLike, upper: bool) -> Any:
         probability = np.asarray(p, dtype=np.float64)
         flat = [self._quantile(float(x), upper) for x in probability.ravel()]
-        return np.array(flat).reshape(probability.shape)[()]
+        return np.array(flat, dtype=np.float64).reshape(probability.shape)[()]
 
     def _quantile(self, p: float, upper: bool) -> float:
+        low, high = self.support()
         if not 0 <= p <= 1:
             return math.nan
-        low, high = self.support()
-        if p in (0, 1):
+        if p in (0, 1) or low == high:
             return high if (p == 0) == upper else low
-        if low == high:
-            return low
-        small_upper = upper if p <= 0.5 else not upper
-        target = math.log(p) if p <= 0.5 else math.log1p(-p)
-        return self._offset + self._solve(target, small_upper, low, high)
-
-    def _solve(self, target: float, upper: bool, low: float, high: float) -> float:
-        """Newton on the log tail, bracketed."""
-        low, high = low - self._offset, high - self._offset
-        z = math.sqrt(-2 * target)
-        mean, sd = self.mean() - self._offset, self.std()
-        q = mean + (sd * z if upper else -sd * z)
-        if not low < q < high:
-            q = 0.5 * (mean + (low if q <= low else high))
-        sign = 1.0 if upper else -1.0
-        for _ in range(200):
-            small, log_pdf, _, _, is_upper, _ = self._table.tail(q)
-            log_tail = small if is_upper == upper else math.log1p(-math.exp(small))
-            miss = log_tail - target
-            if sign * miss > 0:
-                low = q
-            else:
-                high = q
-            step = sign * miss * math.exp(min(log_tail - log_pdf, 700.0))
-            new = q + step
-            if abs(step) <= 1e-15 * abs(q) or abs(miss) < 1e-14:
-                return new
-            if not low < new < high or not math.isfinite(new):
-                if math.isinf(low) or math.isinf(high):
-                    edge = low if math.isinf(high) else high
-                    new = q + (1 if math.isinf(high) else -1) * max(sd, 2 * abs(q - edge))
-                elif low >= 0 and high > 4 * low:
-                    new = math.sqrt(max(low, 1e-320) * high)
-                elif high <= 0 and low < 4 * high:
-                    new = -math.sqrt(max(-high, 1e-320) * -low)
-                else:
-                    new = 0.5 * (low + high)
-            q = new
-        return q
+        log_tail = math.log(p) if p <= 0.5 else math.log1p(-p)
+        q, error, _ = self._table.quantile(log_tail, upper if p <= 0.5 else not upper)
+        _check(np.array([error]))
+        return float(self._offset + q)
 
     # ---- moments --------------------------------------------------------------------------
 
@@ -225,6 +294,42 @@ class QuadraticForm:
     def kurtosis(self) -> float:
         """Excess kurtosis."""
         return self.cumulant(4) / self.var() ** 2
+
+    def mgf(self, t: ArrayLike) -> Any:
+        """E exp(tQ); infinite beyond the nearest 1/(2w)."""
+        return np.exp(self.cgf(t))
+
+    def cgf(self, t: ArrayLike) -> Any:
+        r"""log E exp(tQ) = :math:`\sum -\frac k2 \log(1-2wt) + \lambda wt/(1-2wt)` and the rest."""
+        points = np.asarray(t, dtype=np.float64)
+        total = points * self._offset + 0.5 * (self._normal_sd * points) ** 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for w, k, nc in zip(self._weights, self._dof, self._noncentrality, strict=True):
+                a = 1 - 2 * w * points
+                term = -0.5 * k * np.log1p(-2 * w * points) + nc * w * points / a
+                total = total + np.where(a > 0, term, np.inf)
+        return total[()]
+
+    def entropy(self) -> float:
+        """Differential entropy in nats, by quadrature over the quantiles; to about 1e-8."""
+        from scipy import integrate
+
+        low, high = (float(v) for v in (self.ppf(1e-18), self.isf(1e-18)))
+        if low == high:
+            return -math.inf
+        knots = [self.ppf(p) for p in (1e-12, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5)]
+        knots += [self.isf(p) for p in (0.3, 0.1, 0.02, 1e-3, 1e-6, 1e-12)]
+
+        def integrand(q: float) -> float:
+            log_pdf = self._table.tail(q - self._offset)[1]
+            return -log_pdf * math.exp(log_pdf) if math.isfinite(log_pdf) else 0.0
+
+        edges = sorted({low, *map(float, knots), high})
+        pieces = zip(edges, edges[1:], strict=False)
+        return math.fsum(
+            integrate.quad(integrand, a, b, epsabs=1e-11, epsrel=1e-9, limit=200)[0]
+            for a, b in pieces
+        )
 
     def support(self) -> tuple[float, float]:
         """Infimum and supremum of the support."""
@@ -274,6 +379,40 @@ class QuadraticForm:
             extra = 2 * rng.poisson(0.5 * nc, shape) if nc else 0
             total = total + w * 2 * rng.standard_gamma(0.5 * (k + extra), shape)
         return total[()]
+
+
+def _diagonal(
+    matrix: ArrayLike, mean: ArrayLike, cov: ArrayLike, linear: ArrayLike | None, constant: float
+) -> dict[str, Any]:
+    """The parameters of a quadratic function of a Gaussian: x = mean + Bz, then eigenvectors."""
+    mu = _validate.vector("mean", mean)
+    n = mu.size
+    a, sigma = (_square(name, m, n) for name, m in (("matrix", matrix), ("cov", cov)))
+    b = np.zeros(n) if linear is None else _validate.vector("linear", linear, d=n)
+    a = 0.5 * (a + a.T)
+    variances, axes = np.linalg.eigh(0.5 * (sigma + sigma.T))
+    if variances[0] < -1e-12 * max(variances[-1], 0):
+        raise ValueError("cov must be positive semidefinite")
+    root = axes * np.sqrt(np.maximum(variances, 0))
+    values, vectors = np.linalg.eigh(root.T @ a @ root)
+    slope = vectors.T @ (root.T @ (2 * a @ mu + b))
+    real = np.abs(values) > 1e-13 * np.max(np.abs(values), initial=0)
+    w, s = values[real], slope[real]
+    shift = s / (2 * w)
+    return {
+        "weights": w,
+        "dof": np.ones(w.size),
+        "noncentrality": shift**2,
+        "normal_sd": float(np.linalg.norm(slope[~real])),
+        "offset": float(mu @ a @ mu + b @ mu + constant - np.sum(w * shift**2)),
+    }
+
+
+def _square(name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != (n, n) or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be a finite array of shape ({n}, {n}), got {array.shape}")
+    return array
 
 
 def _check(errors: NDArray[np.float64]) -> None:

@@ -224,6 +224,8 @@ def main(count: int, out: str, seed: int = 20260901) -> None:
             if not math.isfinite(q) or (q == 0 and case.normal_sd == 0):
                 raise ArithmeticError("q is at the edge")
             upper, tail, density = smaller_tail(case, q, upper)
+            if not (float(tail.mid()) > 1e-305 and 1e-305 < float(density.mid()) < 1e305):
+                raise ArithmeticError("outside the range of doubles")
         except (ArithmeticError, ValueError, OverflowError, ZeroDivisionError) as error:
             skipped += 1
             print(f"case {index} ({kind}) skipped: {error}", file=sys.stderr)
