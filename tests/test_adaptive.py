@@ -1,4 +1,4 @@
-"""A mean from a box alone: what every step may change, what all of them spend, how near they come."""
+"""A mean from a box alone: what a step may change, what all of them spend, how near they come."""
 
 from __future__ import annotations
 

@@ -76,6 +76,11 @@ class Plan:
         """The zCDP equivalent of mu: mu^2 / 2."""
         return self.mu**2 / 2
 
+    @property
+    def noise_ratio(self) -> float:
+        """Noise of a clipped mean over the radius of its region, if it had the whole budget."""
+        return _noise_ratio(self.n, self.d, self.mu, self.neighbors)
+
     def step_mu(self, step: Step) -> float:
         """mu of one step: mu sqrt(share)."""
         return self.mu * math.sqrt(step.share)
