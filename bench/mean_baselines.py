@@ -209,14 +209,14 @@ def shifted_clipped_mean(
     bound: float,
     rho: float,
     *,
-    median_share: float = 1 / 4,
+    shares: tuple[float, float, float] = (1 / 4, 3 / 16, 9 / 16),
     outliers: float = 2.0,
 ) -> Array:
     """Rotate, shift by a private median, clip at a private quantile of the norms, add noise.
 
-    ``bound`` is the largest |coordinate|. The paper's constants are the defaults: a quarter for
-    the median, a quarter of the rest for the radius, and a radius that leaves out
-    ``outliers`` sqrt(d / (2 rho)) rows and the error of the search.
+    ``bound`` is the largest |coordinate|; ``shares`` of the budget go to median, radius and mean.
+    The radius leaves out ``outliers`` sqrt(d / (2 rho)) rows and the error of its search. The
+    defaults are the constants of the paper's experiments.
     """
     n, d = rows.shape
     width = 1 << (d - 1).bit_length()
@@ -224,10 +224,8 @@ def shifted_clipped_mean(
     padded[:, :d] = rows
     rotation = random_rotation(width, ledger.rng)
     turned = padded @ rotation.T
-    center = searched_quantiles(
-        ledger, turned, n / 2, -bound, bound, median_share * rho, _MEDIAN_STEPS
-    )
-    rho_radius, rho_mean = (1 - median_share) / 4 * rho, (1 - median_share) * 3 / 4 * rho
+    rho_median, rho_radius, rho_mean = (share * rho for share in shares)
+    center = searched_quantiles(ledger, turned, n / 2, -bound, bound, rho_median, _MEDIAN_STEPS)
     lengths = norms(turned, center, np.ones(width))
     left_out = outliers * math.sqrt(width / (2 * rho_mean))
     left_out += math.sqrt(_RADIUS_STEPS / (2 * rho_radius))

@@ -130,7 +130,7 @@ def test_a_number_keeps_its_meaning():
     sigma = np.array([1.0, 4.0])
     region = Ellipsoid.for_gaussian(sigma, clip_probability=0.03)
     np.testing.assert_allclose(region.scale, 1 / np.sqrt(sigma * 5), rtol=2**-23)
-    norm2 = QuadraticForm((sigma / np.sum(sigma)))
+    norm2 = QuadraticForm(sigma / np.sum(sigma))
     assert norm2.sf(region.clip_norm**2) == pytest.approx(0.03)
 
 

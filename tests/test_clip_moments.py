@@ -67,6 +67,6 @@ def test_weights_with_a_close_second_largest_keep_the_contour_off_the_branch_poi
 def test_the_panels_reach_far_into_the_tail():
     law = TailDensity(np.array([0.9, 0.1]), np.array([0.0, 4.0]))
     assert law.edges().size == clip_moments._PANELS + 1
-    q, dq, density, _ = law.densities(np.ones((2, 1)))
+    _, dq, density, _ = law.densities(np.ones((2, 1)))
     assert 0 < density[-1] < 1e-13
     assert 0.5 < np.sum(dq * density) < 0.9

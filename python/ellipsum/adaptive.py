@@ -36,10 +36,8 @@ _UP = 1 + 2.0**-50  # covers the roundings of a noise level: noise is never too 
 
 #: Upper edges of the distance bins, in units of the predicted root mean square: narrow where
 #: the prediction should be right, wide where it may be wrong.
-_EDGES = np.array(
-    [0.12, 0.25, 0.5, 0.6, 0.7, 0.8, 0.86, 0.92, 1, 1.06, 1.12, 1.2, 1.3, 1.45, 1.65, 2, 2.6]
-    + [3.5, 5, 8, 16, 32, 64]
-)
+_NEAR = [0.5, 0.6, 0.7, 0.8, 0.86, 0.92, 1, 1.06, 1.12, 1.2, 1.3, 1.45, 1.65, 2, 2.6]
+_EDGES = np.array([0.12, 0.25, *_NEAR, 3.5, 5, 8, 16, 32, 64])
 #: The first histogram knows nothing: bins of ratio sqrt(2) from the corner of the box inwards.
 _FIRST_BINS = 30
 
@@ -138,7 +136,7 @@ class _Run:
         plan = make_plan(max(n, 1), self.rows.d, self.mu, self.neighbors, kind)
         rounds = [step for step in plan.steps if step.name != "count"]
         for k in range(0, len(rounds), 2):
-            radius = self._radius(plan, rounds[k], first=k == 0, next_step=rounds[k + 1])
+            radius = self._radius(plan, rounds[k], first=k == 0)
             self._center(plan, rounds[k + 1], radius)
         sd = np.zeros(self.rows.d) if plan.hopeless else self.error
         return Outcome(
@@ -158,7 +156,7 @@ class _Run:
         self.count_sd = 1 / mu
         return int(self._noisy(np.array([count]), 1.0, mu)[0])
 
-    def _radius(self, plan: Plan, step: Step, *, first: bool, next_step: Step) -> float:
+    def _radius(self, plan: Plan, step: Step, *, first: bool) -> float:
         b = self._scale()
         edges = _EDGES
         if first:
@@ -168,9 +166,8 @@ class _Run:
         sensitivity = math.sqrt(2) if self.neighbors == "replace" else 1.0
         mu = plan.step_mu(step)
         noisy = self._noisy(counts, sensitivity, mu)
-        ratio = 2 * math.sqrt(plan.d) / (plan.n * plan.mu)
         share, sd = self._remembered(noisy / plan.n, sensitivity / mu / plan.n, forget=first)
-        radius, usual = _choose_radius(edges, share, sd, ratio, coarse=first)
+        radius, usual = _choose_radius(edges, share, sd, plan.noise_ratio, coarse=first)
         if not first and usual > _SURPRISE:
             self._distrust(usual)
         if not _FORGET < usual < _SURPRISE:
@@ -208,7 +205,7 @@ class _Run:
         name = b"step" + str(self.step_number).encode()
         key = hashlib.blake2b(name, digest_size=32, key=self.key).digest()
         draw = noise.rounded_gaussian(exact.size, sensitivity / mu * _UP, key=key)
-        out = exact.astype(object) + draw.astype(object)
+        out: NDArray[np.object_] = exact.astype(object) + draw.astype(object)
         self.integers.append(out)
         return out
 

@@ -1,4 +1,4 @@
-"""The release of a plan of several steps: a mean or a sum, its noise, and what was spent on what."""
+"""The release of a plan of several steps: a mean or a sum, its noise, what was spent on what."""
 
 from __future__ import annotations
 

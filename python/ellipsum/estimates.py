@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
+from .adaptive_release import AdaptiveRelease
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
 from .passes import Passes, moments
@@ -79,6 +80,8 @@ def estimate_scale(data: Any, *, seed: int | None = None, **known: Any) -> Estim
     if known.get("sigma") is not None or known.get("covariance") is not None:
         raise ValueError("sigma and covariance are what is estimated: leave them out")
     release = PrivateMean(**known)(data, seed=seed)
+    if not isinstance(release, AdaptiveRelease):
+        raise ValueError("give lower and upper (a box), or center and radius (a ball)")
     return Estimate(release.spread, None, release.guarantee, release.caveats)
 
 
@@ -100,9 +103,9 @@ def estimate_covariance(
     **Guarantees.** ``"gaussian"`` (Analyze Gauss): mu-GDP for the released bits. The
     d (d + 1)/2 entries, the off-diagonal ones times sqrt(2), are one vector of norm
     ||x - c||^2 <= radius^2; two such vectors have an inner product >= 0, so they differ by at most
-    sqrt(2) radius^2 (``replace``) or radius^2 (``add-remove``). ``"wishart"``: (epsilon, delta)-DP by
-    an exact calculation for real numbers (:mod:`ellipsum.wishart`; ``replace`` as one removal and
-    one addition), its mean taken off; that the sum is rounded to a grid, and the normals to
+    sqrt(2) radius^2 (``replace``) or radius^2 (``add-remove``). ``"wishart"``: (epsilon, delta)-DP
+    by an exact calculation for real numbers (:mod:`ellipsum.wishart`; ``replace`` as one removal
+    and one addition), its mean taken off; that the sum is rounded to a grid, and the normals to
     2^-26, is not part of that calculation. ``"gaussian"`` is the better one throughout.
 
     Parameters

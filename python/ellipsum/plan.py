@@ -25,7 +25,8 @@ _MIN_STEPS, _MAX_STEPS, _POLISH, _DEPTH = 4, 12, 3, 1e-4
 _GROWTH = 1.2
 
 #: Above this noise-to-radius ratio nothing is learned: the plan answers the centre of the box.
-_HOPELESS = 0.9
+#: So it does where a noisy count stands out from its noise less than this many times.
+_HOPELESS, _COUNT_STANDS_OUT = 0.9, 4.0
 
 #: The share of the noisy count, which add-remove neighbours need before the plan is made: a
 #: mean divides small shifts by it, a sum multiplies the whole centre.
@@ -75,6 +76,11 @@ class Plan:
         """The zCDP equivalent of mu: mu^2 / 2."""
         return self.mu**2 / 2
 
+    @property
+    def noise_ratio(self) -> float:
+        """Noise of a clipped mean over the radius of its region, if it had the whole budget."""
+        return _noise_ratio(self.n, self.d, self.mu, self.neighbors)
+
     def step_mu(self, step: Step) -> float:
         """mu of one step: mu sqrt(share)."""
         return self.mu * math.sqrt(step.share)
@@ -117,7 +123,8 @@ def make_plan(n: int, d: int, mu: float, neighbors: str, kind: str = "mean") -> 
     count = count_share(kind, neighbors)
     counting = [Step("count", count, "noisy number of rows")] if count else []
     ratio = _noise_ratio(n, d, mu, neighbors) / math.sqrt((1 - count) * (1 - _RADIUS_SHARE))
-    steps = 0 if ratio >= _HOPELESS else _step_count(ratio)
+    vague = count > 0 and n * mu * math.sqrt(count) < _COUNT_STANDS_OUT
+    steps = 0 if ratio >= _HOPELESS or vague else _step_count(ratio)
     radius = min(_RADIUS_SHARE / max(steps, 1), 2 / (_RADIUS_SD * n * mu) ** 2)
     growth = _GROWTH if steps < _best_steps(ratio) / 2 else 1.0
     weights: list[float] = []

@@ -1,0 +1,366 @@
+"""A mean from a box alone: what a step may change, what all of them spend, how near they come."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, adaptive, calibrate
+from ellipsum.domain import make_domain
+from ellipsum.passes import Passes, halves, rotate, row_norms
+from ellipsum.plan import make_plan
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+MU = 1 / calibrate.noise_multiplier(1.0, 1e-6)
+
+
+def box(d, half=50.0):
+    return {"lower": np.full(d, -half), "upper": np.full(d, half)}
+
+
+def gaussian_rows(n, sigma, mean, seed=0):
+    return mean + sigma * np.random.default_rng(seed).standard_normal((n, np.size(sigma)))
+
+
+# ---- the budget --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+@pytest.mark.parametrize("kind", ["mean", "sum"])
+@pytest.mark.parametrize("mu", [0.01, MU, 3.0])
+def test_the_shares_add_up_to_one_exactly(neighbors, kind, mu):
+    for n in (1, 10, 100, 1000, 10**5, 10**9):
+        for d in (1, 3, 50, 1000):
+            plan = make_plan(n, d, mu, neighbors, kind)
+            total = sum((step.share for step in plan.steps), Fraction(0))
+            assert all(step.share > 0 for step in plan.steps)
+            assert plan.hopeless or total == 1
+            spent = math.sqrt(sum(plan.step_mu(step) ** 2 for step in plan.steps))
+            assert plan.hopeless or spent == pytest.approx(mu, rel=1e-12)
+
+
+class Recorder:
+    """Takes the place of the one function that makes private integers public, and answers what
+    it is told to: earlier answers, or anything at all."""
+
+    def __init__(self, answers=None, rng=None):
+        self.exact, self.public, self.sensitivity, self.mu = [], [], [], []
+        self.answers, self.rng = answers, rng
+
+    def __call__(self, run, exact, sensitivity, mu):
+        k = len(self.exact)
+        self.exact.append(exact.astype(object))
+        self.sensitivity.append(sensitivity)
+        self.mu.append(mu)
+        if self.answers is not None:
+            answer = self.answers[k]
+        elif self.rng is not None:
+            answer = wild(self.rng, exact, sensitivity)
+        else:
+            answer = exact.astype(object)
+        self.public.append(answer)
+        return answer
+
+
+def wild(rng, exact, sensitivity):
+    """An outcome that noise could have made, however unlikely."""
+    size = 10.0 ** rng.uniform(-1, 2)
+    step = np.rint(size * sensitivity * rng.standard_normal(exact.size))
+    return exact.astype(object) + np.array([int(s) for s in step], dtype=object)
+
+
+def played(monkeypatch, data, domain, neighbors, recorder, kind="mean", mu=MU):
+    monkeypatch.setattr(adaptive._Run, "_noisy", lambda *a: recorder(*a))
+    adaptive.run(data, domain, mu, neighbors, kind, bytes(32))
+    return recorder
+
+
+STRANGERS = [0.0, 1e-300, 49.9, -50.0, 1e9, -1e300, np.inf, np.nan, "opposite", "spike"]
+
+
+def stranger(name, rows):
+    if name == "opposite":
+        return -3 * rows.mean(axis=0)
+    if name == "spike":
+        return np.eye(rows.shape[1])[0] * 1e4
+    return np.full(rows.shape[1], name)
+
+
+@pytest.mark.parametrize("kind", ["mean", "sum"])
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+@pytest.mark.parametrize("known", ["nothing", "sigma", "covariance", "ball"])
+def test_no_neighbour_moves_any_step_by_more_than_its_sensitivity(
+    monkeypatch, known, neighbors, kind
+):
+    """Whatever the earlier outcomes were: the neighbour's run is given the same ones."""
+    d, n, rng = 5, 300, np.random.default_rng(1)
+    sigma = np.array([3.0, 1.0, 0.3, 0.1, 2.0])
+    rows = gaussian_rows(n, sigma, 7.0)
+    extra = {"sigma": {"sigma": sigma}, "covariance": {"covariance": np.diag(sigma**2) + 0.005}}
+    where = {"center": np.zeros(d), "radius": 80.0} if known == "ball" else box(d)
+    arguments = {"lower": None, "upper": None, "center": None, "radius": None, **where}
+    domain = make_domain(**arguments, **extra.get(known, {}))
+    tight = 0.0
+    for k, name in enumerate(STRANGERS):
+        first = Recorder(rng=np.random.default_rng(k))
+        played(monkeypatch, rows, domain, neighbors, first, kind)
+        other = rows.copy()
+        at = int(rng.integers(n))
+        other[at] = stranger(name, rows)
+        if neighbors == "add-remove":
+            other = np.insert(rows, at, stranger(name, rows), axis=0)
+        second = Recorder(answers=first.public)
+        played(monkeypatch, other, domain, neighbors, second, kind)
+        assert second.sensitivity == first.sensitivity
+        assert second.mu == first.mu
+        for a, b, bound in zip(first.exact, second.exact, first.sensitivity, strict=True):
+            moved = math.sqrt(sum(int(v) ** 2 for v in a - b))
+            assert moved <= bound
+            tight = max(tight, moved / bound)
+    assert tight > 0.6  # the search is not idle
+    assert math.fsum(mu**2 for mu in first.mu) <= MU**2 * (1 + 1e-15)
+    assert math.fsum(mu**2 for mu in first.mu) == pytest.approx(MU**2, rel=1e-12)
+
+
+def test_the_sensitivity_of_halves_is_met_by_two_opposite_rows():
+    region = Ellipsoid(np.zeros(4), np.ones(4), 1.0)
+    sums = [ExactSum(region).add(halves(np.array([row]))) for row in ([9.0, 0.0], [-9.0, 0.0])]
+    moved = np.linalg.norm((sums[0].integers() - sums[1].integers()).astype(float))
+    assert 0.9999 < moved / adaptive.halves_sensitivity(region, "replace") <= 1
+
+
+def test_noise_is_drawn_at_the_level_that_each_step_needs(monkeypatch):
+    drawn = []
+
+    def record(size, sigma, *, key):
+        drawn.append((size, sigma, key))
+        return np.zeros(size, np.int64)
+
+    rows = gaussian_rows(500, np.ones(3), 2.0)
+    recorder = Recorder()
+    played(monkeypatch, rows, make_domain(*box(3).values(), None, None), "replace", recorder)
+    monkeypatch.undo()
+    monkeypatch.setattr(adaptive.noise, "rounded_gaussian", record)
+    adaptive.run(rows, make_domain(*box(3).values(), None, None), MU, "replace", "mean", bytes(32))
+    assert len({key for _, _, key in drawn}) == len(drawn)
+    for (size, sigma, _), exact, bound, mu in zip(
+        drawn, recorder.exact, recorder.sensitivity, recorder.mu, strict=True
+    ):
+        assert size == exact.size
+        assert bound / mu <= sigma <= bound / mu * (1 + 1e-14)
+
+
+# ---- a row's transformation is its own -------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [row_norms, halves, lambda x: rotate(x, np.eye(7) + 0.1)])
+def test_what_becomes_of_a_row_does_not_depend_on_its_place(function):
+    rows = np.random.default_rng(0).standard_t(1, size=(257, 7)) * 1e3
+    whole = function(rows)
+    for start in (0, 1, 5, 250):
+        for size in (1, 2, 7):
+            part = function(np.ascontiguousarray(rows[start : start + size]))
+            assert np.array_equal(part, whole[start : start + size])
+
+
+def test_batches_of_any_size_give_the_same_integers():
+    rows = gaussian_rows(1000, np.arange(1.0, 8), 3.0)
+    mean = PrivateMean(**box(7), **BUDGET)
+    want = mean(rows, seed=3)
+    for size in (1000, 333, 7):
+        parts = [rows[i : i + size] for i in range(0, 1000, size)]
+        assert (mean(lambda parts=parts: iter(parts), seed=3).integers == want.integers).all()
+        assert (mean(parts, seed=3).value == want.value).all()
+    assert not (mean(rows, seed=4).integers == want.integers).all()
+
+
+def test_the_norms_are_those_of_numpy():
+    rows = np.random.default_rng(0).normal(size=(50, 33))
+    np.testing.assert_allclose(row_norms(rows), np.linalg.norm(rows, axis=1), rtol=1e-14)
+
+
+# ---- what it reads ---------------------------------------------------------------------------
+
+
+def test_what_can_be_read_once_only_is_refused():
+    mean, rows = PrivateMean(**box(2), **BUDGET), np.zeros((100, 2))
+    for once in (iter([rows]), (r for r in [rows])):
+        with pytest.raises(TypeError, match="read only once"):
+            mean(once)
+    with pytest.raises(TypeError, match="ExactSum"):
+        mean(ExactSum(Ellipsoid.ball(1.0, d=2)).add(rows))
+    spent = iter([rows])
+    with pytest.raises(ValueError, match="read only once"):
+        mean(lambda: spent)
+
+
+def test_data_that_grow_between_passes_are_refused_without_a_number():
+    sizes = iter([100, 101])
+    with pytest.raises(ValueError, match="data changed between two passes") as caught:
+        PrivateMean(**box(2), **BUDGET)(lambda: iter([np.zeros((next(sizes), 2))]))
+    assert "10" not in str(caught.value)
+
+
+def test_it_reads_as_often_as_the_plan_says():
+    passes, rows = [], gaussian_rows(2000, np.ones(4), 1.0)
+    mean = PrivateMean(**box(4), **BUDGET)
+    release = mean(lambda: passes.append(1) or iter([rows]), seed=1)
+    assert len(passes) == release.plan.passes + 1  # one more to count
+    assert release.plan == mean.plan(2000)
+    counted = Passes(rows, 4)
+    assert counted.count_rows() == 2000
+
+
+def test_rows_that_are_not_numbers_count_as_the_centre():
+    rows = gaussian_rows(4000, np.ones(4), 1.0)
+    rows[:20] = np.nan
+    rows[20:40, 1] = np.inf
+    rows[40:50] = 1e308
+    value = PrivateMean(**box(4), **BUDGET)(rows, seed=1).value
+    assert np.isfinite(value).all()
+    assert np.abs(value - 1).max() < 0.3
+
+
+# ---- what it answers -------------------------------------------------------------------------
+
+
+def median_error(rows, mean, seeds=5, **known):
+    mechanism = PrivateMean(**known, **BUDGET)
+    return np.median([np.sum((mechanism(rows, seed=s).value - mean) ** 2) for s in range(seeds)])
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_it_comes_near_the_oracle(alpha, neighbors):
+    d, n = 16, 4000
+    sigma = np.arange(1, d + 1.0) ** -alpha
+    mean = 10 * np.where(np.arange(d) % 2, 1.0, -1.0)
+    rows = gaussian_rows(n, sigma, mean)
+    oracle = Ellipsoid.for_gaussian(sigma, mean, n=n, **BUDGET).predicted_error().total
+    sampled = np.sum((rows.mean(axis=0) - mean) ** 2)
+    covariance = np.diag(sigma**2)
+    for known in ({}, {"sigma": sigma}, {"covariance": covariance}):
+        error = median_error(rows, rows.mean(axis=0), **box(d), **known)
+        assert error < 2.5 * (oracle + sampled), known
+
+
+def test_the_ball_and_the_box_find_the_same():
+    rows = gaussian_rows(4000, np.ones(6), 5.0)
+    ball = PrivateMean(center=np.zeros(6), radius=200.0, **BUDGET)(rows, seed=1)
+    np.testing.assert_allclose(ball.value, 5.0, atol=0.15)
+    assert (np.abs(ball.spread - 1) < 0.3).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("n", [20, 200])
+def test_the_answer_never_leaves_the_domain(n, seed):
+    rows = np.full((n, 3), 49.9)
+    mean = PrivateMean(**box(3), **BUDGET)(rows, seed=seed)
+    assert (np.abs(mean.value) <= 50).all()
+    lower, upper = mean.confidence_interval()
+    assert (lower >= -50).all() and (upper <= 50).all()
+    ball = PrivateMean(center=np.zeros(3), radius=60.0, **BUDGET)(rows, seed=seed)
+    assert np.linalg.norm(ball.value) <= 60 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_where_the_rows_are_too_few_the_centre_is_answered(neighbors):
+    rows = gaussian_rows(40, np.ones(64), 9.0)
+    mean = PrivateMean(
+        lower=np.full(64, -10.0), upper=np.full(64, 20.0), neighbors=neighbors, **BUDGET
+    )
+    release = mean(rows, seed=1)
+    assert release.plan.hopeless
+    np.testing.assert_array_equal(release.value, 5.0)
+    assert "too few rows" in str(release)
+    assert len(release.plan.steps) == (neighbors == "add-remove")
+
+
+@pytest.mark.parametrize("n", [60, 100, 200, 400, 1000])
+def test_it_is_never_worse_than_the_centre_of_the_box(n):
+    """Rows near the centre are the hardest: all that is answered is noise."""
+    d = 64
+    errors = []
+    for seed in range(12):
+        offset = np.full(d, 0.5)
+        rows = np.tile(offset, (n, 1))
+        value = PrivateMean(**box(d, 1.0), **BUDGET)(rows, seed=seed).value
+        errors.append(np.sum((value - offset) ** 2))
+    assert np.mean(errors) <= np.sum(offset**2) * 1.05
+
+
+def test_a_sum_is_n_times_the_mean():
+    rows = gaussian_rows(3000, np.ones(3), 4.0)
+    mean = PrivateMean(**box(3), **BUDGET)(rows, seed=1)
+    total = PrivateSum(**box(3), **BUDGET)(rows, seed=1)
+    np.testing.assert_allclose(total.value, 3000 * mean.value)
+    np.testing.assert_allclose(total.sd, 3000 * mean.sd)
+    private = PrivateSum(**box(3), neighbors="add-remove", **BUDGET)(rows, seed=1)
+    assert np.abs(private.value / rows.sum(axis=0) - 1).max() < 0.05
+    assert (private.sd > 4.0 / math.sqrt(private.plan.steps[0].share) / MU * 0.9).all()
+    np.testing.assert_allclose(np.sqrt(np.diag(private.covariance)), private.sd)
+
+
+def test_the_noise_is_as_large_as_it_says():
+    rows = gaussian_rows(5000, np.array([1.0, 0.2, 3.0]), 1.0)
+    releases = [PrivateMean(**box(3), **BUDGET)(rows, seed=s) for s in range(150)]
+    scatter = np.std([r.value for r in releases], axis=0)
+    told = np.sqrt(np.mean([r.sd**2 for r in releases], axis=0))
+    assert (np.abs(scatter / told - 1) < 0.35).all()
+
+
+def test_skewed_rows_cost_no_catastrophe():
+    rng = np.random.default_rng(2)
+    rows = np.exp(rng.normal(size=(20_000, 8))) / np.arange(1, 9)
+    truth = rows.mean(axis=0)
+    error = median_error(rows, truth, **box(8))
+    assert error < 0.003 * np.sum(truth**2)
+
+
+# ---- how it presents itself ------------------------------------------------------------------
+
+
+def test_the_plan_can_be_read_before_it_runs():
+    mean = PrivateMean(**box(16), **BUDGET)
+    text = str(mean.plan(4000))
+    assert "passes over the data" in text and "final" in text and "%" in text
+    assert mean.plan(4000).rho == pytest.approx(MU**2 / 2)
+    with pytest.raises(ValueError, match="n must be"):
+        mean.plan(0)
+    with pytest.raises(ValueError, match="one pass"):
+        PrivateMean(Ellipsoid.ball(1.0, d=2), **BUDGET).plan(10)
+
+
+def test_a_release_says_what_was_spent_on_what():
+    rows = gaussian_rows(2000, np.ones(3), 1.0)
+    release = PrivateMean(**box(3), **BUDGET)(rows, seed=1)
+    assert "% on the final pass" in str(release)
+    told = json.loads(json.dumps(release.to_dict()))
+    assert sum(step["share"] for step in told["parameters"]["steps"]) == pytest.approx(1)
+    assert told["private"] is False and told["n"] == 2000
+    assert release.guarantee.mu == pytest.approx(MU)
+    assert PrivateMean(**box(3), **BUDGET)(rows).private
+
+
+def test_bad_domains_are_one_clear_sentence():
+    one = {"lower": [0.0, 0.0], "upper": [1.0, 0.0]}
+    cases = [
+        (one, "upper must be above lower"),
+        ({}, "give an ellipsoid, or lower and upper"),
+        ({"lower": [0.0]}, "give an ellipsoid, or lower and upper"),
+        ({"center": [0.0], "radius": -1.0}, "radius must be"),
+        ({**box(2), "sigma": [1.0, 0.0]}, "sigma must be"),
+        ({**box(2), "sigma": [1.0, 1.0], "covariance": np.eye(2)}, "not both"),
+        ({**box(2), "covariance": np.eye(3)}, "covariance must be a square matrix"),
+    ]
+    for arguments, phrase in cases:
+        with pytest.raises(ValueError, match=phrase):
+            PrivateMean(**arguments, **BUDGET)
+    with pytest.raises(ValueError, match="not both"):
+        PrivateMean(Ellipsoid.ball(1.0, d=2), **box(2), **BUDGET)
+    with pytest.raises(AttributeError, match="plan"):
+        _ = PrivateMean(**box(2), **BUDGET).ellipsoid

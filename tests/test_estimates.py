@@ -1,0 +1,159 @@
+"""Private centre, scale and covariance on their own; the Wishart mechanism's exact delta."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from ellipsum import Ellipsoid, ExactSum, estimates
+from ellipsum.passes import moments
+from ellipsum.wishart import best_wishart, delta
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    root = rng.standard_normal((5, 5))
+    return rng.standard_normal((20_000, 5)) @ root.T
+
+
+def test_centre_and_scale_come_from_one_plan(table):
+    sides = {"lower": np.full(5, -90.0), "upper": np.full(5, 110.0), **BUDGET}
+    center = estimates.estimate_center(table, seed=1, **sides)
+    scale = estimates.estimate_scale(table, seed=1, **sides)
+    assert np.abs(center.value - table.mean(axis=0)).max() < 0.1
+    np.testing.assert_allclose(scale.value, table.std(axis=0), rtol=0.1)
+    assert center.guarantee.epsilon(1e-6) == 1.0
+    assert not center.private and estimates.estimate_center(table, **sides).private
+    with pytest.raises(ValueError, match="leave them out"):
+        estimates.estimate_scale(table, sigma=np.ones(5), **sides)
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+@pytest.mark.parametrize("method", ["gaussian", "wishart"])
+def test_the_covariance_is_found(table, method, neighbors):
+    radius = float(np.linalg.norm(table, axis=1).max())
+    truth = table.T @ table / len(table)
+    found = estimates.estimate_covariance(
+        table,
+        center=np.zeros(5),
+        radius=radius,
+        method=method,
+        neighbors=neighbors,
+        seed=1,
+        **BUDGET,
+    )
+    assert np.linalg.norm(found.value - truth) < 0.1 * np.linalg.norm(truth)
+    assert np.linalg.eigvalsh(found.value)[0] >= -1e-12 * np.linalg.norm(truth)
+    np.testing.assert_allclose(found.value, found.value.T)
+
+
+def test_the_noise_of_the_covariance_is_as_large_as_it_says(table):
+    far, center = table[:500] + 100, np.full(5, 70.0)
+    found = [
+        estimates.estimate_covariance(far, center=center, radius=100.0, seed=s, **BUDGET)
+        for s in range(60)
+    ]
+    off = ~np.eye(5, dtype=bool)
+    told = found[0].sd
+    assert told[0, 0] == pytest.approx(told[0, 1] * math.sqrt(2))
+    scatter = np.std([f.value for f in found], axis=0)
+    assert 0.3 < scatter[off].mean() / told[0, 1] < 1.3  # the projection takes some of it away
+
+
+def test_moments_keep_the_norm_and_unpack_to_the_outer_product():
+    x = np.random.default_rng(1).normal(size=(20, 6))
+    packed = moments(x)
+    np.testing.assert_allclose(np.linalg.norm(packed, axis=1), np.sum(x**2, axis=1))
+    np.testing.assert_allclose(estimates._unpacked(packed[3], 6), np.outer(x[3], x[3]))
+    inner = np.sum(packed[0] * packed[1])
+    assert inner == pytest.approx((x[0] @ x[1]) ** 2)
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_no_two_rows_move_the_moments_by_more_than_the_bound(neighbors):
+    rng, d, radius = np.random.default_rng(2), 4, 3.0
+    region = Ellipsoid.ball(radius**2, d=d * (d + 1) // 2)
+    bound, tight = estimates.moment_sensitivity(region, neighbors), 0.0
+    basis = np.eye(d)
+    rows = [*(radius * basis), *(1e6 * basis), *rng.standard_t(1, size=(60, d)) * 10, np.zeros(d)]
+    sums = [ExactSum(region).add(moments(row[None])).integers().astype(float) for row in rows]
+    others = sums if neighbors == "replace" else [np.zeros(region.d)]
+    for a in sums:
+        for b in others:
+            moved = np.linalg.norm(a - b)
+            assert moved <= bound
+            tight = max(tight, moved / bound)
+    assert tight > 0.9999
+
+
+# ---- Wishart -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nu", [4, 11, 200])
+@pytest.mark.parametrize("r2", [0.3, 2.0, 9.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.2, 1.0])
+def test_delta_is_the_integral_over_where_the_ratio_is_large(nu, r2, epsilon):
+    t = np.linspace(0, chi2.isf(1e-15, nu) + r2, 400_001)
+    without, with_x = chi2.pdf(t, nu), chi2.pdf(t - r2, nu)
+    step = t[1]
+    both = [
+        np.sum(np.maximum(a - math.exp(epsilon) * b, 0)) * step
+        for a, b in ((without, with_x), (with_x, without))
+    ]
+    assert delta(epsilon, nu, r2) == pytest.approx(max(both), rel=1e-3, abs=1e-9)
+
+
+def test_the_pair_depends_on_one_direction_alone():
+    """T = r^2 / x'V^-1 x is chi^2_nu without x, and r^2 more with it (Sherman & Morrison)."""
+    rng, d, k, r2 = np.random.default_rng(3), 4, 9, 2.5
+    g = rng.standard_normal((20_000, k, d))
+    w = np.einsum("aki,akj->aij", g, g)
+    x = np.full(d, math.sqrt(r2 / d))
+    added = w + np.outer(x, x)
+    t, shifted = (r2 / np.einsum("i,aij,j->a", x, np.linalg.inv(m), x) for m in (w, added))
+    np.testing.assert_allclose(shifted, t + r2)
+    assert np.mean(t < chi2.median(k - d + 1)) == pytest.approx(0.5, abs=0.02)
+
+
+def test_delta_grows_with_the_row():
+    for nu in (4, 30):
+        for epsilon in (0.0, 0.5):
+            values = [delta(epsilon, nu, r2) for r2 in np.linspace(0.01, 12, 60)]
+            assert (np.diff(values) >= -1e-12).all()
+
+
+def test_the_published_calibration_promises_what_cannot_be():
+    """k = d + 1 and s^2 = 3 R^2/(2 eps): pure eps-DP as printed, but an event of probability zero
+    for one neighbour has a large one for the other."""
+    for epsilon in (0.1, 1.0):
+        r2, nu = 2 * epsilon / 3, 2.0
+        assert chi2.cdf(r2, nu) > 0.03
+        g = np.random.default_rng(4).standard_normal((20_000, 4, 3))
+        w = np.einsum("aki,akj->aij", g, g)  # k = 4 = d + 1
+        x = np.array([math.sqrt(r2), 0, 0])
+        impossible = np.linalg.eigvalsh(w - np.outer(x, x))[:, 0] < 0  # not x x' plus a Wishart
+        assert np.mean(impossible) == pytest.approx(chi2.cdf(r2, nu), abs=0.012)
+
+
+@pytest.mark.parametrize("d", [2, 20])
+def test_the_calibration_is_the_least_that_holds(d):
+    k, r2 = best_wishart(d, 1.0, 1e-6)
+    nu = k - d + 1
+    assert delta(1.0, nu, r2) <= 1e-6 < delta(1.0, nu, r2 * 1.001)
+    for other in (nu // 2, 2 * nu):
+        assert delta(1.0, other, r2 * (other + d - 1) / k * 1.02) > 1e-6
+
+
+def test_what_is_wrong_is_said(table):
+    with pytest.raises(ValueError, match="needs epsilon and delta"):
+        estimates.estimate_covariance(table, center=np.zeros(5), radius=1, method="wishart", mu=1)
+    with pytest.raises(ValueError, match="no rows"):
+        estimates.estimate_covariance(np.empty((0, 5)), center=np.zeros(5), radius=1, mu=1)
+    with pytest.raises(ValueError, match="method must be"):
+        estimates.estimate_covariance(table, center=np.zeros(5), radius=1, method="x", mu=1)
