@@ -49,15 +49,15 @@ def test_threads_come_from_the_argument_then_the_environment_then_one(monkeypatc
     assert (_backend.threads(), _backend.threads(5)) == (2, 5)
 
 
-@pytest.mark.parametrize("bad", ["0", "-1", "two", "1.5"])
+@pytest.mark.parametrize("bad", ["0", "-1", "two", "1.5", "1025"])
 def test_a_bad_environment_variable_for_threads_is_named(monkeypatch, bad):
     monkeypatch.setenv("ELLIPSUM_THREADS", bad)
     with pytest.raises(ValueError, match="ELLIPSUM_THREADS must be a whole number above 0"):
         _backend.threads()
 
 
-@pytest.mark.parametrize("bad", [0, -2])
-def test_fewer_than_one_thread_is_refused(bad):
+@pytest.mark.parametrize("bad", [0, -2, 1025, 2**31, 2**70])
+def test_a_number_of_threads_out_of_range_is_refused(bad):
     with pytest.raises(ValueError, match="threads must be at least 1"):
         _backend.threads(bad)
 

@@ -82,6 +82,7 @@ def test_equality_is_by_what_is_summed():
     assert hash(Ellipsoid.ball(1.0, d=3)) == hash(Ellipsoid.ball(1.0, np.zeros(3)))
     assert Ellipsoid.ball(1.0, d=3) != Ellipsoid.ball(1.0, d=2)
     assert Ellipsoid.ball(1.0, d=3) != "ball"
+    assert Ellipsoid([0.0], [[3.0]], 1.0) != Ellipsoid([0.0], [3.0], 1.0)  # a matrix rounds rows
 
 
 def test_what_can_be_read_cannot_be_changed():
@@ -121,6 +122,7 @@ def test_later_changes_of_the_given_arrays_do_not_reach_the_region():
         (lambda: Ellipsoid.for_covariance(np.ones((2, 2)), None, 0.1), "must be positive definite"),
         (lambda: Ellipsoid([0.0], [1e-200], 1.0), "scale must lie within"),
         (lambda: Ellipsoid([0.0, 0.0], np.ones((2, 2)), 1.0), "scale must be invertible"),
+        (lambda: Ellipsoid([0, 0], [[1, 1], [1, 1 + 2**-26]], 1.0), "scale must be invertible"),
         (lambda: Ellipsoid([0.0, 0.0], np.eye(3), 1.0), "scale must be 2 x 2 like center"),
         (lambda: Ellipsoid.ball(1.0, d=2).sensitivity("both"), "neighbors must be 'replace' or"),
     ],

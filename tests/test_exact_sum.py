@@ -229,6 +229,7 @@ def test_nonfinite_raise_leaves_the_sum_as_it_was(region, rows):
         ([[object()] * 13], TypeError, "batch holds objects"),
         ([[10**400] * 13], TypeError, "batch holds objects"),
         (np.ma.zeros((1, 13)), TypeError, "batch is a masked array"),
+        ([np.ma.zeros(13)], TypeError, "batch is a masked array"),
     ],
 )
 def test_a_bad_batch_is_one_clear_sentence_and_changes_nothing(region, rows, batch, error, phrase):

@@ -7,7 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, calibrate, noise
+from ellipsum import (
+    Ellipsoid,
+    ExactSum,
+    Guarantee,
+    PrivateMean,
+    PrivateSum,
+    Release,
+    calibrate,
+    noise,
+)
+from ellipsum.release import NoisySum
 from regions import make_regions
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -221,3 +231,26 @@ def test_data_of_the_wrong_kind_is_one_clear_sentence(region, rows):
         run(rows[:, :4])
     with pytest.raises(TypeError, match="ellipsoid must be an Ellipsoid, got ndarray"):
         PrivateSum(np.ones(3), **BUDGET)
+
+
+def test_a_call_that_fails_spends_nothing():
+    region = Ellipsoid.ball(1.0, d=2)
+    total = ExactSum(region).add(np.ones((3, 2)))
+    with pytest.raises(ValueError, match="sigma must be at most"):
+        PrivateSum(region, mu=1e-12)(total)
+    assert PrivateSum(region, mu=1.0)(total).private
+
+
+@pytest.mark.parametrize("center", [1e-30, 1e17, 1e200])
+def test_a_far_or_tiny_centre_leaves_both_noises_finite(center):
+    made = PrivateSum(Ellipsoid.ball(1.0, [center, 0.0]), mu=1.0, neighbors="add-remove")
+    assert 2.0**-20 <= made.count_share <= 1 - 2.0**-20
+    assert np.isfinite(made(np.zeros((5, 2))).sd).all()
+
+
+def test_intervals_do_not_cancel_for_many_rows():
+    region = Ellipsoid.ball(1.0, d=4)
+    noisy = NoisySum(region, np.array([3 * 2**52] * 4, dtype=object), 2.0**24, 1e9, 2.0)
+    lower, upper = Release("mean", noisy, Guarantee("add-remove", 1.0)).confidence_interval()
+    sd = Release("mean", noisy, Guarantee("add-remove", 1.0)).sd
+    np.testing.assert_allclose(upper - lower, 2 * 1.959964 * sd, rtol=1e-5)

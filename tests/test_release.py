@@ -79,3 +79,11 @@ def test_covariance_of_a_matrix_shape_is_full(rows):
     expected = inverse @ inverse.T * release.parameters["sensitivity"] ** 2
     np.testing.assert_allclose(release.covariance, expected, rtol=1e-6)
     np.testing.assert_allclose(release.sd, np.sqrt(np.diag(expected)), rtol=1e-6)
+
+
+def test_a_printed_guarantee_is_rounded_up(rows):
+    region = make_regions(13)["ball"]
+    text = str(PrivateSum(region, rho=0.12344901)(rows, seed=1))
+    assert "0.12345-zCDP" in text
+    text = str(PrivateSum(region, epsilon=1.0000049, delta=1.0000049e-6)(rows, seed=1))
+    assert "(1.00001, 1.00001e-06)-DP" in text

@@ -76,15 +76,22 @@ def supported_cpus() -> list[str]:
     return list(kernels.targets()) if _backend.name == "cpp" else [_backend.cpu]
 
 
+#: More threads than any machine has cores; and far below what the kernels take.
+_MOST_THREADS = 1024
+
+
 def threads(value: Any = None) -> int:
     """How many threads to use: ``value``, or else ``ELLIPSUM_THREADS``, or else one."""
     if value is None:
         text = os.environ.get("ELLIPSUM_THREADS", "").strip() or "1"
-        if not (text.isascii() and text.isdigit() and int(text) > 0):
-            raise ValueError(f"ELLIPSUM_THREADS must be a whole number above 0, got {text!r}")
+        if not (text.isascii() and text.isdigit() and 0 < int(text) <= _MOST_THREADS):
+            raise ValueError(
+                f"ELLIPSUM_THREADS must be a whole number above 0, at most {_MOST_THREADS}, "
+                f"got {text!r}"
+            )
         return int(text)
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"threads must be a whole number, got {type(value).__name__}")
-    if value < 1:
-        raise ValueError(f"threads must be at least 1, got {value}")
+    if not 1 <= value <= _MOST_THREADS:
+        raise ValueError(f"threads must be at least 1 and at most {_MOST_THREADS}, got {value}")
     return int(value)

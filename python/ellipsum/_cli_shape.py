@@ -136,10 +136,14 @@ def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] |
     unit = public.sigma if arguments.error == "relative" else np.ones(public.sigma.size)
     if public.covariance is not None:
         covariance = public.covariance / np.outer(unit, unit)
-        return Ellipsoid.for_covariance(covariance, clip_probability=clip).in_units(unit, public.center)
+        return Ellipsoid.for_covariance(covariance, clip_probability=clip).in_units(
+            unit, public.center
+        )
     # The sample mean is off by about sigma / sqrt(count): the clip radius allows for it.
     sigma = public.sigma / unit
-    region = Ellipsoid.for_gaussian(sigma, center_error=sigma / np.sqrt(public.count), clip_probability=clip)
+    region = Ellipsoid.for_gaussian(
+        sigma, center_error=sigma / np.sqrt(public.count), clip_probability=clip
+    )
     return region.in_units(unit, public.center)
 
 

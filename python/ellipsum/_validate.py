@@ -113,16 +113,19 @@ def eigenbasis(
 def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
     """A numeric array of shape (n, d), neither copied nor converted where it is an array of
     numbers already. One row of shape (d,) counts as a batch of one."""
-    if isinstance(batch, np.ma.MaskedArray):
+    items = batch if isinstance(batch, (list, tuple)) else [batch]
+    if any(isinstance(item, np.ma.MaskedArray) for item in items):
         raise TypeError(f"{name} is a masked array: fill it first, e.g. with {name}.filled(np.nan)")
     try:
-        array = np.asarray(batch)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            array = np.asarray(batch)
     except ValueError:
         raise ValueError(f"{name} is ragged: every row must have {d} coordinates") from None
     if array.dtype == object:
         array = _from_objects(name, array)
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must be numeric, got dtype {array.dtype}: convert it to float64")
+        kind = array.dtype.type.__name__  # without the length of a text, which is a value's
+        raise TypeError(f"{name} must be numeric, got {kind}: convert it to float64")
     if array.ndim == 1 and array.size == d:
         array = array.reshape(1, d)
     if array.ndim != 2 or array.shape[1] != d:
@@ -133,7 +136,8 @@ def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
 def _from_objects(name: str, array: NDArray[Any]) -> NDArray[np.float64]:
     """Numbers held as Python objects; a None is one person's missing value: NaN, no error."""
     try:
-        return array.astype(np.float64)
+        with np.errstate(all="ignore"):
+            return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(
             f"{name} holds objects that are no numbers: give float arrays, NaN where one is missing"

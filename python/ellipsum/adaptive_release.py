@@ -105,7 +105,8 @@ class AdaptiveRelease(Release):
         low, high = self._raw * self._factor - z * self.sd, self._raw * self._factor + z * self.sd
         if self._domain.lower is None or self._domain.upper is None:
             return low, high
-        bottom, top = self._factor * self._domain.lower, self._factor * self._domain.upper
+        ends = self._factor * self._domain.lower, self._factor * self._domain.upper
+        bottom, top = np.minimum(*ends), np.maximum(*ends)  # a noisy count may be negative
         return np.clip(low, bottom, top), np.clip(high, bottom, top)
 
     @property

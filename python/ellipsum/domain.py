@@ -17,6 +17,10 @@ __all__ = ["Domain", "make_domain"]
 Array = NDArray[np.float64]
 
 
+#: Half widths from here to its inverse: no square of anything made from them overflows.
+_NARROWEST = 2.0**-200
+
+
 @dataclass(frozen=True)
 class Domain:
     """Where the rows are said to lie, and what else is known. All of it is public.
@@ -66,6 +70,8 @@ def make_domain(
     """The domain of a box or of a ball, in the eigenbasis of ``covariance`` where it is given."""
     known = _bounds(lower, upper, center, radius)
     d = known["center"].size
+    if not (_NARROWEST <= known["half"].min() and known["half"].max() <= 1 / _NARROWEST):
+        raise ValueError("the box or ball must be 2^-200 to 2^200 wide: change the unit")
     if sigma is not None and covariance is not None:
         raise ValueError("give sigma or covariance, not both")
     if sigma is not None:

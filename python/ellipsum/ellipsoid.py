@@ -20,8 +20,9 @@ Array = NDArray[np.float64]
 #: C/g lies in [2^23, 2^24): quantising adds at most sqrt(d) 2^-24 to a relative sensitivity of 1,
 #: which is 6.1e-5 at d = 2^20; from there on the grid gets finer with sqrt(d).
 _CLIP_NORM_BITS = 23
-_CLIP_NORM_BITS_MAX = 30
+_MOST_COORDINATES = 1 << 30  # keeps what row_bound neglects, of second order, below 2^-53
 _LOG2_D_OF_COARSEST_GRID = 20
+_LIMIT_BITS = 30  # a box's limits stay below 2^30 grid units: C/g <= 2^29
 
 #: Scales are kept to 24 significant bits and matrices too: products with a 29-bit row
 #: entry are then exact in double, with or without a fused multiply-add.
@@ -32,6 +33,9 @@ _SCALE_MIN, _SCALE_MAX = 2.0**-400, 2.0**400
 
 #: The share clipped where the best one is wanted, but neither n nor the noise is known yet.
 _PROVISIONAL_CLIP_PROBABILITY = 0.01
+
+#: Beyond this a matrix of 24-bit entries may be singular, or its inverse mean nothing.
+_WORST_CONDITION = 1e6
 
 _UNIT_ROUNDOFF = 2.0**-53
 _NORM_LANES = 8  # cpp/core/clip.hpp
@@ -79,8 +83,8 @@ class Ellipsoid:
     def _finish(self) -> None:
         extra = max(0, math.ceil((math.log2(self.d) - _LOG2_D_OF_COARSEST_GRID) / 2))
         bits = _CLIP_NORM_BITS + extra
-        if bits > _CLIP_NORM_BITS_MAX:
-            raise ValueError(f"d is {self.d}: at most 2^34 coordinates are supported")
+        if self.d > _MOST_COORDINATES:
+            raise ValueError(f"d is {self.d}: at most 2^30 coordinates are supported")
         exponent = math.frexp(self._clip_norm)[1] - 1  # C in [2^exponent, 2^(exponent + 1))
         if abs(exponent) > 400:
             raise ValueError(f"clip_norm must lie within 2^-400..2^400, got {self._clip_norm}")
@@ -96,6 +100,10 @@ class Ellipsoid:
         if not float(step.max()) <= _SCALE_MAX:
             raise ValueError("scale is too large for clip_norm: change the unit of the data")
         self._scale[step < _SCALE_MIN] = 0.0
+        if not np.linalg.cond(self._scale) < _WORST_CONDITION:
+            raise ValueError(
+                f"scale must be invertible: its condition number is above {_WORST_CONDITION:g}"
+            )
 
     # ---- factories -----------------------------------------------------------------
 
@@ -409,7 +417,7 @@ class Ellipsoid:
 
     def fingerprint(self) -> bytes:
         """16 bytes that two regions share exactly when they sum alike."""
-        digest = hashlib.blake2b(digest_size=16)
+        digest = hashlib.blake2b(f"{self._scale.ndim}|{self.d}|".encode(), digest_size=16)
         for part in (self._center, self._scale, self._limit):
             digest.update(b"" if part is None else part.astype("<f8").tobytes())
             digest.update(b"|")
@@ -450,7 +458,7 @@ class Ellipsoid:
             raise ValueError("kind does not fit the shape of scale")
         if kind == "box":
             limit = _validate.vector("limit", state["limit"], d=region.d, above=0)
-            if float(np.max(limit)) > 2.0**_CLIP_NORM_BITS_MAX:
+            if float(np.max(limit)) > 2.0**_LIMIT_BITS:
                 raise ValueError("limit is out of range")
             limit.setflags(write=False)
             region._limit = limit
@@ -489,8 +497,6 @@ def _square(value: ArrayLike, d: int | None, name: str = "scale") -> Array:
         raise ValueError(f"{name} must be {d} x {d} like center, got shape {array.shape}")
     if not np.isfinite(array).all() or not float(np.abs(array).max()) <= _SCALE_MAX:
         raise ValueError(f"{name} must be finite, and below 2^400, in every entry")
-    if name == "scale" and not np.linalg.cond(array) < 1e12:
-        raise ValueError("scale must be invertible (its condition number is above 1e12)")
     return array
 
 

@@ -25,6 +25,8 @@ __all__ = ["gaussian", "keystream", "rounded_gaussian"]
 
 KEY_BYTES = 32
 SIGMA_MAX = 2.0**58  # times |z| < 31.2 (_exact_gaussian.py) fits int64
+#: Largest scale / grid of `gaussian`: with |z| < 2^5 a double holds every multiple exactly.
+_FINEST = 2.0**48
 GRID_BITS = 26  # grid of `gaussian`: scale / grid lies in [2^26, 2^27)
 WORD_COUNT = 1 << 64  # words and nonces of a key
 
@@ -104,6 +106,8 @@ def gaussian(
         raise ValueError("grid must be a power of two")
     with np.errstate(over="ignore"):
         sigma = np.ascontiguousarray(scales / grids)
+    if (sigma > _FINEST).any():
+        raise ValueError("grid is too fine: scale / grid must be at most 2**48")
     out = np.empty(math.prod(shape), dtype=np.int64)
     _fill(out, _deviations("scale/grid", sigma), key, threads)
     return np.multiply(out.reshape(shape), grids if grids.size > 1 else grids[0])

@@ -28,6 +28,8 @@ __all__ = ["PrivateMean", "PrivateSum", "make_guarantee", "make_key"]
 _NEIGHBORS = ("replace", "add-remove")
 #: Steps of a noisy count in one row: fine beside any noise, so that rounding does not show in it.
 _COUNT_STEPS = 1 << 20
+#: Least share of the sum, and of its count where there is one: neither noise overflows.
+_SMALLEST_SHARE = 2.0**-20
 _UP = 1 + 2.0**-50  # covers the few roundings of each noise level; noise is never too small
 
 
@@ -184,14 +186,15 @@ class PrivateSum:
         if neighbors == "replace" and total.count == 0:
             raise ValueError("data has no rows: give at least one")
         key = make_key(seed)
-        total.claim_release(again=spend_again)
         levels = self._noise_levels(ellipsoid)
         draw = noise.rounded_gaussian(ellipsoid.d, levels.sum_sigma, key=key)
+        count = _noisy_count(total, neighbors, levels.count_sigma, key)
+        total.claim_release(again=spend_again)  # last, so that a call that fails spends nothing
         noisy = NoisySum(
             ellipsoid=ellipsoid,
             integers=total.integers() + draw.astype(object),
             sum_sigma=levels.sum_sigma,
-            count=_noisy_count(total, neighbors, levels.count_sigma, key),
+            count=count,
             count_sigma=levels.count_sigma,
         )
         caveats = _caveats(total, seed)
@@ -245,8 +248,11 @@ class PrivateSum:
         """
         if self.guarantee.neighbors == "replace":
             return 0.0
-        center = float(np.linalg.norm(self.ellipsoid.center))
-        return center / (center + _noise_energy_root(self.ellipsoid)) if center else 0.0
+        center = math.hypot(*self.ellipsoid.center)
+        if center == 0:
+            return 0.0
+        share = 1 / (1 + _noise_energy_root(self.ellipsoid) / center)
+        return min(max(share, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
 
 
 class PrivateMean(PrivateSum):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -59,8 +60,8 @@ class Guarantee:
     def __str__(self) -> str:
         parts = []
         if self.asked_epsilon is not None:
-            parts.append(f"({self.asked_epsilon:g}, {self.asked_delta:g})-DP")
-        parts += [f"{self.rho:.4g}-zCDP", f"{self.mu:.4g}-GDP"]
+            parts.append(f"({_rounded_up(self.asked_epsilon)}, {_rounded_up(self.asked_delta)})-DP")
+        parts += [f"{_rounded_up(self.rho)}-zCDP", f"{_rounded_up(self.mu)}-GDP"]
         return " = ".join(parts) + f", neighbours: {self.neighbors}"
 
 
@@ -147,7 +148,7 @@ class Release:
         For a mean over a noisy count it is the first-order value at the released mean.
         """
         extra = self._count_leverage() * self._noisy.count_sd()
-        return np.sqrt(self._noisy.shift_sds() ** 2 + extra**2) / self._divisor
+        return np.asarray(np.hypot(self._noisy.shift_sds(), extra) / self._divisor)
 
     @property
     def covariance(self) -> Array:
@@ -159,7 +160,7 @@ class Release:
     def confidence_interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return an interval for each coordinate of the clipped sum or mean.
 
-        For a mean over a noisy count it is Fieller's interval, which covers with exactly
+        For a mean over a noisy count it is Fieller's interval, which covers with at least
         ``level``; it is unbounded where the count does not stand out from its noise.
 
         Parameters
@@ -186,8 +187,9 @@ class Release:
         if count <= 0 or lead <= 0:
             endless = np.full(shift.size, np.inf)
             return -endless, endless
-        rest = shift**2 - (z * self._noisy.shift_sds()) ** 2
-        half = np.sqrt(np.maximum((shift * count) ** 2 - lead * rest, 0))
+        # (shift count)^2 - lead (shift^2 - (z sds)^2), without its cancellation
+        count_term = shift * self._noisy.count_sd()
+        half = z * np.sqrt(lead * self._noisy.shift_sds() ** 2 + count_term**2)
         center = self._noisy.ellipsoid.center
         return center + (shift * count - half) / lead, center + (shift * count + half) / lead
 
@@ -312,3 +314,10 @@ class Release:
 def _plain(bounds: Array) -> list[float | None]:
     """Infinities have no JSON: None stands for an unbounded end."""
     return [float(b) if math.isfinite(b) else None for b in bounds]
+
+
+def _rounded_up(x: float | None) -> str:
+    """Six digits, rounded up: what is printed is not below what is promised."""
+    up = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
+    nearest = f"{x or 0.0:g}"
+    return nearest if float(nearest) == x else f"{float(up.create_decimal(x or 0.0)):g}"

@@ -107,9 +107,7 @@ def _inside(x, near, far, sign, edge):
 
 
 @_jit
-def _quantile(
-    w, k, nc, sd, exponent, lowest, highest, dof, mean, variance, third, log_tail, upper
-):
+def _quantile(w, k, nc, sd, exponent, lowest, highest, dof, mean, variance, third, log_tail, upper):
     """Newton's method on the log tail (see quadratic_form_quantile.cpp)."""
     sign, top = (1.0, highest) if upper else (-1.0, -lowest)
     edge = sd == 0 and top == 0

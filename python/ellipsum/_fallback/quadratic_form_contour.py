@@ -77,9 +77,7 @@ def _solve(w, k, nc, sd, mean, variance, sign, highest, q, power):
     below, above, reach = -_INFINITY, _INFINITY, 4.0
     for _ in range(200):
         t, gap = _point_at(x, highest)
-        up, down, up_slope, down_slope = _balance(
-            w, k, nc, sd, sign, highest, q, power, t, gap
-        )
+        up, down, up_slope, down_slope = _balance(w, k, nc, sd, sign, highest, q, power, t, gap)
         miss = math.log(up / down)
         if miss < 0:
             below = x
