@@ -30,7 +30,8 @@ def _sum_of_words(words):
 
 def read_alone(array: np.ndarray) -> int:
     """Read an array once and do next to nothing: vector loads, one addition each."""
-    return _sum_of_words(array.reshape(-1).view(np.int64))
+    numbers = array.reshape(-1)
+    return _sum_of_words(numbers[: numbers.size // 2 * 2].view(np.int64))
 
 
 def best(

@@ -38,7 +38,7 @@ def peer(name: str, needs: str | None = None) -> Callable[[Sum], Sum]:
 
 
 def chunk_rows(rows: np.ndarray) -> int:
-    return max(1, CHUNK_BYTES // rows[:1].nbytes)
+    return max(1, CHUNK_BYTES // (rows.shape[1] * rows.itemsize))
 
 
 @peer("NumPy, chunked")

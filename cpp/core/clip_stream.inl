@@ -12,7 +12,10 @@ struct Stream {
   double* y;  // rows in flight, clipped to the box or not yet scaled to the ball: 8 coordinates
               // of the first row, of the second, ..., the next 8 of the first: one stream
   double *h, *one_row;  // for exceptional_row
-  std::ptrdiff_t ahead;  // bytes from a number to the one that is asked of the memory with it
+  // Bytes from a number to the one that is asked of the memory with it, before and from the
+  // column `turn` on.
+  std::ptrdiff_t ahead_in_row, ahead;
+  std::size_t turn;
   std::int64_t* sum;  // bits of the magic sums, modulo 2^64
   // What moves with the rows.
   double factor[vec_lanes];
@@ -29,7 +32,8 @@ struct Group {
 
 // One step of the walk, `count` <= 8 coordinates from j on.
 template <class T, int R, Shape shape, bool reads>
-static inline void walk_step(const Stream& s, Group<R>& g, std::size_t j, std::size_t count) {
+static inline void walk_step(const Stream& s, Group<R>& g, std::size_t j, std::size_t count,
+                             std::ptrdiff_t ahead) {
   const Vec magic = fill(rounding_magic);
   VecInt sum = load_ints(s.sum + j);
   const Vec center = load<double>(s.center + j), scale = load<double>(s.scale + j);
@@ -40,7 +44,7 @@ static inline void walk_step(const Stream& s, Group<R>& g, std::size_t j, std::s
     if (!reads) continue;
     const char* from = g.row[r] + j * sizeof(T);
     // Once a cache line, which is two steps of float32: by turns in even and odd rows.
-    if (sizeof(T) == 8 || j / vec_lanes % 2 == std::size_t(r) % 2) __builtin_prefetch(from + s.ahead);
+    if (sizeof(T) == 8 || j / vec_lanes % 2 == std::size_t(r) % 2) __builtin_prefetch(from + ahead);
     const Vec x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
     Vec y = (x - center) * scale;
     if (shape == Shape::box) {
@@ -69,8 +73,11 @@ static inline void walk(Stream& stream, Group<R>& group) {
     g.changed[r] = VecInt{};
   }
   std::size_t j = 0;
-  for (; j + vec_lanes <= s.d; j += vec_lanes) walk_step<T, R, shape, reads>(s, g, j, vec_lanes);
-  if (j < s.d) walk_step<T, R, shape, reads>(s, g, j, s.d - j);
+  for (; j < s.turn; j += vec_lanes)
+    walk_step<T, R, shape, reads>(s, g, j, vec_lanes, s.ahead_in_row);
+  for (; j + vec_lanes <= s.d; j += vec_lanes)
+    walk_step<T, R, shape, reads>(s, g, j, vec_lanes, s.ahead);
+  if (j < s.d) walk_step<T, R, shape, reads>(s, g, j, s.d - j, s.ahead);
   group = g;
   stream.quantised += R;
 }
@@ -124,13 +131,20 @@ static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from
   store(s.factor, radius / maximum(norm, radius));
 }
 
-// Groups of short rows: a whole number of groups, 4 KB or more. Long rows: 1 KB on in the row;
-// the next group's rows would push the scratch out of the cache.
-static inline std::ptrdiff_t prefetch_distance(std::ptrdiff_t group) {
-  constexpr std::ptrdiff_t least = 4096, most = 1 << 15, within_row = 1024;
-  const std::ptrdiff_t size = group < 0 ? -group : group;
-  if (size == 0 || size > most) return within_row;
-  return group * ((least + size - 1) / size);
+// What to ask of the memory: in groups of up to 8 KB the rows a whole number of groups on, at
+// least 4 KB away; in longer rows 2 KB on, and near the end of a row the beginning of the one
+// that takes its place. (The whole next group would push the scratch out of the cache.)
+static inline void plan_prefetch(Stream& s, std::ptrdiff_t row_stride, std::size_t size, int rows) {
+  constexpr std::ptrdiff_t least = 4096, most = 8192, in_row = 2048;
+  const std::ptrdiff_t group = row_stride * rows, length = std::ptrdiff_t(s.d * size);
+  const std::ptrdiff_t span = group < 0 ? -group : group;
+  s.turn = 0, s.ahead_in_row = in_row;
+  if (span > 0 && span <= most) {
+    s.ahead = group * ((least + span - 1) / span);
+  } else {
+    s.ahead = in_row + group - length;
+    if (length > in_row) s.turn = std::size_t(length - in_row) / size / vec_lanes * vec_lanes;
+  }
 }
 
 // S: the type of what is read; T: the type of the batch that it comes from (with a matrix, the
@@ -141,7 +155,7 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
   Group<R> g;
   for (int r = 0; r < vec_lanes; ++r) s.factor[r] = shape == Shape::box ? 1.0 : 0.0;
   std::memset(s.y, 0, R * round_up(s.d, vec_lanes) * sizeof *s.y);
-  s.ahead = prefetch_distance(rows.row_stride * R);
+  plan_prefetch(s, rows.row_stride, sizeof(S), R);
   for (; i + R <= rows.n; i += R) {
     for (int r = 0; r < R; ++r) g.row[r] = row_at(rows, i + std::size_t(r));
     walk<S, R, shape, true>(s, g);
