@@ -12,9 +12,12 @@ namespace ellipsum {
   void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*, std::size_t); \
   std::size_t rounded_gaussian(const std::uint64_t*, std::size_t, const double*, std::size_t, \
                                std::int64_t*, std::uint32_t*); \
+  std::size_t gaussian_stream(const std::uint32_t*, std::uint64_t, std::size_t, const double*, \
+                              std::size_t, std::uint64_t*, std::int64_t*, std::uint32_t*); \
   }
 #define ELLIPSUM_ROW(target, supported) \
-  {#target, supported, target::clip_sum, target::keystream, target::rounded_gaussian}
+  {#target, supported, target::clip_sum, target::keystream, target::rounded_gaussian, \
+   target::gaussian_stream}
 
 ELLIPSUM_DECLARE(baseline)
 #ifdef ELLIPSUM_HAS_avx2
