@@ -5,13 +5,6 @@
 // Exponents below every sum of two: marks a zero.
 constexpr int no_exponent = -(1 << 30);
 
-template <class T>
-static bool finite_row(const char* row, std::ptrdiff_t stride, std::size_t d) {
-  bool finite = true;
-  for (std::size_t j = 0; j < d; ++j) finite &= std::isfinite(element<T>(row, stride, j));
-  return finite;
-}
-
 // h_j s_j = m 2^e with m in [1/4, 1), or 0.
 static double split_product(const double* h, const double* scale, std::size_t j, int* e) {
   int eh, es = 0;
@@ -51,12 +44,9 @@ static int prepare_matrix_input(std::size_t d, double* h) {
   return top;
 }
 
-template <class T>
-static bool clip_huge_row(const Region& region, const char* row, std::ptrdiff_t stride, double* h,
-                          double* y) {
+// y <- the clipped row with h_j = (x_j - c_j) / 4, all finite; h is used up.
+static bool clip_huge_row(const Region& region, double* h, double* y) {
   const std::size_t d = region.d;
-  for (std::size_t j = 0; j < d; ++j)  // 0.25: the difference stays finite
-    h[j] = 0.25 * element<T>(row, stride, j) - 0.25 * region.center[j];
   if (!region.matrix) return clip_scaled(region.radius, d, h, region.scale, 2, y);
   const int exponent = prepare_matrix_input(d, h) + 2;
   for (std::size_t i = 0; i < d; ++i) {
@@ -68,12 +58,18 @@ static bool clip_huge_row(const Region& region, const char* row, std::ptrdiff_t 
   return clip_scaled(region.radius, d, h, nullptr, exponent, y);
 }
 
-// What counts for an exceptional row goes to y, in grid units; h is scratch.
+// What counts for an exceptional row goes to y, in grid units; h is scratch. The row is read
+// once: what is found finite is what is clipped, whoever else may write to it.
 template <class T>
 static void exceptional_row(const Region& region, const char* row, std::ptrdiff_t stride,
                             double* h, double* y, ClipCounts& counts) {
-  if (finite_row<T>(row, stride, region.d)) {
-    counts.clipped += clip_huge_row<T>(region, row, stride, h, y);
+  bool finite = true;
+  for (std::size_t j = 0; j < region.d; ++j) {
+    h[j] = 0.25 * element<T>(row, stride, j) - 0.25 * region.center[j];  // 0.25: no overflow
+    finite &= std::isfinite(h[j]);
+  }
+  if (finite) {
+    counts.clipped += clip_huge_row(region, h, y);
     return;
   }
   ++counts.clipped, ++counts.nonfinite;

@@ -15,6 +15,8 @@ namespace ellipsum {
                  std::size_t);                                                                \
   std::size_t rounded_gaussian(const std::uint64_t*, std::size_t, const double*, std::size_t, \
                                std::int64_t*, std::uint32_t*);                                \
+  std::size_t gaussian_stream(const std::uint32_t*, std::uint64_t, std::size_t, const double*, \
+                              std::size_t, std::uint64_t*, std::int64_t*, std::uint32_t*);    \
   void form_nodes(const FormPath&, const FormRelative&, const double*, const double*,         \
                   FormValues&);                                                               \
   }
@@ -25,6 +27,7 @@ namespace ellipsum {
    target::pack_matrix,                 \
    target::keystream,                   \
    target::rounded_gaussian,            \
+   target::gaussian_stream,             \
    target::form_nodes}
 // clang-format on
 

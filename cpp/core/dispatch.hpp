@@ -22,6 +22,10 @@ struct Kernels {
   std::size_t (*rounded_gaussian)(const std::uint64_t* words, std::size_t n, const double* sigma,
                                   std::size_t sigma_step, std::int64_t* out,
                                   std::uint32_t* ambiguous);
+  // Both at once, from block `block` of nonce 0; `words` takes n words, rounded up to a block.
+  std::size_t (*gaussian_stream)(const std::uint32_t* key, std::uint64_t block, std::size_t n,
+                                 const double* sigma, std::size_t sigma_step, std::uint64_t* words,
+                                 std::int64_t* out, std::uint32_t* ambiguous);
   // The integrand of a quadratic form at form_block nodes.
   void (*form_nodes)(const FormPath&, const FormRelative&, const double* sinh_u,
                      const double* cosh_u, FormValues&);

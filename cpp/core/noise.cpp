@@ -13,7 +13,7 @@ namespace ellipsum {
 namespace {
 
 constexpr std::size_t block_words = 8;
-constexpr std::size_t chunk = 1024;  // samples; a chunk's words and integers stay in L1
+constexpr std::size_t chunk = 2048;  // samples: 16 KB of words, which stay in L1
 
 // Stores that the compiler may not drop as dead.
 void wipe(void* p, std::size_t size) {
@@ -80,16 +80,20 @@ void fill_range(const Fill& fill, std::size_t begin, std::size_t end,
   const NoiseRequest& request = fill.request;
   const std::size_t step = request.d == 1 ? 0 : 1;
   Chunk c;
-  for (std::size_t i = begin; i < end; i += chunk) {
-    const std::size_t n = std::min(chunk, end - i);
+  for (std::size_t i = begin, n; i < end; i += n) {
+    const std::uint64_t start = request.start + i;
+    const std::size_t skip = start % block_words;
+    n = std::min(skip ? block_words - skip : chunk, end - i);
     const double* sigma = fill.tile.data() + (step ? i % request.d : 0);
     const auto words = [&](std::uint64_t nonce, Words& into) {
-      return stream(fill.kernels, fill.key, nonce, request.start + i, n, into);
+      return stream(fill.kernels, fill.key, nonce, start, n, into);
     };
-    const std::uint64_t* first = words(0, c.first);
     std::int64_t* out = request.out + i;
+    const std::uint64_t* first = skip ? words(0, c.first) : c.first.word;
     const std::size_t count =
-        fill.kernels.rounded_gaussian(first, n, sigma, step, out, c.ambiguous);
+        skip ? fill.kernels.rounded_gaussian(first, n, sigma, step, out, c.ambiguous)
+             : fill.kernels.gaussian_stream(fill.key.words(), start / block_words, n, sigma, step,
+                                            c.first.word, out, c.ambiguous);
     resolve(first, [&] { return words(1, c.second); }, sigma, step, out, i, c.ambiguous, count,
             undecided);
   }

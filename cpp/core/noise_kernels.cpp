@@ -13,7 +13,7 @@ void keystream(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t bloc
   for (; done + blocks_at_once <= blocks; done += blocks_at_once)
     batch(key, nonce, block + done, out + done * block_words);
   if (done == blocks) return;
-  std::uint64_t rest[blocks_at_once * block_words];
+  std::uint64_t rest[batch_words];
   batch(key, nonce, block + done, rest);
   std::memcpy(out + done * block_words, rest, (blocks - done) * block_words * 8);
 }
@@ -26,7 +26,14 @@ std::size_t append(unsigned mask, std::size_t first, std::uint32_t* indices, std
   return count;
 }
 
-// `sigma(i)` is the vector of standard deviations of samples i, i + 1, ...
+// Calls `run` with the function that gives the standard deviations of samples i, i + 1, ...
+template <class Run>
+std::size_t with_sigma(const double* sigma, std::size_t sigma_step, Run run) {
+  if (sigma_step) return run([=](std::size_t i) { return simd::load_doubles(sigma + i); });
+  const simd::F same = simd::doubles(*sigma);
+  return run([=](std::size_t) { return same; });
+}
+
 template <class Sigma>
 std::size_t whole_groups(const std::uint64_t* words, std::size_t n, Sigma sigma, std::int64_t* out,
                          std::uint32_t* ambiguous) {
@@ -44,19 +51,69 @@ std::size_t whole_groups(const std::uint64_t* words, std::size_t n, Sigma sigma,
   return count;
 }
 
+// Samples of the batch `words`, and the words of the batch after it behind them: the rounds of
+// ChaCha20 run between the stages of the samples, because either alone leaves units idle.
+// Stores one mask a group.
+constexpr std::size_t groups = chacha20::batch_words / gaussian::samples_at_once;
+static_assert(groups == 8 && chacha20::batch_words % gaussian::samples_at_once == 0,
+              "8 groups go between the 10 double rounds");
+
+template <class Sigma>
+inline void batch_and_next(const std::uint32_t* key, std::uint64_t next_block, std::uint64_t* words,
+                           Sigma sigma, std::int64_t* out, unsigned* masks) {
+  constexpr std::size_t step = gaussian::samples_at_once;
+  simd::W start[16], x[16];
+  chacha20::start_state(key, 0, next_block, start);
+  for (int i = 0; i < 16; ++i) x[i] = start[i];
+  chacha20::double_round(x);
+  chacha20::double_round(x);
+  gaussian::Group group, next;
+  gaussian::start(words, group);
+  for (std::size_t g = 0; g < groups; ++g, group = next) {
+    const std::size_t at = g * step;
+    chacha20::column_round(x);
+    if (g + 1 < groups) gaussian::start(words + at + step, next);
+    chacha20::diagonal_round(x);
+    const auto here = [&](std::size_t j) { return sigma(at + j); };
+    masks[g] = gaussian::finish(group, words + at, here, out + at);
+  }
+  chacha20::finish(start, x, words + chacha20::batch_words);
+}
+
+// `batches` whole batches from block `block` on.
+template <class Sigma>
+std::size_t whole_batches(const std::uint32_t* key, std::uint64_t block, std::size_t batches,
+                          std::uint64_t* words, Sigma sigma, std::int64_t* out,
+                          std::uint32_t* ambiguous) {
+  using namespace chacha20;
+  if (!batches) return 0;
+  batch(key, 0, block, words);
+  std::size_t count = 0, at = 0;
+  for (; at + batch_words < batches * batch_words; at += batch_words) {
+    unsigned masks[groups], any = 0;
+    const auto here = [&](std::size_t j) { return sigma(at + j); };
+    block += blocks_at_once;
+    batch_and_next(key, block, words + at, here, out + at, masks);
+    for (unsigned mask : masks) any |= mask;
+    if (!any) continue;
+    for (std::size_t g = 0; g < groups; ++g)
+      count = append(masks[g], at + g * gaussian::samples_at_once, ambiguous, count);
+  }
+  const auto here = [&](std::size_t j) { return sigma(at + j); };
+  const std::size_t last = whole_groups(words + at, batch_words, here, out + at, ambiguous + count);
+  for (std::size_t a = count; a < count + last; ++a) ambiguous[a] += std::uint32_t(at);
+  return count + last;
+}
+
 }  // namespace
 
 std::size_t rounded_gaussian(const std::uint64_t* words, std::size_t n, const double* sigma,
                              std::size_t sigma_step, std::int64_t* out,
                              std::uint32_t* ambiguous) {
-  using simd::F;
   constexpr std::size_t step = gaussian::samples_at_once;
-  const F same = simd::doubles(*sigma);
-  const std::size_t count =
-      sigma_step
-          ? whole_groups(words, n, [&](std::size_t i) { return simd::load_doubles(sigma + i); },
-                         out, ambiguous)
-          : whole_groups(words, n, [&](std::size_t) { return same; }, out, ambiguous);
+  const std::size_t count = with_sigma(sigma, sigma_step, [&](auto s) {
+    return whole_groups(words, n, s, out, ambiguous);
+  });
   const std::size_t rest = n % step, i = n - rest;
   if (!rest) return count;
   std::uint64_t last_words[step] = {};
@@ -72,6 +129,24 @@ std::size_t rounded_gaussian(const std::uint64_t* words, std::size_t n, const do
   const unsigned mask = gaussian::finish(group, last_words, at, last_out);
   std::memcpy(out + i, last_out, rest * 8);
   return append(mask & ((1u << rest) - 1), i, ambiguous, count);
+}
+
+std::size_t gaussian_stream(const std::uint32_t* key, std::uint64_t block, std::size_t n,
+                            const double* sigma, std::size_t sigma_step, std::uint64_t* words,
+                            std::int64_t* out, std::uint32_t* ambiguous) {
+  using namespace chacha20;
+  const std::size_t batches = n / batch_words, done = batches * batch_words;
+  const std::size_t count = with_sigma(sigma, sigma_step, [&](auto s) {
+    return whole_batches(key, block, batches, words, s, out, ambiguous);
+  });
+  if (done == n) return count;
+  keystream(key, 0, block + done / block_words, words + done,
+            (n - done + block_words - 1) / block_words);
+  const std::size_t rest =
+      rounded_gaussian(words + done, n - done, sigma + sigma_step * done, sigma_step, out + done,
+                       ambiguous + count);
+  for (std::size_t a = count; a < count + rest; ++a) ambiguous[a] += std::uint32_t(done);
+  return count + rest;
 }
 
 }  // namespace ELLIPSUM_TARGET
