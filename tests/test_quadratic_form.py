@@ -1,12 +1,47 @@
-"""The generalized chi-square distribution against SciPy's special cases and itself."""
+"""The generalized chi-square distribution: against the reference table, and every door."""
+
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import integrate, special, stats
 
-from ellipsum import QuadraticForm
+from ellipsum import QuadraticForm, QuadraticFormWarning, quadratic_form
 
+TABLE = Path(__file__).parent / "reference" / "quadratic_form_reference.npz"
 Q = np.array([1e-8, 0.1, 1.0, 3.0, 20.0, 200.0])
+MIXED = dict(weights=[1, 0.5, 0.2, -0.1], noncentrality=[0, 1, 2, 0], normal_sd=0.3, offset=2)
+POSITIVE = dict(weights=[1, 0.5, 0.25], dof=[1, 2, 3.5], noncentrality=[0.5, 0, 1])
+
+
+def reference_cases():
+    with np.load(TABLE) as stored:
+        table = dict(stored)
+    ends = np.cumsum(table["size"])
+    for i, end in enumerate(ends):
+        part = slice(end - table["size"][i], end)
+        form = QuadraticForm(
+            table["weights"][part],
+            table["dof"][part],
+            table["noncentrality"][part],
+            table["normal_sd"][i],
+        )
+        yield form, {name: table[name][i] for name in ("index", "q", "upper", "tail", "pdf")}
+
+
+def test_smaller_tail_and_density_agree_with_ten_thousand_reference_cases():
+    tails, densities = [], []
+    for form, case in reference_cases():
+        value = form.evaluate(case["q"])
+        tail = value.sf if case["upper"] else value.cdf
+        tails.append(abs(tail / case["tail"] - 1))
+        densities.append(abs(value.pdf / case["pdf"] - 1))
+        assert value.met, case
+    assert len(tails) >= 10_000
+    assert np.mean(np.array(tails) <= 1e-12) >= 0.99
+    assert max(tails) <= 1e-10
+    assert max(densities) <= 1e-10
 
 
 @pytest.mark.parametrize("dof", [0.3, 1, 2, 7.5, 400])
@@ -16,16 +51,284 @@ def test_one_weight_is_a_scaled_chi_square(dof):
     np.testing.assert_allclose(form.cdf(2 * Q), special.chdtr(dof, Q), rtol=1e-12)
 
 
-@pytest.mark.parametrize("p", [1e-300, 1e-12, 0.3, 0.5, 1 - 1e-9])
-def test_quantiles_invert_the_tails(p):
-    form = QuadraticForm([1, 0.5, 0.2, -0.1], noncentrality=[0, 1, 2, 0], normal_sd=0.3, offset=2)
-    assert form.sf(form.isf(p)) == pytest.approx(p, rel=1e-11)
-    assert form.cdf(form.ppf(p)) == pytest.approx(p, rel=1e-11)
+def test_normal_term_alone_is_normal_far_into_the_tail():
+    form = QuadraticForm([], normal_sd=2, offset=1)
+    x = np.array([-60.0, -1.0, 0.0, 3.0, 30.0])
+    np.testing.assert_allclose(form.logsf(1 + 2 * x), special.log_ndtr(-x), rtol=1e-14)
+    np.testing.assert_allclose(form.logpdf(1 + 2 * x), stats.norm(1, 2).logpdf(1 + 2 * x))
 
 
-def test_clip_moments_agree_with_each_other():
-    form = QuadraticForm([1, 0.5, 0.25], [1, 2, 3], [0.5, 0, 1])
-    q = form.isf(1e-3)
-    loss = form.partial_mean(q) - 2 * np.sqrt(q) * form.partial_root_mean(q) + q * form.sf(q)
-    assert form.clip_loss(np.sqrt(q)) == pytest.approx(loss, rel=1e-10)
-    assert form.partial_mean(0) == pytest.approx(form.mean(), rel=1e-13)
+def test_ratio_of_chi_squares_is_an_f_distribution():
+    k, m, f = 5, 11, 2.3
+    form = QuadraticForm([1 / k, -f / m], [k, m])
+    assert form.sf(0.0) == pytest.approx(stats.f(k, m).sf(f), rel=1e-12)
+
+
+@pytest.mark.parametrize("dof", [1, 0.05])
+def test_zero_of_a_symmetric_difference_is_its_median(dof):
+    form = QuadraticForm([1, -1], dof)
+    assert form.cdf(0.0) == pytest.approx(0.5, rel=1e-13)
+    assert form.pdf(0.0) == np.inf
+
+
+@pytest.mark.parametrize("name", ["mixed", "positive", "tiny dof", "negative"])
+@pytest.mark.parametrize("p", [1e-300, 1e-100, 1e-12, 0.03, 0.5, 0.9, 1 - 1e-9, 1 - 2**-53])
+def test_quantiles_invert_the_tails(name, p):
+    form = {
+        "mixed": QuadraticForm(**MIXED),
+        "positive": QuadraticForm(**POSITIVE),
+        "tiny dof": QuadraticForm([1, 0.3], [2, 0.05]),
+        "negative": QuadraticForm([-1, -3], [1, 2]),
+    }[name]
+    smaller = min(p, 1 - p)
+    q, x = form.isf(p), form.ppf(p)
+    assert (form.sf(q) if p <= 0.5 else form.cdf(q)) == pytest.approx(smaller, rel=1e-11)
+    assert (form.cdf(x) if p <= 0.5 else form.sf(x)) == pytest.approx(smaller, rel=1e-11)
+
+
+def test_a_quantile_takes_at_most_seven_evaluations():
+    counts = []
+    for form, case in reference_cases():
+        if case["index"] % 10:
+            continue
+        counts.append(form._table.quantile(np.log(case["tail"]), bool(case["upper"]))[2])
+    assert np.mean(np.array(counts) <= 7) >= 0.99
+    assert np.median(counts) <= 4
+
+
+def test_gradient_of_a_quantile_agrees_with_differences():
+    form, h = QuadraticForm(**MIXED), 1e-5
+    gradient = form.isf_gradient(1e-3)
+    for j in range(4):
+        ends = []
+        for step in (h, -h):
+            weights = np.array(MIXED["weights"])
+            weights[j] += step
+            ends.append(QuadraticForm(**{**MIXED, "weights": weights}).isf(1e-3))
+        assert gradient[j] == pytest.approx((ends[0] - ends[1]) / (2 * h), rel=1e-7)
+
+
+# ---- conditional moments ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parameters", [MIXED, POSITIVE])
+@pytest.mark.parametrize("p", [0.999999, 0.9, 0.3, 1e-4, 1e-40])
+def test_partial_mean_is_a_sum_of_tails_with_two_and_four_more_degrees(parameters, p):
+    """E[chi2'(k, l) g] = k E[g with k + 2] + l E[g with k + 4]; s^2 f(q) for the normal."""
+    form = QuadraticForm(**parameters)
+    q = form.isf(p)
+    total = form._offset * form.sf(q) + form._normal_sd**2 * form.pdf(q)
+    for j, w in enumerate(form._weights):
+        for more, mass in ((2, form._dof[j]), (4, form._noncentrality[j])):
+            dof = form._dof + more * (np.arange(form._dof.size) == j)
+            other = QuadraticForm(
+                form._weights, dof, form._noncentrality, form._normal_sd, form._offset
+            )
+            total += w * mass * other.sf(q)
+    assert form.partial_mean(q) == pytest.approx(total, rel=2e-11)
+
+
+@pytest.mark.parametrize("p", [1.0, 0.99, 0.5, 1e-3, 1e-30])
+def test_moments_of_the_root_agree_with_quadrature_of_the_tail(p):
+    form = QuadraticForm(**POSITIVE)
+    q = form.isf(p)
+    c = np.sqrt(q)
+
+    def over_tail(g):
+        """int_q^inf g(x) sf(x) dx, in y = sqrt(x)."""
+        edges = np.sqrt([q, *(form.isf(p * 10.0**-k) for k in (0.1, 0.5, 1, 2, 4, 8, 20))])
+        parts = [
+            integrate.quad(lambda y: 2 * y * g(y) * form.sf(y * y), a, b, epsrel=1e-12)[0]
+            for a, b in zip(edges, edges[1:], strict=False)
+        ]
+        return sum(parts)
+
+    root = c * form.sf(q) + over_tail(lambda y: 0.5 / y if y else 0.0)
+    assert form.partial_root_mean(q) == pytest.approx(root, rel=1e-9)
+    assert form.clip_loss(c) == pytest.approx(over_tail(lambda y: 1 - c / y if y else 1.0), rel=1e-9)
+
+
+def test_clip_loss_of_a_far_radius_keeps_relative_accuracy():
+    """One weight, two degrees: sf = e^(-q/2), so the loss is an incomplete-gamma form."""
+    form, c = QuadraticForm([1.0], 2), 25.0
+    integral = integrate.quad(
+        lambda y: 2 * (y - c) * np.exp(-(y * y - c * c) / 2), c, c + 3, epsrel=1e-13
+    )[0]
+    assert form.clip_loss(c) == pytest.approx(integral * np.exp(-c * c / 2), rel=1e-11)
+
+
+# ---- moments, samples, shapes ------------------------------------------------------------
+
+
+def test_moments_are_those_of_the_cumulant_function():
+    form, h = QuadraticForm(**MIXED), 1e-3
+    k = [form.cgf(i * h) for i in (-2, -1, 0, 1, 2)]
+    assert form.mean() == pytest.approx((8 * (k[3] - k[1]) - (k[4] - k[0])) / (12 * h), rel=1e-8)
+    assert form.var() == pytest.approx((k[3] + k[1]) / h**2, rel=1e-4)
+    assert form.std() ** 2 == pytest.approx(form.var())
+    assert form.skewness() == pytest.approx(form.cumulant(3) / form.var() ** 1.5)
+    assert form.mgf(0.0) == 1
+    assert form.cgf(0.6) == np.inf
+
+
+def test_samples_follow_the_distribution():
+    form = QuadraticForm(**MIXED)
+    frozen = form.frozen()
+    assert stats.kstest(form.rvs(2000, 5), frozen.cdf).pvalue > 1e-6
+    assert frozen.rvs(7, random_state=3).shape == (7,)
+    np.testing.assert_allclose(frozen.stats("mv"), (form.mean(), form.var()))
+    assert frozen.ppf(0.3) == pytest.approx(form.ppf(0.3))
+    assert frozen.sf(40.0) == form.sf(40.0)
+
+
+def test_quadratic_of_a_gaussian_is_diagonalised():
+    """(x + 1)^2 + 2 y z + 3 u, with u apart from the quadratic part, and a singular covariance."""
+    matrix = np.zeros((4, 4))
+    matrix[0, 0] = 1
+    matrix[1, 2] = 2  # only the symmetric part counts
+    form = QuadraticForm.from_matrix(matrix, np.zeros(4), np.eye(4), [2, 0, 0, 3], 1)
+    direct = QuadraticForm([1, 1, -1], noncentrality=[1, 0, 0], normal_sd=3)
+    np.testing.assert_allclose(form.sf([-9.0, 0, 5, 60]), direct.sf([-9.0, 0, 5, 60]), rtol=1e-11)
+    flat = QuadraticForm.from_matrix(np.eye(2), [1, 0], [[1, 0], [0, 0]])
+    assert flat.sf(2.0) == pytest.approx(QuadraticForm([1], noncentrality=1).sf(2.0), rel=1e-12)
+
+
+def test_entropy_of_known_distributions():
+    assert QuadraticForm([2.0], 5).entropy() == pytest.approx(stats.chi2(5, scale=2).entropy())
+    assert QuadraticForm([], normal_sd=3).entropy() == pytest.approx(stats.norm(0, 3).entropy())
+
+
+def test_arrays_broadcast_and_scalars_stay_scalars():
+    form = QuadraticForm(**POSITIVE)
+    assert form.cdf(np.ones((2, 3))).shape == (2, 3)
+    assert form.ppf([[0.1], [0.2]]).shape == (2, 1)
+    assert isinstance(form.cdf(1.0), float)
+    assert form.cdf(1.0) == form.cdf(np.array([1.0]))[0]
+    result = form.evaluate([1.0, 2.0])
+    assert result.met and result.nodes.min() > 0
+    np.testing.assert_allclose(result.cdf + result.sf, 1)
+    np.testing.assert_allclose(np.exp(result.logcdf), result.cdf)
+
+
+@pytest.mark.parametrize("method", ["ruben", "davies", "imhof"])
+def test_classical_methods_agree_in_the_body(method):
+    form = QuadraticForm(**POSITIVE)
+    for q in (1.0, 4.0, 10.0):
+        assert form.cdf(q, method=method) == pytest.approx(form.cdf(q), abs=1e-9)
+
+
+def test_ruben_states_a_bound_that_holds():
+    from ellipsum._quadratic_methods import ruben
+
+    form = QuadraticForm([1, 0.2, 0.01])
+    for q in (0.001, 0.1, 1.0, 5.0):
+        cdf, _, bound = ruben(form, q)
+        assert abs(cdf - form.cdf(q)) <= bound
+
+
+@pytest.mark.parametrize("method", ["saddlepoint", "moment"])
+def test_approximations_are_near(method):
+    assert QuadraticForm(**POSITIVE).sf(6.0, method=method) == pytest.approx(
+        QuadraticForm(**POSITIVE).sf(6.0), rel=0.1
+    )
+
+
+def test_an_unmet_error_estimate_warns(monkeypatch):
+    monkeypatch.setattr(quadratic_form, "_TOLERANCE", 0.0)
+    with pytest.warns(QuadraticFormWarning, match="relative error"):
+        QuadraticForm(**POSITIVE).cdf(1.0)
+
+
+# ---- degenerate and extreme ----------------------------------------------------------------
+
+
+def test_edges_of_the_support():
+    form = QuadraticForm([1, 2], [1, 1], offset=1)
+    np.testing.assert_array_equal(form.cdf([-np.inf, 0, 1, np.inf]), [0, 0, 0, 1])
+    np.testing.assert_array_equal(form.sf([-np.inf, 0, 1, np.inf]), [1, 1, 1, 0])
+    assert form.pdf(1.0) == pytest.approx(0.5 / np.sqrt(2), rel=1e-14)
+    assert QuadraticForm([1], 1).pdf(0.0) == np.inf
+    assert QuadraticForm([1], 3).pdf(0.0) == 0
+    assert form.support() == (1, np.inf)
+    assert (form.ppf(0), form.ppf(1)) == (1, np.inf)
+    assert np.isnan(form.cdf(np.nan)) and np.isnan(form.ppf(1.5))
+    assert QuadraticForm([-1], 1).isf(0) == 0
+
+
+def test_no_weights_is_a_point_mass():
+    for form in (QuadraticForm([], offset=3), QuadraticForm([0.0, 0], offset=3)):
+        np.testing.assert_array_equal(form.cdf([2.9, 3, 4]), [0, 1, 1])
+        assert form.ppf(0.3) == 3 and form.var() == 0
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 5e-324 * 2**60, 1e150, 1e300])
+def test_scale_changes_nothing(scale):
+    form, scaled = QuadraticForm([1, 0.5, -0.25]), QuadraticForm(np.array([1, 0.5, -0.25]) * scale)
+    for q in (-3.0, 0.5, 40.0):
+        assert scaled.logsf(q * scale) == pytest.approx(form.logsf(q), rel=1e-13)
+
+
+def test_weights_over_three_hundred_decades():
+    form = QuadraticForm([1, 1e-150, 1e-300])
+    assert form.sf(10.0) == pytest.approx(QuadraticForm([1]).sf(10.0), rel=1e-13)
+    assert form.cdf(1e-300) == pytest.approx(3.5938e-226, rel=1e-2)
+    assert 0 < form.ppf(1e-200) < 1e-250
+
+
+@pytest.mark.parametrize("q", [1e-250, 1e-100, 1e-10])
+def test_few_degrees_of_freedom_near_zero(q):
+    """log chdtr(k, q) ~ (k/2) log(q/2) - log Gamma(k/2 + 1)."""
+    form = QuadraticForm([1.0], 0.1)
+    expected = 0.05 * np.log(q / 2) - special.gammaln(1.05)
+    assert form.logcdf(q) == pytest.approx(expected, rel=1e-11)
+
+
+def test_extreme_dof_and_noncentrality():
+    assert QuadraticForm([1], 1e6).sf(1_005_000.0) == pytest.approx(
+        special.chdtrc(1e6, 1_005_000.0), rel=1e-11
+    )
+    root = 1e4  # chi2'(1, 1e8) = (Z + 1e4)^2
+    form = QuadraticForm([1], 1, root**2)
+    expected = special.ndtr(-5.0) + special.ndtr(-2 * root - 5)
+    assert form.sf((root + 5) ** 2) == pytest.approx(expected, rel=1e-11)
+
+
+def test_the_log_of_the_tail_goes_on_where_the_tail_underflows():
+    form = QuadraticForm([1.0, 0.5], 2)
+    assert form.logsf(2e5) == pytest.approx(np.log(2) - 1e5, rel=1e-15)
+    assert form.sf(2e5) == 0
+
+
+@pytest.mark.parametrize(
+    "arguments, phrase",
+    [
+        (dict(weights=[1, np.nan]), "weights must be finite"),
+        (dict(weights=[[1, 2]]), "weights must be one-dimensional"),
+        (dict(weights=[1, 2], dof=[1]), "dof must have 2 entries"),
+        (dict(weights=[1], dof=-1), "dof must not be negative"),
+        (dict(weights=[1], noncentrality=[-1]), "noncentrality must not be negative"),
+        (dict(weights=[1], normal_sd=-1), "normal_sd must not be negative"),
+        (dict(weights=[1], offset=np.inf), "offset must be finite"),
+    ],
+)
+def test_bad_parameters_are_named(arguments, phrase):
+    with pytest.raises(ValueError, match=phrase):
+        QuadraticForm(**arguments)
+
+
+def test_bad_calls_are_named():
+    form = QuadraticForm([1.0])
+    with pytest.raises(ValueError, match="method must be"):
+        form.cdf(1.0, method="magic")
+    with pytest.raises(ValueError, match="positive weights"):
+        QuadraticForm([1, -1]).cdf(1.0, method="ruben")
+    with pytest.raises(ValueError, match="radius must not be negative"):
+        form.clip_loss(-1)
+    with pytest.raises(ValueError, match="n must be a whole number"):
+        form.cumulant(0)
+
+
+def test_nothing_warns_on_ordinary_input():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        QuadraticForm(**MIXED).evaluate(np.linspace(-30, 60, 50))

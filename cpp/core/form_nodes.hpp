@@ -5,7 +5,7 @@
 namespace ellipsum {
 
 constexpr std::size_t form_block = 8;     // nodes that one call evaluates
-constexpr std::size_t form_moments = 16;  // Taylor moments of a bin
+constexpr std::size_t form_moments = 20;  // Taylor moments of a bin, at most
 
 // Central terms of equal, small dof: their factors are multiplied, one logarithm a chunk.
 struct FormGroup {
@@ -24,6 +24,7 @@ struct FormBin {
   double half_noncentrality;              // sum l/2
   const double* dof_moments;              // sum k/2 e^p / p, p = 1..form_moments
   const double* noncentrality_moments;    // sum l/2 e^p; null where all are central
+  std::size_t degree;                     // moments that are needed
 };
 
 // Terms seen from the saddlepoint t0: 1 - 2w(t0 + z) = (1 - 2w t0)(1 - r z).

@@ -153,7 +153,7 @@ FormTail form_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
   q = std::ldexp(q, -f.exponent);
   FormTail out;
   const bool smooth = f.normal_sd > 0;
-  if (std::isnan(q)) return {q, q, q, q, false, 0};
+  if (std::isnan(q)) return {q, q, 0, 0, false, 0};
   if (std::isinf(q)) return outside(q > 0);
   const bool bare = f.terms.empty() && f.clusters.empty();
   if (bare && !smooth) {

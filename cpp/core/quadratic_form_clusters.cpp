@@ -20,22 +20,23 @@ std::size_t key(double weight) {
   return std::size_t(bits >> key_shift);
 }
 
-// sum k/2 e^p / p and sum l/2 e^p in lanes, so that the powers' chain is shared.
-void add_moments(FormCluster& c, const FormTerm* first, std::size_t n) {
-  constexpr std::size_t lanes = 4;
-  double e[lanes] = {}, a[lanes] = {}, b[lanes] = {};
-  for (std::size_t i = 0; i < n; ++i) {
-    e[i] = (first[i].weight - c.centre) / c.centre;
-    a[i] = 0.5 * first[i].dof;
-    b[i] = 0.5 * first[i].noncentrality;
+// sum x e^p for p = 1.. in lanes, eight members at a time: the powers' chains run together.
+void power_sums(const FormCluster& c, const FormTerm* first, std::size_t n,
+                double FormTerm::*mass, double* out) {
+  constexpr std::size_t lanes = 8;
+  double sums[form_moments][lanes] = {};
+  for (std::size_t j = 0; j < n; j += lanes) {
+    double e[lanes] = {}, x[lanes] = {};
+    const std::size_t here = std::min(lanes, n - j);
+    for (std::size_t i = 0; i < here; ++i) {
+      e[i] = (first[j + i].weight - c.centre) / c.centre;
+      x[i] = 0.5 * (first[j + i].*mass);
+    }
+    for (std::size_t p = 0; p < form_moments; ++p)
+      for (std::size_t i = 0; i < lanes; ++i) sums[p][i] += x[i] *= e[i];
   }
-  for (std::size_t p = 0; p < form_moments; ++p) {
-    for (std::size_t i = 0; i < lanes; ++i) a[i] *= e[i];
-    c.dof_moments[p] += (a[0] + a[1]) + (a[2] + a[3]);
-    if (!c.noncentral) continue;
-    for (std::size_t i = 0; i < lanes; ++i) b[i] *= e[i];
-    c.noncentrality_moments[p] += (b[0] + b[1]) + (b[2] + b[3]);
-  }
+  for (std::size_t p = 0; p < form_moments; ++p)
+    for (std::size_t i = 0; i < lanes; ++i) out[p] += sums[p][i];
 }
 
 FormCluster cluster_of(const FormTerm* first, std::size_t n, std::size_t begin) {
@@ -58,7 +59,8 @@ FormCluster cluster_of(const FormTerm* first, std::size_t n, std::size_t begin) 
   c.centre = std::min(std::max(sum / mass, low), high);
   c.spread = std::max(high - c.centre, c.centre - low) / std::fabs(c.centre);
   if (c.spread == 0) return c;
-  for (std::size_t j = 0; j < n; j += 4) add_moments(c, first + j, std::min<std::size_t>(4, n - j));
+  power_sums(c, first, n, &FormTerm::dof, c.dof_moments);
+  if (c.noncentral) power_sums(c, first, n, &FormTerm::noncentrality, c.noncentrality_moments);
   for (std::size_t p = 0; p < form_moments; ++p) c.dof_moments[p] /= double(p + 1);
   return c;
 }

@@ -233,9 +233,9 @@ void add_group(const FormRelative& t, const FormGroup& g, double reach, const do
 }
 
 // sum_p moments[p-1] u^p at all nodes, by Horner's rule.
-inline void taylor(const double* moments, const Real& ur, const Real& ui, Real& sr, Real& si) {
+inline void taylor(const double* moments, size_t degree, const Real& ur, const Real& ui, Real& sr, Real& si) {
   sr = si = Real{};
-  for (size_t p = form_moments; p-- > 0;) {
+  for (size_t p = degree; p-- > 0;) {
     const Real a = sr + moments[p], b = si;
     sr = a * ur - b * ui;
     si = a * ui + b * ur;
@@ -259,12 +259,12 @@ void add_bin(const FormBin& bin, double reach, const double* x, const double* y,
   const Real inverse = 1 / (1 + m), top = bin.u0 + a;  // u = (u0 + rz) / (1 - rz)
   const Real ur = (top * (1 - a) - b * b) * inverse, ui = (b * (1 - a) + top * b) * inverse;
   Real sr, si;
-  taylor(bin.dof_moments, ur, ui, sr, si);
+  taylor(bin.dof_moments, bin.degree, ur, ui, sr, si);
   sr -= 0.5 * bin.half_dof * log_one_plus(m) + bin.at_saddle;
   si -= bin.half_dof * argument(1 - a, -b);
   if (bin.noncentrality_moments) {  // l/2 (1/(1 - 2wt) - 1) = l/2 ((1 + u) sum e^p u^p - 1)
     Real c, d;
-    taylor(bin.noncentrality_moments, ur, ui, c, d);
+    taylor(bin.noncentrality_moments, bin.degree, ur, ui, c, d);
     sr += bin.half_noncentrality * ur - bin.noncentral_at_saddle + (c * (1 + ur) - d * ui);
     si += bin.half_noncentrality * ui + (c * ui + d * (1 + ur));
   }

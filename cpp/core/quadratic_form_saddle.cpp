@@ -147,29 +147,27 @@ struct Surroundings {
     }
   }
 
-  // sum_p moments[p-1] u^p from power `from` on.
-  static double taylor(const double* moments, double u, std::size_t from) {
-    double sum = 0;
-    for (std::size_t p = form_moments; p-- > from - 1;) sum = (sum + moments[p]) * u;
-    return sum * std::pow(u, double(from - 1));
-  }
-
   // The mean's part t sum w (k + l) is taken out where x = 2ct is small, as in add().
-  void add(const FormCluster& c) {
+  void add(const FormCluster& c, std::size_t degree) {
     const double t = s.point.t, w = sign * c.centre, x = 2 * w * t;
     const double a = survivor(w, s.point, highest), u = x / a, n0 = c.half_noncentrality;
     const double *d = c.dof_moments, *e = c.noncentrality_moments;
-    const double sum = taylor(d, u, 1), other = c.noncentral ? taylor(e, u, 1) : 0;
+    const auto taylor = [=](const double* moments, std::size_t from) {  // sum moments u^p
+      double total = 0;
+      for (std::size_t p = degree; p-- > from - 1;) total = (total + moments[p]) * u;
+      return from == 1 ? total : total * u;
+    };
+    const double sum = taylor(d, 1), other = c.noncentral ? taylor(e, 1) : 0;
     const double noncentral = n0 * u + (1 + u) * other;
     const double r = 2 * (w * unit) / a;
-    s.bins.push_back({r, u, sum, noncentral, c.half_dof, n0, d, c.noncentral ? e : nullptr});
+    s.bins.push_back({r, u, sum, noncentral, c.half_dof, n0, d, c.noncentral ? e : nullptr, degree});
     derivatives(r, c.half_dof, n0 / a);
     if (std::fabs(x) < 0.5) {
       const double bend = x * u;  // u - x
       log_mgf.add(-c.half_dof * log_defect(x));
-      log_mgf.add(d[0] * bend + taylor(d, u, 2));
+      log_mgf.add(d[0] * bend + taylor(d, 2));
       if (c.noncentral)
-        log_mgf.add(n0 * bend + e[0] * x * (2 * x - x * x) / (a * a) + (1 + u) * taylor(e, u, 2));
+        log_mgf.add(n0 * bend + e[0] * x * (2 * x - x * x) / (a * a) + (1 + u) * taylor(e, 2));
       centre.add_product(2 * w, c.half_dof);
       centre.add_product(2 * w, d[0]);
       centre.add_product(2 * w, n0);
@@ -181,15 +179,18 @@ struct Surroundings {
   }
 };
 
-// Whether the remainder of a cluster's series stays below rounding along the whole path:
-// sum k/2 |e u|^(P+1) / ((P+1)(1 - |e u|)), with |u| <= 1.5 max(1, u0) on a path that bends
-// by at most its slope 1 (|t|/|t - b| is largest at t0, at infinity, or below sqrt 2).
-bool series_holds(const FormCluster& c, double u0) {
+// How many moments keep the remainder of a cluster's series below rounding along the whole
+// path: sum k/2 |e u|^(P+1) / ((P+1)(1 - |e u|)), with |u| <= 1.5 max(1, u0) on a path that
+// bends by at most its slope 1 (|t|/|t - b| is largest at t0, at infinity, or below sqrt 2).
+// 0 where none do.
+std::size_t degree_needed(const FormCluster& c, double u0) {
   const double u = 1.5 * std::fmax(1, std::fabs(u0)), x = c.spread * u;
-  if (c.spread == 0) return true;
-  if (!(x < 0.5)) return false;
-  const double mass = c.half_dof / double(form_moments + 1) + c.half_noncentrality * (1 + u);
-  return 2 * mass * std::pow(x, double(form_moments + 1)) < 1e-15;
+  if (c.spread == 0) return 1;
+  if (!(x < 0.5)) return 0;
+  const double mass = c.half_dof + c.half_noncentrality * double(form_moments) * (1 + u);
+  for (std::size_t degree = 4; degree <= form_moments; degree += 4)
+    if (2 * mass / double(degree + 1) * std::pow(x, double(degree + 1)) < 2e-15) return degree;
+  return 0;
 }
 
 // The saddlepoint's surroundings, for a point already found.
@@ -220,7 +221,8 @@ FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, do
   std::vector<const FormCluster*> products;  // too wide for their series here
   for (const FormCluster& c : f.clusters) {
     const double w = sign * c.centre;
-    if (series_holds(c, 2 * w * t / survivor(w, point, highest))) around.add(c);
+    const std::size_t degree = degree_needed(c, 2 * w * t / survivor(w, point, highest));
+    if (degree) around.add(c, degree);
     else if (c.shared) products.push_back(&c);
     else for (std::size_t j = c.begin; j < c.end; ++j) around.add(f.members[j]);
   }

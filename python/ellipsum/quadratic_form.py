@@ -416,8 +416,8 @@ def _square(name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
 
 
 def _check(errors: NDArray[np.float64]) -> None:
-    worst = np.max(errors, initial=0.0)
-    if worst > _TOLERANCE:
+    if not (errors <= _TOLERANCE).all():
+        worst = np.max(errors)
         warnings.warn(
             f"the estimated relative error {worst:.1e} is above {_TOLERANCE:.0e}",
             QuadraticFormWarning,

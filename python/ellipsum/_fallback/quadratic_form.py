@@ -65,7 +65,7 @@ def _tail(w, k, nc, sd, exponent, lowest, highest, total_dof, mean, variance, th
     q = math.ldexp(q, -exponent)
     none = -_INFINITY
     if math.isnan(q):
-        return q, q, q, q, False, 0
+        return q, q, 0.0, 0.0, False, 0
     if math.isinf(q):
         return none, none, 0.0, 0.0, q > 0, 0
     if w.size == 0:
