@@ -25,13 +25,13 @@ import platform
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 import mean_baselines as published
-from ellipsum import Ellipsoid, PrivateMean, calibrate
+from ellipsum import PrivateMean, calibrate
 from mean_baselines import Array, Ledger
 
 RESULTS = Path(__file__).parent / "results"
@@ -148,18 +148,10 @@ def _coinpress(steps: int) -> Method:
     )
 
 
-def _box(p: Problem, rows: Array, ledger: Ledger) -> Array:
-    box = Ellipsoid.box(np.full(p.d, -p.bound), np.full(p.d, p.bound))
-    seed = int(ledger.rng.integers(2**63))
-    ledger.spent += p.rho
-    return np.asarray(PrivateMean(box, epsilon=EPSILON, delta=DELTA)(rows, seed=seed).value)
-
-
 def _adaptive(knows_sigma: bool) -> Method:
     def method(p: Problem, rows: Array, ledger: Ledger) -> Array:
-        known = {"sigma": p.sigma} if knows_sigma else {}
-        side = np.full(p.d, p.bound)
-        mean = PrivateMean(lower=-side, upper=side, epsilon=EPSILON, delta=DELTA, **known)
+        side, sigma = np.full(p.d, p.bound), p.sigma if knows_sigma else None
+        mean = PrivateMean(lower=-side, upper=side, sigma=sigma, epsilon=EPSILON, delta=DELTA)
         release = mean(rows, seed=int(ledger.rng.integers(2**63)))
         ledger.spent += release.plan.rho
         return np.asarray(release.value)
@@ -183,7 +175,6 @@ METHODS: dict[str, dict[str, Method]] = {
         "the same, more for the mean": _shifted((1 / 8, 1 / 8, 3 / 4), 8.0),
     },
     "CoinPress": {f"{steps} steps": _coinpress(steps) for steps in (2, 3, 4, 6, 10)},
-    "ellipsum, whole box in one pass": {"": _box},
     "ellipsum, sigma known": {"": _adaptive(True)},
     "ellipsum, box alone": {"": _adaptive(False)},
     "centre of the box": {"": _center_of_box},
@@ -195,7 +186,8 @@ KNOWS = {
     "PLAN": "the box; its budget is zCDP, as an exponential mechanism is in it",
     "shifted-clipped-mean": "the box; best of the paper's constants and two that clip more",
     "CoinPress": "the box and sigma_max; best of 2, 3, 4, 6 and 10 steps",
-    "ellipsum, whole box in one pass": "the box; no plan, the noise of the whole box",
+    "ellipsum, box alone": "the box: `PrivateMean(lower=..., upper=...)`",
+    "ellipsum, sigma known": "the box and sigma: `PrivateMean(..., sigma=...)`",
     "centre of the box": "the box, and no row",
 }
 
@@ -262,10 +254,20 @@ def write(cells: list[Cell], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     done = [c for c in cells if not missing(c, [])]
     (out / "mean_comparison.md").write_text(table(done))
-    record = json.dumps([asdict(cell) for cell in cells], indent=1)
+    record = json.dumps([asdict(cell) for cell in map(pruned, cells)], indent=1)
     (out / "mean_comparison.json").write_text(record + "\n")
     if gaussian := [c for c in done if c.data == "gaussian"]:
         picture(gaussian, out / "mean_comparison.png")
+
+
+def pruned(cell: Cell) -> Cell:
+    """Without the figures of methods that are no more."""
+    kept = {
+        column: {v: found[v] for v in METHODS[column] if v in found}
+        for column, found in cell.medians.items()
+        if column in METHODS
+    }
+    return replace(cell, medians=kept)
 
 
 def table(cells: list[Cell]) -> str:

@@ -49,25 +49,27 @@ def block_key(*parts):
     return hashlib.blake2b(repr(parts).encode(), digest_size=32, key=KEY).digest()
 
 
-def projections(neighbors, plan, size_of_noise):
+def projections(neighbors, released, size_of_noise):
     """mu of the worst neighbours, and blocks of y from draws of the noise as released."""
     change, one = difference(neighbors)
-    direction, count_direction = change / plan.sum_sigma**2, 0.0
+    direction, count_direction = change / released["sum_sigma"] ** 2, 0.0
     mu2 = float(change @ direction)
-    if plan.count_sigma is not None:
-        count_direction = one / plan.count_sigma**2
+    if released["count_sigma"] is not None:
+        count_direction = one / released["count_sigma"] ** 2
         mu2 += one * count_direction
     mu = math.sqrt(mu2)
 
     def blocks():
         for i in range(DRAWS // BLOCK):
             key = block_key(neighbors, "sum", i)
-            noise = rounded_gaussian(BLOCK * change.size, size_of_noise * plan.sum_sigma, key=key)
+            noise = rounded_gaussian(
+                BLOCK * change.size, size_of_noise * released["sum_sigma"], key=key
+            )
             y = noise.reshape(BLOCK, -1) @ direction
-            if plan.count_sigma is not None:
+            if released["count_sigma"] is not None:
                 key = block_key(neighbors, "count", i)
                 y += count_direction * rounded_gaussian(
-                    BLOCK, size_of_noise * plan.count_sigma, key=key
+                    BLOCK, size_of_noise * released["count_sigma"], key=key
                 )
             yield y / mu
 
@@ -77,7 +79,8 @@ def projections(neighbors, plan, size_of_noise):
 def flags(neighbors, size_of_noise=1.0):
     """Every check that the noise fails, in words."""
     mechanism = PrivateMean(REGION, epsilon=1.0, delta=1e-6, neighbors=neighbors)
-    mu, blocks = projections(neighbors, mechanism._noise_levels(mechanism.ellipsoid), size_of_noise)
+    released = mechanism(worst_neighbors(neighbors)[0]).parameters
+    mu, blocks = projections(neighbors, released, size_of_noise)
     claimed = 1 / mechanism.guarantee.noise_multiplier
     assert 1 - 1e-4 < mu / claimed <= 1, (mu, claimed)
     eps = np.array(EPSILONS)
