@@ -9,6 +9,7 @@ from importlib.metadata import version as _version
 from . import calibrate, noise
 from ._backend import Backend, backend
 from .ellipsoid import Ellipsoid
+from .estimates import estimate_center, estimate_covariance, estimate_scale
 from .exact_sum import ExactSum
 from .files import Rows, open_rows
 from .private_sum import PrivateMean, PrivateSum
@@ -29,6 +30,9 @@ __all__ = [
     "__version__",
     "backend",
     "calibrate",
+    "estimate_center",
+    "estimate_covariance",
+    "estimate_scale",
     "noise",
     "open_rows",
 ]

@@ -97,10 +97,8 @@ def eigenbasis(
         or len(cov) != (d or len(cov))
     ):
         raise ValueError(f"{name} must be a square matrix like the rows, got shape {cov.shape}")
-    if not np.isfinite(cov).all():
-        raise ValueError(f"{name} must be finite in every entry")
-    if not np.allclose(cov, cov.T, rtol=1e-8, atol=0):
-        raise ValueError(f"{name} must be symmetric: use (S + S.T) / 2")
+    if not np.isfinite(cov).all() or not np.allclose(cov, cov.T, rtol=1e-8, atol=0):
+        raise ValueError(f"{name} must be finite and symmetric: use (S + S.T) / 2")
     variance, basis = np.linalg.eigh((cov + cov.T) / 2)
     if not variance[0] > len(cov) * 2.0**-53 * variance[-1]:
         raise ValueError(

@@ -167,7 +167,8 @@ class _Run:
         mu = plan.step_mu(step)
         noisy = self._noisy(counts, sensitivity, mu)
         share, sd = self._remembered(noisy / plan.n, sensitivity / mu / plan.n, forget=first)
-        radius, usual = _choose_radius(edges, share, sd, plan.noise_ratio, coarse=first)
+        ratio = plan.noise_ratio * math.sqrt(self._effective_dimension() / plan.d)
+        radius, usual = _choose_radius(edges, share, sd, ratio, coarse=first)
         if not first and usual > _SURPRISE:
             self._distrust(usual)
         if not _FORGET < usual < _SURPRISE:
@@ -218,6 +219,12 @@ class _Run:
         """b = 1/sqrt(u sum u) for the rows' deviations u about the centre: E||y||^2 = 1."""
         u = np.hypot(self.spread, self.error)
         return np.asarray(1 / np.sqrt(u * np.sum(u)))
+
+    def _effective_dimension(self) -> float:
+        """(sum u)^2 / sum u^2: noise has the energy (sum u)^2 for each unit of C^2, in data
+        units, and a loss of t is sum u^2 of them on average."""
+        u = np.hypot(self.spread, self.error)
+        return float(np.sum(u) ** 2 / np.sum(u**2))
 
     def _distrust(self, factor: float) -> None:
         """Rows lie further away than predicted: the centres so far are that much worse."""
