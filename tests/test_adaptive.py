@@ -11,7 +11,7 @@ import pytest
 
 from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, adaptive, calibrate
 from ellipsum.domain import make_domain
-from ellipsum.passes import Passes, halves, rotate, row_norms
+from ellipsum.passes import Passes, halves, rotate, round_axes, row_norms
 from ellipsum.plan import make_plan
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -157,7 +157,9 @@ def test_noise_is_drawn_at_the_level_that_each_step_needs(monkeypatch):
 # ---- a row's transformation is its own -------------------------------------------------------
 
 
-@pytest.mark.parametrize("function", [row_norms, halves, lambda x: rotate(x, np.eye(7) + 0.1)])
+@pytest.mark.parametrize(
+    "function", [row_norms, halves, lambda x: rotate(x, round_axes(np.eye(7) + 0.1), 1e4)]
+)
 def test_what_becomes_of_a_row_does_not_depend_on_its_place(function):
     rows = np.random.default_rng(0).standard_t(1, size=(257, 7)) * 1e3
     whole = function(rows)
@@ -176,6 +178,24 @@ def test_batches_of_any_size_give_the_same_integers():
         assert (mean(lambda parts=parts: iter(parts), seed=3).integers == want.integers).all()
         assert (mean(parts, seed=3).value == want.value).all()
     assert not (mean(rows, seed=4).integers == want.integers).all()
+
+
+@pytest.mark.parametrize("d", [3, 60, 700])
+def test_turned_rows_are_the_matrix_product_whatever_the_order_of_its_sums(d):
+    rng = np.random.default_rng(0)
+    axes = round_axes(np.linalg.qr(rng.normal(size=(d, d)))[0])
+    rows = rng.normal(size=(40, d))
+    got = rotate(rows, axes, 8.0)
+    np.testing.assert_allclose(got, rows @ axes, rtol=0, atol=1e-11)
+    order = rng.permutation(d)
+    assert np.array_equal(rotate(rows[:, order], axes[order], 8.0), got)
+    far = rotate(1e9 * rows, axes, 8.0)
+    np.testing.assert_allclose(far, rows @ axes * 8 / np.abs(rows).max(axis=1)[:, None], atol=1e-10)
+    rows[3, 1], rows[5, 0] = np.nan, np.inf
+    with np.errstate(invalid="ignore"):
+        spoilt = rotate(rows, axes, 8.0)
+    assert np.isnan(spoilt[[3, 5]]).all()
+    assert np.array_equal(np.delete(spoilt, [3, 5], 0), np.delete(got, [3, 5], 0))
 
 
 def test_the_norms_are_those_of_numpy():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate
-from .passes import rotate
+from .passes import rotate, round_axes
 
 __all__ = ["Domain", "make_domain"]
 
@@ -41,12 +41,19 @@ class Domain:
     def offsets(self, x: Array) -> Array:
         """Rows relative to the domain's centre, along its axes."""
         shifted = x - self.center
-        return shifted if self.basis is None else rotate(shifted, self.basis)
+        return shifted if self.basis is None else rotate(shifted, self.basis, self._reach)
 
     def back(self, offset: Array) -> Array:
         """From offsets along the axes to a point."""
-        turned = offset if self.basis is None else self.basis @ offset
+        turned = offset if self.basis is None else np.linalg.solve(self.basis.T, offset)
         return np.asarray(self.center + turned)
+
+    @property
+    def _reach(self) -> float:
+        """Twice the largest |x_j - center_j| inside."""
+        if self.radius is not None or self.upper is None:
+            return 2 * (self.radius or 0.0)
+        return 2 * float(np.max(self.upper - self.center))
 
     def project(self, point: Array) -> Array:
         """The nearest point of the domain."""
@@ -77,7 +84,8 @@ def make_domain(
     if sigma is not None:
         known["sigma"] = _validate.vector("sigma", sigma, d=d, above=0)
     if covariance is not None:
-        known["sigma"], known["basis"] = _validate.eigenbasis("covariance", covariance, d=d)
+        known["sigma"], axes = _validate.eigenbasis("covariance", covariance, d=d)
+        known["basis"] = round_axes(axes)
         known["half"] = _turned(known["half"], known["basis"], known["radius"])
     return Domain(**known)
 
