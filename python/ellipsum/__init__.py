@@ -13,7 +13,7 @@ from .estimates import estimate_center, estimate_covariance, estimate_scale
 from .exact_sum import ExactSum
 from .files import Rows, open_rows
 from .private_sum import PrivateMean, PrivateSum
-from .quadratic_form import QuadraticForm
+from .quadratic_form import QuadraticForm, QuadraticFormResult, QuadraticFormWarning
 from .release import Guarantee, Release
 
 __version__ = _version("ellipsum")
@@ -25,6 +25,8 @@ __all__ = [
     "PrivateMean",
     "PrivateSum",
     "QuadraticForm",
+    "QuadraticFormResult",
+    "QuadraticFormWarning",
     "Release",
     "Rows",
     "__version__",
