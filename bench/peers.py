@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 from numba import njit
@@ -92,29 +93,37 @@ def torch_chunked(rows, center, scale, clip_norm):
     return total.numpy()
 
 
-def _scan(rows, center, scale, clip_norm, grid):
+@cache
+def _compiled(grid: bool):
     import jax
     import jax.numpy as jnp
 
-    step = chunk_rows(rows)
-    whole = len(rows) // step * step
-    kind = jnp.int64 if grid else rows.dtype
-
     @jax.jit
-    def run(chunks, c, b):
+    def run(chunks, c, b, clip_norm, step):
+        kind = jnp.int64 if grid else chunks.dtype
+
         def body(total, x):
             y = (x - c) * b
             norm = jnp.sqrt(jnp.sum(y * y, axis=1, keepdims=True))
             y = y * (clip_norm / jnp.maximum(norm, clip_norm))
-            y = jnp.round(y / grid).astype(kind) if grid else y
+            y = jnp.round(y / step).astype(kind) if grid else y
             return total + jnp.sum(y, axis=0), None
 
-        return jax.lax.scan(body, jnp.zeros(rows.shape[1], kind), chunks)[0]
+        return jax.lax.scan(body, jnp.zeros(chunks.shape[2], kind), chunks)[0]
 
-    c, b = center.astype(rows.dtype), scale.astype(rows.dtype)
+    return run
+
+
+def _scan(rows, center, scale, clip_norm, grid):
+    import jax
+
+    step, t = chunk_rows(rows), rows.dtype.type
+    whole = len(rows) // step * step
     chunks = jax.dlpack.from_dlpack(rows[:whole].reshape(-1, step, rows.shape[1]))
-    total = np.asarray(run(chunks, c, b), np.float64) * (grid or 1.0)
-    return total + numpy_chunked(rows[whole:], center, scale, clip_norm)
+    run = _compiled(grid is not None)
+    total = run(chunks, center.astype(t), scale.astype(t), t(clip_norm), t(grid or 1))
+    rest = numpy_chunked(rows[whole:], center, scale, clip_norm)
+    return np.asarray(total, np.float64) * (grid or 1.0) + rest
 
 
 @peer("XLA (jit, scan)", needs="jax")

@@ -22,9 +22,10 @@ DTYPES = [np.float32, np.float64]
 
 
 class Region:
-    """Arguments of ``clip_sum`` for a random region of each kind."""
+    """Arguments of ``clip_sum`` for a random region of each kind. ``unit`` magnifies: with 2^26
+    the integers have 51 bits, and a difference in the last bit of a norm is seen."""
 
-    def __init__(self, kind: str, d: int, seed: int = 0) -> None:
+    def __init__(self, kind: str, d: int, seed: int = 0, unit: float = 1.0) -> None:
         rng = np.random.default_rng([seed, d])
         self.kind, self.d = kind, d
         self.center = rng.standard_normal(d)
@@ -36,10 +37,14 @@ class Region:
             matrix = rng.standard_normal((d, d)) * (RADIUS / d)
             self.matrix = matrix.astype(np.float32).astype(np.float64).ravel()
             self.scale = NONE
+        self.radius = RADIUS * unit
+        self.scale, self.matrix, self.limit = (
+            unit * v for v in (self.scale, self.matrix, self.limit)
+        )
 
     def sums(self, backend, rows, threads: int = 1):
         partial = np.zeros(self.d, np.int64)
-        shape = self.center, self.scale, self.matrix, self.limit, RADIUS
+        shape = self.center, self.scale, self.matrix, self.limit, self.radius
         counts = backend.clip_sum(rows, *shape, partial, threads)
         return counts, partial.tobytes()
 
@@ -88,6 +93,15 @@ def test_every_target_gives_the_integers_of_the_numba_twin(target, kind, dtype):
                 rows = make(n, d, dtype)
                 wanted = region.sums(_fallback, rows)
                 assert region.sums(_core, rows) == wanted, (d, n, make.__name__)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_clipped_rows_agree_to_the_last_bit(target, kind, dtype):
+    for d in [*range(2, 20), 63, 64, 130, 257]:
+        region = Region(kind, d, unit=2.0**26)
+        rows = gaussian_rows(25, d, dtype)
+        assert region.sums(_core, rows) == region.sums(_fallback, rows), d
 
 
 @pytest.mark.parametrize("kind", ["ball", "box"])
