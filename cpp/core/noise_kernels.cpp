@@ -69,14 +69,19 @@ inline void batch_and_next(const std::uint32_t* key, std::uint64_t next_block, s
   chacha20::double_round(x);
   gaussian::Group group, next;
   gaussian::start(words, group);
-  for (std::size_t g = 0; g < groups; ++g, group = next) {
-    const std::size_t at = g * step;
+  const auto finish = [&](std::size_t g) {
+    const auto here = [&](std::size_t j) { return sigma(g * step + j); };
+    masks[g] = gaussian::finish(group, words + g * step, here, out + g * step);
+  };
+  for (std::size_t g = 0; g + 1 < groups; ++g) {
     chacha20::column_round(x);
-    if (g + 1 < groups) gaussian::start(words + at + step, next);
+    gaussian::start(words + (g + 1) * step, next);
     chacha20::diagonal_round(x);
-    const auto here = [&](std::size_t j) { return sigma(at + j); };
-    masks[g] = gaussian::finish(group, words + at, here, out + at);
+    finish(g);
+    group = next;
   }
+  chacha20::double_round(x);
+  finish(groups - 1);
   chacha20::finish(start, x, words + chacha20::batch_words);
 }
 
