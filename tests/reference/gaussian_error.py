@@ -23,7 +23,7 @@ Z_ERROR = 2.0**-46
 #: name: roundings of a Horner step, roundings of the last quotient, error of the logarithm less L u
 ARITHMETIC = {
     "avx512": (1, 2, 2.4 * U + 2.0**-48.7),
-    "avx2": (1, 1, 4.7 * U + 2.0**-53.1),
+    "avx2": (1, 1, 5.0 * U + 2.0**-53.1),
     "plain": (2, 1, 4.1 * U + 2.0**-53.1),
 }
 
