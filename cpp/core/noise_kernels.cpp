@@ -140,7 +140,9 @@ std::size_t gaussian_stream(const std::uint32_t* key, std::uint64_t block, std::
                             const double* sigma, std::size_t sigma_step, std::uint64_t* words,
                             std::int64_t* out, std::uint32_t* ambiguous) {
   using namespace chacha20;
-  const std::size_t batches = n / batch_words, done = batches * batch_words;
+  // With 16 registers the state of ChaCha20 would go to memory and back at every stage.
+  constexpr bool interleave = simd::lanes == 8;
+  const std::size_t batches = interleave ? n / batch_words : 0, done = batches * batch_words;
   const std::size_t count = with_sigma(sigma, sigma_step, [&](auto s) {
     return whole_batches(key, block, batches, words, s, out, ambiguous);
   });
