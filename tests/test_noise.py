@@ -421,3 +421,10 @@ def test_the_constants_are_those_that_their_script_computes():
     script = REFERENCE / "gaussian_coefficients.py"
     run = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("arithmetic", ["avx512", "avx2", "plain"])
+def test_the_derived_rounding_bound_is_below_the_constants(arithmetic):
+    from ellipsum._fallback.gaussian_coefficients import DENOMINATOR, NUMERATOR
+
+    assert load("gaussian_error").shortfall(NUMERATOR, DENOMINATOR, arithmetic) < 0

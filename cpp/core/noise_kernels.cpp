@@ -69,14 +69,19 @@ inline void batch_and_next(const std::uint32_t* key, std::uint64_t next_block, s
   chacha20::double_round(x);
   gaussian::Group group, next;
   gaussian::start(words, group);
-  for (std::size_t g = 0; g < groups; ++g, group = next) {
-    const std::size_t at = g * step;
+  const auto finish = [&](std::size_t g) {
+    const auto here = [&](std::size_t j) { return sigma(g * step + j); };
+    masks[g] = gaussian::finish(group, words + g * step, here, out + g * step);
+  };
+  for (std::size_t g = 0; g + 1 < groups; ++g) {
     chacha20::column_round(x);
-    if (g + 1 < groups) gaussian::start(words + at + step, next);
+    gaussian::start(words + (g + 1) * step, next);
     chacha20::diagonal_round(x);
-    const auto here = [&](std::size_t j) { return sigma(at + j); };
-    masks[g] = gaussian::finish(group, words + at, here, out + at);
+    finish(g);
+    group = next;
   }
+  chacha20::double_round(x);
+  finish(groups - 1);
   chacha20::finish(start, x, words + chacha20::batch_words);
 }
 
@@ -135,7 +140,9 @@ std::size_t gaussian_stream(const std::uint32_t* key, std::uint64_t block, std::
                             const double* sigma, std::size_t sigma_step, std::uint64_t* words,
                             std::int64_t* out, std::uint32_t* ambiguous) {
   using namespace chacha20;
-  const std::size_t batches = n / batch_words, done = batches * batch_words;
+  // With 16 registers the state of ChaCha20 would go to memory and back at every stage.
+  constexpr bool interleave = simd::lanes == 8;
+  const std::size_t batches = interleave ? n / batch_words : 0, done = batches * batch_words;
   const std::size_t count = with_sigma(sigma, sigma_step, [&](auto s) {
     return whole_batches(key, block, batches, words, s, out, ambiguous);
   });
