@@ -51,7 +51,7 @@ class Plan:
     """What will be done, in order, and what each step costs.
 
     **Guarantees.** The shares add up to one exactly, so the steps together are mu-GDP
-    (docs/parts/adaptive.md). A hopeless plan has no steps but the count: it answers the
+    (docs/guarantees.md). A hopeless plan has no steps but the count: it answers the
     centre of the domain.
     """
 
