@@ -167,7 +167,8 @@ class _Run:
         mu = plan.step_mu(step)
         noisy = self._noisy(counts, sensitivity, mu)
         share, sd = self._remembered(noisy / plan.n, sensitivity / mu / plan.n, forget=first)
-        ratio = plan.noise_ratio * math.sqrt(self._effective_dimension() / plan.d)
+        # Between d (what shrinks the next region most) and d_eff (what the answer is worth).
+        ratio = plan.noise_ratio * (self._effective_dimension() / plan.d) ** 0.25
         radius, usual = _choose_radius(edges, share, sd, ratio, coarse=first)
         if not first and usual > _SURPRISE:
             self._distrust(usual)
