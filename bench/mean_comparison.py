@@ -315,12 +315,15 @@ def picture(cells: list[Cell], path: Path) -> None:
             axis.axhline(1, color="black", linewidth=0.8)
             axis.set(title=f"d = {d}, alpha = {alpha:g}", xscale="log", yscale="log")
             axis.title.set_fontsize(9)
+    ticks = sorted({c.n for c in cells})
     for axis in axes[-1]:
         axis.set_xlabel("n")
+        axis.set_xticks(ticks, [str(n) for n in ticks])
+        axis.minorticks_off()
     fig.supylabel(f"median squared error / that of the {REFERENCE}", fontsize=10)
     handles, labels = axes[0][0].get_legend_handles_labels()
     fig.legend(handles, labels, loc="lower center", ncols=4, fontsize=9, frameon=False)
-    fig.tight_layout(rect=(0, 0.8 / size[1], 1, 1))
+    fig.tight_layout(rect=(0, 0.55 / size[1], 1, 1))
     fig.savefig(path, dpi=110)
     plt.close(fig)
 

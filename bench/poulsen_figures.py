@@ -183,7 +183,7 @@ def compute(dimensions: list[int], alphas: Array) -> list[Point]:
 def draw_figure_1(path: Path) -> None:
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(1, 3, figsize=(11, 3.2))
+    fig, axes = plt.subplots(1, 3, figsize=(11, 3.2), sharey=True)
     for axis, alpha in zip(axes, (0.1, 1.0, 3.0), strict=True):
         axis.bar(np.arange(1, 101), zipf(100, alpha), width=1.0)
         axis.set(title=f"alpha = {alpha:g}", xlabel="coordinate i", yscale="log")
@@ -209,7 +209,7 @@ def draw_figure_2(points: list[Point], path: Path) -> None:
         for axis, d in zip(row, dimensions, strict=True):
             for n, style in zip(ROWS, ("-", "--", ":"), strict=True):
                 here = [p for p in points if p["d"] == d and p["n"] == n and curve in p]
-                label = f"n = 10^{round(math.log10(n))}"
+                label = f"$n = 10^{round(math.log10(n))}$"
                 axis.plot([p["alpha"] for p in here], [p[curve] for p in here], style, label=label)
             for bound in (1, d):
                 axis.axhline(bound, color="black", linewidth=0.6)
