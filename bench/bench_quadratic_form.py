@@ -79,12 +79,18 @@ def accuracy(path: Path) -> None:
         wrong += error > max(100 * value.error, 1e-11)
     e, d = np.array(tails), np.array(densities)
     print(f"{path.name}: {e.size} cases, backend {backend()}")
-    print(f"  smaller tail: median {np.median(e):.1e}, max {e.max():.1e}, within 1e-12 "
-          f"{100 * np.mean(e <= 1e-12):.2f} %, within 1e-10 {100 * np.mean(e <= 1e-10):.2f} %")
-    print(f"  density: median {np.median(d):.1e}, max {d.max():.1e}, within 1e-10 "
-          f"{100 * np.mean(d <= 1e-10):.2f} %")
-    print(f"  nodes: median {np.median(nodes):.0f}, 99 % {np.quantile(nodes, 0.99):.0f}; error "
-          f"estimate met {100 * met / e.size:.2f} %, wrong without a word {wrong}")
+    print(
+        f"  smaller tail: median {np.median(e):.1e}, max {e.max():.1e}, within 1e-12 "
+        f"{100 * np.mean(e <= 1e-12):.2f} %, within 1e-10 {100 * np.mean(e <= 1e-10):.2f} %"
+    )
+    print(
+        f"  density: median {np.median(d):.1e}, max {d.max():.1e}, within 1e-10 "
+        f"{100 * np.mean(d <= 1e-10):.2f} %"
+    )
+    print(
+        f"  nodes: median {np.median(nodes):.0f}, 99 % {np.quantile(nodes, 0.99):.0f}; error "
+        f"estimate met {100 * met / e.size:.2f} %, wrong without a word {wrong}"
+    )
 
 
 # ---- speed -------------------------------------------------------------------------------
@@ -101,8 +107,10 @@ def distributions() -> Iterator[tuple[str, dict[str, np.ndarray]]]:
 
 def speed() -> None:
     print(f"one thread, backend {backend()}; microseconds, best of {REPEATS}")
-    print(f"{'':22} {'kernel':>8} {'python':>8} {'1000 q, each':>13} {'quantile':>9} "
-          f"{'evals':>6} {'set-up ns/w':>12}")
+    print(
+        f"{'':22} {'kernel':>8} {'python':>8} {'1000 q, each':>13} {'quantile':>9} "
+        f"{'evals':>6} {'set-up ns/w':>12}"
+    )
     for name, parameters in distributions():
         form = QuadraticForm(**parameters)
         q = float(form.isf(1e-6))
@@ -114,10 +122,19 @@ def speed() -> None:
         quantile = best_time(lambda: form.isf(1e-6), 50)  # noqa: B023
         evaluations = form._table.quantile(np.log(1e-6), True)[2]
         d = parameters["weights"].size
-        setup = best_time(lambda: type(form._table)(  # noqa: B023
-            form._weights, form._dof, form._noncentrality, 0.0), 5) / d  # noqa: B023
-        print(f"{name:22} {kernel * 1e6:8.1f} {python * 1e6:8.1f} {vector * 1e6:13.1f} "
-              f"{quantile * 1e6:9.1f} {evaluations:6d} {setup * 1e9:12.1f}")
+        setup = (
+            best_time(
+                lambda: type(form._table)(  # noqa: B023
+                    form._weights, form._dof, form._noncentrality, 0.0
+                ),
+                5,
+            )
+            / d
+        )  # noqa: B023
+        print(
+            f"{name:22} {kernel * 1e6:8.1f} {python * 1e6:8.1f} {vector * 1e6:13.1f} "
+            f"{quantile * 1e6:9.1f} {evaluations:6d} {setup * 1e9:12.1f}"
+        )
 
 
 # ---- peers -------------------------------------------------------------------------------
@@ -186,8 +203,11 @@ def picture(out: Path) -> None:
     for name, error, seconds in compare():
         axis.loglog(seconds * 1e6, max(error, 1e-15), "o" if name == "ellipsum" else "x")
         axis.annotate(name, (seconds * 1e6, max(error, 1e-15)), fontsize=8)
-    axis.set(xlabel="time of one tail, µs", ylabel="relative error of the tail",
-             title="1,000 weights 1/i, tail 1e-6")
+    axis.set(
+        xlabel="time of one tail, µs",
+        ylabel="relative error of the tail",
+        title="1,000 weights 1/i, tail 1e-6",
+    )
     figure.tight_layout()
     figure.savefig(out, dpi=150)
 

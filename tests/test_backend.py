@@ -1,10 +1,12 @@
 """The choice of backend, instruction set and threads."""
 
+import ast
 import inspect
 import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -117,3 +119,10 @@ def public(kernel_class):
 def test_backend_is_a_name_a_cpu_and_a_reason():
     said = _backend.backend()
     assert said.name in ("cpp", "numba") and said.cpu and said.reason in str(said)
+
+
+def test_the_stub_names_what_the_extension_has():
+    core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+    stub = ast.parse(Path(core.__file__).with_name("_core.pyi").read_text())
+    named = {node.name for node in stub.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    assert named == {name for name in dir(core) if callable(getattr(core, name))}

@@ -123,7 +123,7 @@ def test_later_changes_of_the_given_arrays_do_not_reach_the_region():
         (lambda: Ellipsoid([0.0], [1e-200], 1.0), "scale must lie within"),
         (lambda: Ellipsoid([0.0, 0.0], np.ones((2, 2)), 1.0), "scale must be invertible"),
         (lambda: Ellipsoid([0, 0], [[1, 1], [1, 1 + 2**-26]], 1.0), "scale must be invertible"),
-        (lambda: Ellipsoid([0.0, 0.0], np.eye(3), 1.0), "scale must be 2 x 2 like center"),
+        (lambda: Ellipsoid([0.0, 0.0], np.eye(3), 1.0), "scale must be 2 x 2, like the rows"),
         (lambda: Ellipsoid.ball(1.0, d=2).sensitivity("both"), "neighbors must be 'replace' or"),
     ],
 )

@@ -1,5 +1,6 @@
 """The generalized chi-square distribution: against the reference table, and every door."""
 
+import itertools
 import warnings
 from pathlib import Path
 
@@ -139,13 +140,15 @@ def test_moments_of_the_root_agree_with_quadrature_of_the_tail(p):
         edges = np.sqrt([q, *(form.isf(p * 10.0**-k) for k in (0.1, 0.5, 1, 2, 4, 8, 20))])
         parts = [
             integrate.quad(lambda y: 2 * y * g(y) * form.sf(y * y), a, b, epsrel=1e-12)[0]
-            for a, b in zip(edges, edges[1:], strict=False)
+            for a, b in itertools.pairwise(edges)
         ]
         return sum(parts)
 
     root = c * form.sf(q) + over_tail(lambda y: 0.5 / y if y else 0.0)
     assert form.partial_root_mean(q) == pytest.approx(root, rel=1e-9)
-    assert form.clip_loss(c) == pytest.approx(over_tail(lambda y: 1 - c / y if y else 1.0), rel=1e-9)
+    assert form.clip_loss(c) == pytest.approx(
+        over_tail(lambda y: 1 - c / y if y else 1.0), rel=1e-9
+    )
 
 
 def test_clip_loss_of_a_far_radius_keeps_relative_accuracy():

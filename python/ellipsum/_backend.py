@@ -6,10 +6,11 @@ instruction set of the C++ one. Both give the same integers for the same input a
 
 from __future__ import annotations
 
-import numbers
 import os
 from types import ModuleType
 from typing import Any, NamedTuple
+
+import numpy as np
 
 __all__ = ["Backend", "backend", "kernels", "supported_cpus", "threads"]
 
@@ -90,7 +91,7 @@ def threads(value: Any = None) -> int:
                 f"got {text!r}"
             )
         return int(text)
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"threads must be a whole number, got {type(value).__name__}")
     if not 1 <= value <= _MOST_THREADS:
         raise ValueError(f"threads must be at least 1 and at most {_MOST_THREADS}, got {value}")

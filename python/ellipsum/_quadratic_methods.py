@@ -8,6 +8,7 @@ them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -119,7 +120,7 @@ def imhof(form: QuadraticForm, q: float) -> Tails:
     edges = np.concatenate([[0.0], np.geomspace(1e-3, 1, 12) * top])
     parts = [
         integrate.quad(integrand, a, b, epsabs=1e-13, epsrel=1e-10, limit=500, full_output=1)[:2]
-        for a, b in zip(edges, edges[1:], strict=False)
+        for a, b in itertools.pairwise(edges)
     ]
     total = math.fsum(p[0] for p in parts) / math.pi
     return 0.5 - total, 0.5 + total, math.fsum(p[1] for p in parts)

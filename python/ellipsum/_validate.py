@@ -21,6 +21,7 @@ __all__ = [
     "open_unit",
     "positive",
     "rows",
+    "square",
     "vector",
 ]
 
@@ -85,20 +86,25 @@ def vector(
     return array
 
 
+def square(name: str, value: ArrayLike, *, d: int | None = None) -> NDArray[np.float64]:
+    """A finite matrix of shape (d, d)."""
+    array = np.array(value, dtype=np.float64)
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
+        raise ValueError(f"{name} must be a square matrix, got shape {array.shape}")
+    if d is not None and len(array) != d:
+        raise ValueError(f"{name} must be {d} x {d}, like the rows, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite in every entry")
+    return array
+
+
 def eigenbasis(
     name: str, value: ArrayLike, *, d: int | None = None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Standard deviations along the axes of a covariance, ascending, and the axes (columns)."""
-    cov = np.array(value, dtype=np.float64)
-    if (
-        cov.ndim != 2
-        or cov.shape[0] != cov.shape[1]
-        or cov.size == 0
-        or len(cov) != (d or len(cov))
-    ):
-        raise ValueError(f"{name} must be a square matrix like the rows, got shape {cov.shape}")
-    if not np.isfinite(cov).all() or not np.allclose(cov, cov.T, rtol=1e-8, atol=0):
-        raise ValueError(f"{name} must be finite and symmetric: use (S + S.T) / 2")
+    cov = square(name, value, d=d)
+    if not np.allclose(cov, cov.T, rtol=1e-8, atol=0):
+        raise ValueError(f"{name} must be symmetric: use (S + S.T) / 2")
     variance, basis = np.linalg.eigh((cov + cov.T) / 2)
     if not variance[0] > len(cov) * 2.0**-53 * variance[-1]:
         raise ValueError(

@@ -71,7 +71,7 @@ class Ellipsoid:
         self._center = _validate.vector("center", center)
         self._clip_norm = _validate.positive("clip_norm", clip_norm)
         self._scale = _round_bits(
-            _square(scale, self.d) if matrix else _positive_scale(scale, self.d)
+            _validate.square("scale", scale, d=self.d) if matrix else _positive_scale(scale, self.d)
         )
         self._limit: Array | None = None
         self._law: Law | None = None  # what a factory assumed of the rows
@@ -487,17 +487,6 @@ def _positive_scale(scale: ArrayLike, d: int) -> Array:
     if not (_SCALE_MIN <= float(b.min()) and float(b.max()) <= _SCALE_MAX):
         raise ValueError("scale must lie within 2^-400..2^400: change the unit of the data")
     return b
-
-
-def _square(value: ArrayLike, d: int | None, name: str = "scale") -> Array:
-    array = np.array(value, dtype=np.float64)
-    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
-        raise ValueError(f"{name} must be a square matrix, got shape {array.shape}")
-    if d is not None and len(array) != d:
-        raise ValueError(f"{name} must be {d} x {d} like center, got shape {array.shape}")
-    if not np.isfinite(array).all() or not float(np.abs(array).max()) <= _SCALE_MAX:
-        raise ValueError(f"{name} must be finite, and below 2^400, in every entry")
-    return array
 
 
 def _round_bits(x: Array) -> Array:

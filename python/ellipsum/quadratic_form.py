@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from typing import Any, NamedTuple
@@ -325,7 +326,7 @@ class QuadraticForm:
             return -log_pdf * math.exp(log_pdf) if math.isfinite(log_pdf) else 0.0
 
         edges = sorted({low, *map(float, knots), high})
-        pieces = zip(edges, edges[1:], strict=False)
+        pieces = itertools.pairwise(edges)
         return math.fsum(
             integrate.quad(integrand, a, b, epsabs=1e-11, epsrel=1e-9, limit=200)[0]
             for a, b in pieces
