@@ -104,7 +104,8 @@ class TailDensity:
         bins = np.floor(np.where(w > _NEAR * w.max(), 10 * steps, steps - 1000)).astype(np.int64)
         _, where, count = np.unique(bins, return_inverse=True, return_counts=True)
         mean = np.bincount(where, w * (1 + lam)) / np.bincount(where, 1 + lam)
-        return mean, np.bincount(where, lam), count.astype(np.float64)
+        noncentral: Array = np.bincount(where, lam).astype(np.float64)
+        return mean, noncentral, count.astype(np.float64)
 
 
 def _cumulant(
