@@ -49,7 +49,7 @@ class _Generic(stats.rv_continuous):
 
     def _stats(self) -> tuple[Any, Any, Any, Any]:
         form = self._form
-        return tuple(map(np.float64, (form.mean(), form.var(), form.skewness(), form.kurtosis())))
+        return form.mean(), form.var(), form.skewness(), form.kurtosis()
 
     def _entropy(self) -> Any:
         return np.float64(self._form.entropy())

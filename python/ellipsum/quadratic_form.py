@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from typing import Any, NamedTuple
@@ -158,7 +159,7 @@ class QuadraticForm:
             if is_upper == upper:
                 return small if log else math.exp(small)
             if log:
-                return math.log1p(-math.exp(small)) if small < 0 else -math.inf
+                return -math.inf if small == 0 else math.log1p(-math.exp(small))
             return -math.expm1(small)
         out, shape = self._evaluate(q)
         _check(out[:, 2])
@@ -325,7 +326,7 @@ class QuadraticForm:
             return -log_pdf * math.exp(log_pdf) if math.isfinite(log_pdf) else 0.0
 
         edges = sorted({low, *map(float, knots), high})
-        pieces = zip(edges, edges[1:], strict=False)
+        pieces = itertools.pairwise(edges)
         return math.fsum(
             integrate.quad(integrand, a, b, epsabs=1e-11, epsrel=1e-9, limit=200)[0]
             for a, b in pieces
