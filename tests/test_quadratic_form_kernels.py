@@ -8,10 +8,8 @@ from ellipsum import _backend, _fallback
 
 def table(module, weights, dof=1.0, noncentrality=0.0, normal_sd=0.0):
     weights = np.asarray(weights, dtype=np.float64)
-    parameters = [
-        np.broadcast_to(v, weights.shape).astype(np.float64) for v in (dof, noncentrality)
-    ]
-    return module.FormTable(weights, *parameters, normal_sd)
+    full = [np.broadcast_to(v, weights.shape).astype(np.float64) for v in (dof, noncentrality)]
+    return module.FormTable(weights, *full, normal_sd)
 
 
 def drawn(seed):

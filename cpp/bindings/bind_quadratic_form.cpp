@@ -1,6 +1,8 @@
 #include <pybind11/complex.h>
 #include <pybind11/numpy.h>
 
+#include <vector>
+
 #include "bindings.hpp"
 #include "numpy_view.hpp"
 #include "quadratic_form.hpp"
@@ -36,14 +38,16 @@ void tails(const QuadraticForm& form, const py::array& q, py::array out) {
   const double* in = input_view<double>(q, n, "q");
   double* row = output_view<double>(out, n * columns, "out");
   py::gil_scoped_release nogil;
-  for (std::size_t i = 0; i < n; ++i, row += columns) {
-    const ellipsum::FormTail t = ellipsum::form_tail(form, in[i], kernels());
+  std::vector<ellipsum::FormTail> found(n);
+  ellipsum::form_tails(form, in, n, found.data(), kernels());
+  for (const ellipsum::FormTail& t : found) {
     row[0] = t.log_small;
     row[1] = t.log_pdf;
     row[2] = t.error;
     row[3] = t.pdf_error;
     row[4] = t.upper;
     row[5] = t.nodes;
+    row += columns;
   }
 }
 

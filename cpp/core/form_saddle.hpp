@@ -38,9 +38,11 @@ FormSaddle saddle_of_tail(const QuadraticForm& form, double log_tail, double sig
 
 struct Kernels;
 
-// The integral on the contour through `saddle`.
+// The integral on the contour through `saddle`; its blocks of nodes are recorded on request,
+// those of the last halving in the second half, fine enough to serve near q as well.
 FormIntegral integrate(const QuadraticForm& form, const FormSaddle& saddle, double q,
-                       FormMoment moment, const Kernels& kernels);
+                       FormMoment moment, const Kernels& kernels,
+                       std::vector<FormValues>* record = nullptr);
 
 // Re K'(t + iy) - q at a point off the axis, for the choice of the bend.
 double form_slope_off_axis(const FormSaddle& saddle, double y);

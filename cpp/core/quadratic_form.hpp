@@ -96,6 +96,10 @@ struct FormContour {
 };
 FormContour form_contour(const QuadraticForm& form, double q, const Kernels& kernels);
 
+// form_tail at every q: neighbours share the nodes of one contour, out[i] belongs to q[i].
+void form_tails(const QuadraticForm& form, const double* q, std::size_t n, FormTail* out,
+                const Kernels& kernels);
+
 FormTail form_tail(const QuadraticForm& form, double q, const Kernels& kernels);
 
 // E[g(Q); Q > q] for sign +1; for sign -1 the same of -Q and -q, the lower tail. The caller

@@ -82,6 +82,7 @@ struct Integrator {
   FormMoment moment;
   double root_q;       // sqrt(q), for the moments of sqrt(Q)
   bool no_density;     // it diverges
+  std::vector<FormValues>* record;  // of every block, where asked for
   Sums all, even;      // over every node, and over every other one of the first level
   double largest = 0, largest_pdf = 0;
   int nodes = 0;
@@ -106,6 +107,7 @@ struct Integrator {
     kernels.form_nodes(path, relative, sinh_u, cosh_u, v);
     nodes += int(form_block);
     if (first == 0) v.tail[0] *= 0.5, v.density_re[0] *= 0.5, v.density_im[0] *= 0.5;
+    if (record) record->push_back(v);
     double top = 0, top_pdf = 0;
     for (std::size_t i = 0; i < form_block; ++i) {
       double term = v.tail[i], size = v.size[i] * (std::fabs(v.ratio_re[i]) + std::fabs(v.ratio_im[i]));
@@ -157,11 +159,12 @@ FormIntegral form_integral(const QuadraticForm& form, double q, double sign, For
 }
 
 FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
-                       FormMoment moment, const Kernels& kernels) {
+                       FormMoment moment, const Kernels& kernels,
+                       std::vector<FormValues>* record) {
   const double order = pole_order(moment);
   const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2;
   Integrator in{s, choose_path(form, s, q), relative_terms(s), kernels, moment,
-                q > 0 ? std::sqrt(q) : 0, no_density, {}, {}};
+                q > 0 ? std::sqrt(q) : 0, no_density, record, {}, {}};
   double h = first_step;
   int blocks = 1;
   while (!in.add((blocks - 1) * double(form_block) * h, h) &&
@@ -178,7 +181,8 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
     density = {relative_change(in.all.pdf * h, pdf), density.change};
     value = in.all.value * h;
     pdf = in.all.pdf * h;
-    if (tail.done() && (no_density || density.done())) break;
+    const bool spare = !record || std::max(tail.change, density.change) < 1e-10;
+    if (spare && tail.done() && (no_density || density.done())) break;
   }
   FormIntegral out;
   out.log_value = s.log_factor - std::log(s.t) - (order - 1) * std::log(s.point.t) +

@@ -49,8 +49,7 @@ class _Generic(stats.rv_continuous):
 
     def _stats(self) -> tuple[Any, Any, Any, Any]:
         form = self._form
-        moments = (form.mean(), form.var(), form.skewness(), form.kurtosis())
-        return tuple(map(np.float64, moments))  # type: ignore[return-value]
+        return form.mean(), form.var(), form.skewness(), form.kurtosis()
 
     def _entropy(self) -> Any:
         return np.float64(self._form.entropy())

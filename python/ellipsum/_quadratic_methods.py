@@ -23,7 +23,7 @@ __all__ = ["METHODS", "davies", "imhof", "moment", "ruben", "saddlepoint"]
 
 Tails = tuple[float, float, float]
 _TOLERANCE = 1e-12
-_MOST_TERMS = 20_000
+_MOST_TERMS = 10_000
 _MOST_NODES = 2_000_000
 
 
@@ -49,17 +49,18 @@ def ruben(form: QuadraticForm, q: float) -> Tails:
     gamma = 1 - beta / w
     log_first = float(np.sum(0.5 * k * np.log(beta / w)) - 0.5 * np.sum(nc))
     dof, power = float(k.sum()), np.ones_like(gamma)
-    c, g = [1.0], []  # relative to exp(log_first)
+    c, g = np.zeros(_MOST_TERMS), np.zeros(_MOST_TERMS)  # c relative to exp(log_first)
+    c[0] = 1
     first = math.exp(log_first)
     total, value, left = first, first * special.chdtr(dof, x / beta), 1.0
     for j in range(1, _MOST_TERMS):
-        g.append(0.5 * float(np.sum(power * (k * gamma + j * nc * beta / w))))
+        g[j - 1] = 0.5 * float(np.sum(power * (k * gamma + j * nc * beta / w)))
         power = power * gamma
-        c.append(float(np.dot(g, c[::-1])) / j)
-        if c[-1] > 1e250:  # the series cannot be summed in doubles
+        c[j] = float(np.dot(g[:j], c[j - 1 :: -1])) / j
+        if c[j] > 1e250:  # the series cannot be summed in doubles
             break
-        total += first * c[-1]
-        value += first * c[-1] * special.chdtr(dof + 2 * j, x / beta)
+        total += first * c[j]
+        value += first * c[j] * special.chdtr(dof + 2 * j, x / beta)
         left = max(1 - total, 0.0) * special.chdtr(dof + 2 * j + 2, x / beta)
         if left <= 1e-16 * value:
             break

@@ -159,7 +159,7 @@ class QuadraticForm:
             if is_upper == upper:
                 return small if log else math.exp(small)
             if log:
-                return math.log1p(-math.exp(small)) if small < 0 else -math.inf
+                return -math.inf if small == 0 else math.log1p(-math.exp(small))
             return -math.expm1(small)
         out, shape = self._evaluate(q)
         _check(out[:, 2])

@@ -118,6 +118,24 @@ def _add(total, v):
 
 
 @_jit
+def _halves(a):
+    high = a * 134217729.0  # 2^27 + 1, Veltkamp
+    high -= high - a
+    return high, a - high
+
+
+@_jit
+def _add_product(total, a, b):
+    """Adds a b with the product's own rounding (Dekker)."""
+    p = a * b
+    _add(total, p)
+    if 1e-200 < abs(p) < 1e200 and abs(a) < 1e200 and abs(b) < 1e200:
+        ah, al = _halves(a)
+        bh, bl = _halves(b)
+        _add(total, ((ah * bh - p) + ah * bl + al * bh) + al * bl)
+
+
+@_jit
 def _describe(w, k, nc, sd, sign, highest, q, power, t, gap):
     """The terms seen from a point, in units of 2^unit (see form_saddle.hpp)."""
     unit = math.frexp(t)[1]
@@ -144,12 +162,12 @@ def _describe(w, k, nc, sd, sign, highest, q, power, t, gap):
         if abs(x) < 0.5:
             _add(log_mgf, -0.5 * k[j] * _log_defect(x))
             _add(log_mgf, kappa[j] * x * x)
-            _add(centre, v * k[j])
-            _add(centre, v * nc[j])
+            _add_product(centre, v, k[j])
+            _add_product(centre, v, nc[j])
         else:
             _add(log_mgf, -0.5 * k[j] * (math.log1p(-x) if a > 0.5 else math.log(a)))
             _add(log_mgf, kappa[j] * x)
-    _add(log_mgf, t * (centre[0] + centre[1]))
+    _add_product(log_mgf, t, centre[0] + centre[1])
     drift = (sd * sd * t - q) * scale
     return t, unit, t0, normal, phi2, phi3, right, drift, log_mgf[0] + log_mgf[1], r, kappa
 
