@@ -49,6 +49,8 @@ def folder(rows, tmp_path_factory):
     (path / "bounds.json").write_text(json.dumps(bounds))
     (path / "negative.txt").write_text("1\n-1\n1\n")
     (path / "short.txt").write_text("1\n1\n")
+    (path / "record.csv").write_text(f"{CANARY},,0.25\n0.1,0.2,0.3\n0.4,0.5,0.6\n")
+    (path / "zero.csv").write_bytes(b"")
     (path / "words.txt").write_text("one\n")
     (path / "partial.json").write_text('{"age": 1}')
     return path

@@ -332,6 +332,57 @@ def test_a_stream_that_breaks_off_quotes_nothing():
     assert caught.value.__suppress_context__
 
 
+class Unable:
+    """A producer that finds a cell that it cannot convert, as pandas does with objects."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise self._error
+
+
+class UnableArray(Unable):
+    __arrow_c_array__ = Unable.__arrow_c_stream__
+    __arrow_c_stream__ = property()  # hasattr is False
+
+
+def text_for_arrow(kind):
+    return kind(f"Could not convert '{CANARY}x' with type str: tried to convert to double")
+
+
+@pytest.mark.parametrize("producer", [Unable, UnableArray])
+@pytest.mark.parametrize(
+    "kind", [pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError]
+)
+def test_a_producer_that_cannot_convert_a_column_quotes_nothing(producer, kind):
+    data = producer(text_for_arrow(kind))
+    for call in (lambda: as_batches(data, 1), lambda: list(as_batches([data], 1))):
+        with pytest.raises(TypeError, match="data has a column that is not numeric") as caught:
+            call()
+        assert str(CANARY) not in str(caught.value)
+        assert caught.value.__suppress_context__
+
+
+def test_a_conversion_that_pyarrow_refuses_quotes_nothing(monkeypatch):
+    def refuse(*_given):
+        raise pa.ArrowInvalid(f"cannot cast {CANARY}")
+
+    monkeypatch.setattr("ellipsum.arrow._floats", refuse)
+    with pytest.raises(TypeError, match="is not numeric") as caught:
+        list(as_batches(pa.table({"a": [CANARY]}), 1))
+    assert str(CANARY) not in str(caught.value)
+
+
+def test_an_iterator_that_fails_is_its_owners_matter():
+    def batches():
+        yield np.ones((1, 2))
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        list(as_batches(batches(), 2))
+
+
 # ---- without pyarrow -------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,6 +13,7 @@ from cli_folder import BUDGET, CANARY, MEAN, folder, inside, rows, run
 from ellipsum import _cli_release
 from ellipsum._exit import Exit
 from ellipsum.cli import main
+from ellipsum.files import open_rows
 
 # ---- exit codes and messages -----------------------------------------------------------
 
@@ -65,6 +67,26 @@ BAD = {
         ["mean", "rows.npy", "rows.csv", *BUDGET, "--ball", "1"],
         Exit.DATA,
         "do not agree",
+    ),
+    "a record as header": (
+        ["mean", "record.csv", *BUDGET, "--ball", "1"],
+        Exit.DATA,
+        "first line of record.csv does not look like column names: .* pass --no-header",
+    ),
+    "no dim without a line": (
+        ["sum", "zero.csv", "--mu", "1", "--ball", "1", "--no-header"],
+        Exit.PARAMETER,
+        "give --dim",
+    ),
+    "dim of a header": (
+        ["mean", "rows.csv", *BUDGET, "--ball", "1", "--dim", "2"],
+        Exit.PARAMETER,
+        "--dim is 2",
+    ),
+    "too few numbers": (
+        ["mean", "rows.csv", *BUDGET, "--no-header", "--bounds", "0,1", "--dim", "2"],
+        Exit.DATA,
+        "most lines of rows.csv have another number of cells",
     ),
     "private shape": ([*MEAN, "--public", "./rows.parquet"], Exit.USAGE, "shape would leak"),
     "stray error": ([*MEAN, "--ball", "1", "--error", "relative"], Exit.USAGE, "--error goes with"),
@@ -126,16 +148,38 @@ def test_an_unforeseen_error_is_named_by_type_alone(capsys, monkeypatch):
     assert err == "ellipsum: internal error (RuntimeError): please report it\n"
 
 
+@pytest.mark.parametrize("stage", ["_open", "known_of_rows", "_announce", "PrivateMean"])
+@pytest.mark.parametrize("kind", [TypeError, ValueError, OSError, ImportError])
+def test_no_text_but_our_own_is_printed(capsys, monkeypatch, stage, kind):
+    def fail(*_given, **_options):
+        raise kind(f"Invoked with: array([[{CANARY}")
+
+    monkeypatch.setattr(_cli_release, stage, fail)
+    code, out, err = run(capsys, *MEAN, "--bounds", "0,1")
+    assert (code, out) == (Exit.MISSING if kind is ImportError else Exit.BUG, "")
+    assert CANARY not in err and err.count("\n") == 1
+
+
+def test_a_kernel_that_refuses_its_arguments_quotes_none_of_them(capsys, monkeypatch):
+    core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+    kernels = SimpleNamespace(**vars(core))
+    kernels.clip_sum = core.merge  # it cannot take these arguments, and pybind11 shows them all
+    monkeypatch.setattr("ellipsum.exact_sum.kernels", kernels)
+    code, out, err = run(capsys, *MEAN, "--ball", "1")
+    assert (code, out) == (Exit.BUG, "")
+    assert err == "ellipsum: internal error (TypeError): please report it\n"
+
+
 def test_a_warning_is_not_shown(capfd, monkeypatch):
     def warn(*_given, **_options):
         import warnings
 
         warnings.warn(f"value {CANARY}", stacklevel=1)
-        raise OSError("gone")
+        return open_rows("gone.parquet")
 
     monkeypatch.setattr(_cli_release, "open_rows", warn)
     assert main([*MEAN, "--ball", "1"]) == Exit.DATA
-    assert capfd.readouterr().err == "ellipsum: gone\n"
+    assert capfd.readouterr().err == "ellipsum: gone.parquet is not there: check its name\n"
 
 
 def test_an_output_that_cannot_be_written_is_an_error(capsys, tmp_path, monkeypatch):

@@ -59,6 +59,10 @@ def write_ipc(table, path, writer):
         out.write_table(table, max_chunksize=700)
 
 
+def opened(path, columns=None, **options):
+    return open_rows(path, columns, header=path.name != "plain.txt", **options)
+
+
 def gather(data, d=D):
     return np.concatenate([np.empty((0, d)), *data.batches(d)])
 
@@ -98,7 +102,7 @@ def small_blocks(monkeypatch):
 def test_every_format_gives_the_same_rows_as_often_as_asked(
     folder, rows, name, columns, small_blocks
 ):
-    data = open_rows(folder / name, columns)
+    data = opened(folder / name, columns)
     assert data.d == (None if name == "list.parquet" else D)
     assert data.n in (None, N)
     assert data.nbytes == os.path.getsize(folder / name)
@@ -120,6 +124,13 @@ def test_single_precision_stays_single_where_the_file_has_it(tmp_path):
     assert kinds == [np.float32, np.float32, np.float64]
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_number_beyond_double_precision_is_no_warning(tmp_path):
+    values = np.array([[1.0, 2.0]], np.longdouble) * np.longdouble("1e400")
+    np.save(tmp_path / "x.npy", values)
+    assert np.isinf(gather(open_rows(tmp_path / "x.npy"), 2)).all()
+
+
 def test_several_files_are_one_data_set_in_the_order_of_the_first_columns(folder, rows):
     data = open_rows([folder / n for n in ("wide.parquet", "wide.csv", "file.arrow")], ["c", "a"])
     assert (data.columns, data.d, data.n) == (["c", "a"], 2, None)
@@ -129,7 +140,7 @@ def test_several_files_are_one_data_set_in_the_order_of_the_first_columns(folder
 
 def test_progress_grows_to_one(folder, small_blocks):
     for name, columns in EVERY.items():
-        data = open_rows([folder / name] * 2, columns)
+        data = open_rows([folder / name] * 2, columns, header=name != "plain.txt")
         seen = [data.fraction for _ in data.batches(D)]
         assert seen == sorted(seen) and seen[0] < 0.6
         assert data.fraction == 1
@@ -192,7 +203,8 @@ def fails(error, phrase, call):
         (["fixed.parquet"], None, TypeError, "'id' of .* is not numeric"),
         (["wide.parquet", "c.npy"], None, ValueError, "no column names"),
         (["c.npy", "wide.parquet"], None, ValueError, "do not agree"),
-        (["wide.parquet", "plain.txt"], None, ValueError, "'a' exactly once"),
+        (["wide.csv", "plain.txt"], None, ValueError, "does not look like column names"),
+        (["fixed.parquet", "wide.csv"], ["v"], ValueError, "'v' exactly once"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(folder, names, columns, error, phrase):
@@ -279,7 +291,7 @@ def test_a_file_cut_short_while_it_is_read_is_an_error_without_data(
 ):
     path = tmp_path / name
     path.write_bytes((folder / name).read_bytes())
-    batches = open_rows(path, EVERY[name]).batches(D)
+    batches = opened(path, EVERY[name]).batches(D)
     next(batches)
     os.truncate(path, os.path.getsize(path) // 3)
     fails(OSError, "truncated or damaged|cut short", lambda: list(batches))
@@ -289,7 +301,7 @@ def test_a_file_cut_short_while_it_is_read_is_an_error_without_data(
 def test_a_file_that_vanishes_before_a_pass_is_an_error(folder, tmp_path, name):
     path = tmp_path / name
     path.write_bytes((folder / name).read_bytes())
-    data = open_rows(path, EVERY[name])
+    data = opened(path, EVERY[name])
     path.unlink()
     fails(FileNotFoundError, "is not there", lambda: gather(data))
 
@@ -359,20 +371,25 @@ def test_an_open_quote_does_not_swallow_the_lines_below(tmp_path):
     [
         (b"a,b\n", {}, ["a", "b"], []),
         (b"a,b", {}, ["a", "b"], []),
-        (b"1,2\n3,4", {}, ["f0", "f1"], [[1, 2], [3, 4]]),
-        (b"1,2\n3,4\n", {"header": True}, ["1", "2"], [[3, 4]]),
-        (b"x,2\n3,4\n5,6\n", {"header": False}, ["f0", "f1"], [[np.nan, 2], [3, 4], [5, 6]]),
+        (b"1,2\n3,4", {"header": False}, None, [[1, 2], [3, 4]]),
+        (b"x,2\n3,4\n5,6\n", {"header": False}, None, [[np.nan, 2], [3, 4], [5, 6]]),
+        (b"1,2\n3,4", {"header": False, "columns": ["f1"]}, ["f1"], [[2], [4]]),
+        (b"\xef\xbb\xbf1,2\r\n3,4\r\n", {"header": False}, None, [[1, 2], [3, 4]]),
         (b"\xef\xbb\xbfa,b\r\n3,4\r\n", {}, ["a", "b"], [[3, 4]]),
         (b'"a,1",b\n3,4\n', {}, ["a,1", "b"], [[3, 4]]),
         (b'name,b\n"Doe, J",4\n', {"columns": ["b"]}, ["b"], [[4]]),
         (b"a\n1\n\n2\n", {}, ["a"], [[1], [np.nan], [2]]),
-        (b"a,a\n3,4\n", {"columns": ["b"]}, None, None),
+        (b"a,a\n3,4\n", {"columns": ["b"]}, None, "exactly once"),
+        (b"a,a\n3,4\n", {}, None, "name comes twice"),
+        (b"1,2\n3,4", {"header": False, "columns": ["a"]}, None, "no column 'a': without a header"),
+        (b"1,2\n3,4", {"header": False, "columns": []}, None, "names no column"),
+        (b"1,2\n3,4", {"header": False, "columns": ["f1", "f1"]}, None, "exactly once"),
     ],
 )
 def test_first_lines(tmp_path, text, options, columns, want):
     (tmp_path / "x.csv").write_bytes(text)
-    if columns is None:
-        fails(ValueError, "exactly once", lambda: open_rows(tmp_path / "x.csv", **options))
+    if isinstance(want, str):
+        fails(ValueError, want, lambda: open_rows(tmp_path / "x.csv", **options))
         return
     data = open_rows(tmp_path / "x.csv", **options)
     assert data.columns == columns
@@ -381,9 +398,10 @@ def test_first_lines(tmp_path, text, options, columns, want):
 
 def test_a_column_of_text_is_refused_without_quoting_the_file(tmp_path):
     path = tmp_path / "x.csv"
-    path.write_text("CANARY,1\n" + "CANARY2,2\n" * 9)  # no header: a record in its place
-    for options in ({}, {"header": False}):
-        error = fails(TypeError, "column number 1 of", lambda o=options: open_rows(path, **o))
+    for first, header in (("CANARY,CANARY1", True), ("CANARY,1", False)):
+        path.write_text(f"{first}\n" + "CANARY2,2\n" * 10)
+        data = open_rows(path, header=header)
+        error = fails(TypeError, "column number 1 of", lambda data=data: gather(data, 2))
         assert "CANARY" not in str(error)
 
 

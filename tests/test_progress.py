@@ -19,7 +19,8 @@ CANARY = "987654.321"
 
 @pytest.fixture
 def path(tmp_path):
-    np.savetxt(tmp_path / "rows.csv", np.full((500, 2), float(CANARY)), delimiter=",")
+    values = np.full((500, 2), float(CANARY))
+    np.savetxt(tmp_path / "rows.csv", values, delimiter=",", header="a,b", comments="")
     return str(tmp_path / "rows.csv")
 
 

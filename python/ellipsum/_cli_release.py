@@ -15,7 +15,7 @@ import numpy as np
 from . import __version__
 from ._backend import threads as thread_count
 from ._cli_shape import known_of_rows, shape_name, split_names
-from ._exit import Exit, Problem
+from ._exit import Exit, Problem, own_text
 from .adaptive_release import AdaptiveRelease
 from .files import Rows, open_rows
 from .passes import Passes
@@ -44,13 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
             neighbors=arguments.neighbors,
         )
     except (TypeError, ValueError) as error:
-        raise Problem(Exit.PARAMETER, str(error)) from None
+        raise Problem(Exit.PARAMETER, own_text(error)) from None
     try:
         if "lower" in known and not arguments.json:
             _announce(mechanism, rows, d)
         release = mechanism(rows, threads=threads, seed=arguments.seed)
     except (OSError, TypeError, ValueError) as error:
-        raise Problem(Exit.DATA, str(error)) from None
+        raise Problem(Exit.DATA, own_text(error)) from None
     names = _names(rows, d)
     result = {"ellipsum": __version__, "columns": names, **release.to_dict()}
     if arguments.out:
@@ -91,7 +91,7 @@ def _open(arguments: argparse.Namespace) -> Rows:
             progress=_wants_bar(arguments),
         )
     except (OSError, TypeError, ValueError) as error:
-        raise Problem(Exit.DATA, str(error)) from None
+        raise Problem(Exit.DATA, own_text(error)) from None
 
 
 def _wants_bar(arguments: argparse.Namespace) -> bool:

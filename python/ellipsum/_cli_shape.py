@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._exit import Exit, Problem
+from ._exit import Exit, Problem, own_text
 from .ellipsoid import Ellipsoid
 from .files import Rows, open_rows
 
@@ -20,6 +20,7 @@ __all__ = ["known_of_rows", "moments", "shape_name", "split_names"]
 
 Array = NDArray[np.float64]
 
+_NO_DIMENSION = "the data does not say how many coordinates a row has: give --dim"
 _SHAPES = ("ball", "bounds", "sigma", "public")
 _GOES_WITH = {
     "center": ("ball", "sigma"),
@@ -47,8 +48,9 @@ def build_shape(arguments: argparse.Namespace, rows: Rows) -> Ellipsoid:
     try:
         region = _BUILDERS[shape](arguments, d, names)
     except (TypeError, ValueError) as error:
-        raise Problem(Exit.PARAMETER, str(error)) from None
-    if d is not None and region.d != d:
+        raise Problem(Exit.PARAMETER, own_text(error)) from None
+    free = arguments.dim is None and rows.accepts(region.d)
+    if d is not None and region.d != d and not free:
         raise Problem(
             Exit.PARAMETER,
             f"--{shape} has {region.d} coordinates, the data {d}: give one for each column",
@@ -81,11 +83,11 @@ def shape_name(arguments: argparse.Namespace) -> str:
 def _dimension(arguments: argparse.Namespace, rows: Rows) -> int | None:
     if arguments.dim is not None and arguments.dim < 1:
         raise Problem(Exit.PARAMETER, f"--dim must be at least 1, got {arguments.dim}")
-    if rows.d is not None and arguments.dim not in (None, rows.d):
+    if arguments.dim is not None and not rows.accepts(arguments.dim):
         raise Problem(
             Exit.PARAMETER, f"--dim is {arguments.dim}, but the data has {rows.d}: leave it out"
         )
-    return rows.d if rows.d is not None else arguments.dim
+    return rows.d if arguments.dim is None else int(arguments.dim)
 
 
 def _ball(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
@@ -93,7 +95,7 @@ def _ball(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | N
     if arguments.center is not None:
         center = _vector("center", arguments.center, names)
     elif d is None:
-        raise ValueError("the data is a List column, which has no fixed length: give --dim")
+        raise ValueError(_NO_DIMENSION)
     return Ellipsoid.ball(arguments.ball, center, d=d)
 
 
@@ -109,7 +111,7 @@ def _bounds(
         lower, upper = _table("bounds", arguments.bounds, names, width=2).T
         return lower, upper
     if d is None:
-        raise ValueError("the data is a List column, which has no fixed length: give --dim")
+        raise ValueError(_NO_DIMENSION)
     return np.full(d, pair[0]), np.full(d, pair[1])
 
 
@@ -155,12 +157,12 @@ def _public_moments(
     columns = split_names(arguments.columns) or names
     try:
         rows = open_rows(path, None if path.endswith(".npy") else columns, header=arguments.header)
-        width = rows.d if rows.d is not None else d
+        width = d if arguments.dim is not None or rows.d is None else rows.d
         if width is None:
-            raise ValueError("the data is a List column, which has no fixed length: give --dim")
+            raise ValueError(_NO_DIMENSION)
         public = moments(rows.batches(width), width, crossed=bool(arguments.correlated))
     except (OSError, TypeError, ValueError) as error:
-        raise Problem(Exit.DATA, f"--public: {error}") from None
+        raise Problem(Exit.DATA, f"--public: {own_text(error)}") from None
     needed = 2 * width if arguments.correlated else 2
     if public.count < needed:
         raise ValueError(

@@ -8,7 +8,9 @@ own reader would stop there and quote the cell, or let an open quote swallow the
 
 from __future__ import annotations
 
+import codecs
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,6 +24,8 @@ __all__ = ["CsvFile"]
 
 #: Bytes of text parsed at once: about 20 ms of work for two threads.
 CHUNK_BYTES = 4 << 20
+#: Lines that the verdict on a file needs: with fewer, one record could turn it.
+VERDICT_LINES = 10
 
 _ASCII = bytes(range(128)) + b"?" * 128
 
@@ -29,9 +33,13 @@ _ASCII = bytes(range(128)) + b"?" * 128
 class CsvFile(Source):
     """Numbers in columns, with a line of names or without one.
 
-    The columns' types are not written anywhere: a column is refused as not numeric when more
-    than half of its cells in the first chunk are text, a verdict that one record cannot turn
-    unless the column is half text.
+    The columns' types are not written anywhere: a file is refused when more than half of the
+    first chunk's lines, and `VERDICT_LINES` of them at least, have another number of cells
+    than the rows have coordinates, or text in the same column. One record cannot turn that
+    verdict unless half of the lines are so.
+
+    Without names, the first line is a record like any other: only its number of cells is used,
+    as public schema, and only where the caller of `blocks` knows no better.
 
     Parameters
     ----------
@@ -40,93 +48,139 @@ class CsvFile(Source):
         or the like is decompressed.
     columns : sequence of str, optional
         Names from the first line; ``f0``, ``f1``, … without one.
-    header : bool, optional
-        Whether the first line holds names. Left out: it does unless it holds numbers alone.
+    header : bool
+        Whether the first line holds names. It is never read to find that out.
     """
 
-    def __init__(self, path: str, columns: Sequence[str] | None, header: bool | None) -> None:
+    def __init__(self, path: str, columns: Sequence[str] | None, header: bool) -> None:
         self._pa = pyarrow("reading CSV")
         super().__init__(path)
         self._delimiter = "\t" if ".tsv" in path.lower() else ","
+        self._header = header
+        self._given = columns
         with self._lines() as lines:
             first = lines.header()
-        self._names, self._header = self._name(first, header)
-        self._chosen = self._choose(columns)
-        self.columns = [self._names[j] for j in self._chosen]
-        self.d = len(self._chosen)
-        self._check_numeric(columns)
+        if header:
+            names = self._names(first)
+            self._width, self._chosen = len(names), self._choose(names)
+            self.columns = [names[j] for j in self._chosen]
+        else:
+            self._width, self._chosen = self._choose_by_place(_cells(first, self._delimiter))
+            self.columns = None if columns is None else list(columns)
+        self.d = len(self._chosen) or None
 
-    def _name(self, first: bytes, header: bool | None) -> tuple[list[str], bool]:
-        text = first.decode("utf-8-sig", "replace")
+    def accepts(self, d: int) -> bool:
+        return super().accepts(d) or (not self._header and self._given is None)
+
+    def _names(self, first: bytes) -> list[str]:
+        text = first.decode("utf-8", "replace").rstrip("\r\n")
         with reading(self.path):
             cells = next(csv.reader([text], delimiter=self._delimiter), [])
-        if not any(cells):
+        if not first:
             raise ValueError(f"{self.path} is empty: its first line must name the columns")
-        if header is None:
-            header = not all(_is_number(cell) for cell in cells)
-        return (cells if header else [f"f{j}" for j in range(len(cells))]), header
+        if not cells or not all(_is_name(cell) for cell in cells):
+            raise ValueError(
+                f"the first line of {self.path} does not look like column names: "
+                "if it is a record, pass --no-header (header=False)"
+            )
+        return cells
 
-    def _choose(self, columns: Sequence[str] | None) -> list[int]:
+    def _choose(self, names: Sequence[str]) -> list[int]:
         # Of names, only those that the caller gave are put into messages: a file without a
         # header has a person's record in its first line.
-        if columns is None:
-            if len(set(self._names)) < len(self._names):
+        if self._given is None:
+            if len(set(names)) < len(names):
                 raise ValueError(f"a name comes twice in the first line of {self.path}: rename one")
-            return list(range(len(self._names)))
-        for name in columns:
-            if self._names.count(name) != 1 or list(columns).count(name) != 1:
+            return list(range(len(names)))
+        self._check_given(self._given)
+        for name in self._given:
+            if names.count(name) != 1:
                 raise ValueError(
-                    f"{self.path} must have column {name!r} exactly once, and columns must name "
-                    "it once: check its first line"
+                    f"{self.path} must have column {name!r} exactly once: check its first line"
                 )
+        return [names.index(name) for name in self._given]
+
+    def _choose_by_place(self, cells: int) -> tuple[int, list[int]]:
+        """Cells of a line, and the places of the columns chosen, without a header."""
+        if self._given is None:
+            return cells, list(range(cells))
+        self._check_given(self._given)
+        for name in self._given:
+            if not re.fullmatch(r"f(0|[1-9][0-9]{0,5})", name):
+                raise ValueError(
+                    f"{self.path} has no column {name!r}: without a header its columns are "
+                    "f0, f1, and so on"
+                )
+        chosen = [int(name[1:]) for name in self._given]
+        return max(cells, *(place + 1 for place in chosen)), chosen
+
+    def _check_given(self, columns: Sequence[str]) -> None:
         if not columns:
             raise ValueError(f"columns names no column of {self.path}: name at least one")
-        return [self._names.index(name) for name in columns]
-
-    def _check_numeric(self, columns: Sequence[str] | None) -> None:
-        with self._lines() as lines:
-            lines.header() if self._header else None
-            table = self._parse(next(lines.chunks(), b""))
-        for j, name in enumerate(table.column_names):
-            cells = table.column(name)
-            text = np.isnan(_cast(self._pa, cells)).sum() - cells.null_count
-            if 2 * text > len(cells):
-                what = repr(columns[j]) if columns else f"number {j + 1}"
-                raise TypeError(
-                    f"column {what} of {self.path} is not numeric: leave it out, "
-                    "or check what separates the cells"
-                )
+        for name in columns:
+            if list(columns).count(name) != 1:
+                raise ValueError(f"columns must name column {name!r} exactly once")
 
     def _lines(self) -> _Lines:
         return _Lines(self._pa, self.path)
 
     def blocks(self, d: int) -> Iterator[NDArray[Any]]:
+        by_place = not self._header and self._given is None
+        parser = (
+            _Parser(self._pa, self._delimiter, d, range(d))
+            if by_place
+            else _Parser(self._pa, self._delimiter, self._width, self._chosen)
+        )
         with self._lines() as lines:
             lines.header() if self._header else None
-            for chunk in lines.chunks():
-                table = self._parse(chunk)
-                block = wide_block(
-                    [_cast(self._pa, table.column(name)) for name in table.column_names]
-                )
+            for k, chunk in enumerate(lines.chunks()):
+                table, odd = parser.parse(chunk)
+                columns = [_cast(self._pa, table.column(name)) for name in table.column_names]
+                if k == 0:
+                    self._judge(table, columns, odd)
                 self.position = lines.position
-                yield block
+                yield wide_block(columns)
             if lines.position < self.nbytes:
                 raise OSError(f"{self.path} was cut short while it was read: write it again")
 
-    def _parse(self, chunk: bytes) -> Any:
-        """The chosen columns of some lines, as text: a row for each line."""
+    def _judge(self, table: Any, columns: Sequence[NDArray[np.float64]], odd: int) -> None:
+        """Refuse a file whose lines are no rows of the wanted kind, by most of them."""
+        needed = max(VERDICT_LINES, table.num_rows // 2 + 1)
+        if odd >= needed:
+            raise ValueError(
+                f"most lines of {self.path} have another number of cells than the rows have "
+                "coordinates: check what separates the cells, and the number of coordinates"
+            )
+        for j, values in enumerate(columns):
+            if np.isnan(values).sum() - table.column(j).null_count >= needed:
+                what = repr(self._given[j]) if self._given else f"number {j + 1}"
+                raise TypeError(
+                    f"column {what} of {self.path} is not numeric: leave it out, "
+                    "or check what separates the cells"
+                )
+
+
+class _Parser:
+    """Lines to cells of the columns ``chosen`` out of ``width``, as text."""
+
+    def __init__(self, pa: Any, delimiter: str, width: int, chosen: Sequence[int]) -> None:
+        self._pa, self._delimiter = pa, delimiter
+        self._keys = [str(j) for j in range(width)]
+        self._chosen = [str(j) for j in chosen]
+
+    def parse(self, chunk: bytes) -> tuple[Any, int]:
+        """A row for each line, and how many lines could not be split into ``width`` cells."""
         wanted = chunk.count(b"\n")
-        if not wanted:
-            return self._blank(0)
         table, ragged = self._try_parse(chunk)
         if table is not None and table.num_rows + ragged == wanted:
-            return self._pa.concat_tables([table, self._blank(ragged)])
+            return self._pa.concat_tables([table, self._blank(ragged)]), ragged
         if wanted == 1:
-            return self._blank(1)
+            return self._blank(1), 1
         # An open quote has swallowed the next line: halve, until its line stands alone.
         middle = chunk.index(b"\n", len(chunk) // 2) + 1
         middle = middle if middle < len(chunk) else chunk.index(b"\n") + 1
-        return self._pa.concat_tables([self._parse(chunk[:middle]), self._parse(chunk[middle:])])
+        parts = [self.parse(chunk[:middle]), self.parse(chunk[middle:])]
+        return self._pa.concat_tables([part[0] for part in parts]), sum(part[1] for part in parts)
 
     def _try_parse(self, chunk: bytes) -> tuple[Any, int]:
         from pyarrow import csv as reader
@@ -138,13 +192,11 @@ class CsvFile(Source):
             ragged += 1
             return "skip"
 
-        keys = [str(j) for j in range(len(self._names))]
-        chosen = [keys[j] for j in self._chosen]
         try:
             table = reader.read_csv(
                 self._pa.BufferReader(chunk),
                 read_options=reader.ReadOptions(
-                    column_names=keys, block_size=len(chunk) + 1, use_threads=True
+                    column_names=self._keys, block_size=len(chunk) + 1, use_threads=True
                 ),
                 parse_options=reader.ParseOptions(
                     delimiter=self._delimiter,
@@ -152,8 +204,8 @@ class CsvFile(Source):
                     invalid_row_handler=count,
                 ),
                 convert_options=reader.ConvertOptions(
-                    include_columns=chosen,
-                    column_types=dict.fromkeys(chosen, self._pa.string()),
+                    include_columns=self._chosen,
+                    column_types=dict.fromkeys(self._chosen, self._pa.string()),
                     strings_can_be_null=True,
                 ),
             )
@@ -163,7 +215,7 @@ class CsvFile(Source):
 
     def _blank(self, rows: int) -> Any:
         cells = self._pa.nulls(rows, self._pa.string())
-        return self._pa.table({str(j): cells for j in self._chosen})
+        return self._pa.table({key: cells for key in self._chosen})
 
 
 class _Lines:
@@ -172,6 +224,7 @@ class _Lines:
     def __init__(self, pa: Any, path: str) -> None:
         self._pa, self._path = pa, path
         self._rest = b""
+        self._begun = False
 
     def __enter__(self) -> _Lines:
         with reading(self._path):
@@ -192,14 +245,14 @@ class _Lines:
         return int(self._file.tell())
 
     def header(self) -> bytes:
-        """Take the first line."""
+        """Take the first line, newline and all; nothing if there is none."""
         while b"\n" not in self._rest:
             more = self._read()
             self._rest += more
             if not more:
                 break
-        line, _, self._rest = self._rest.partition(b"\n")
-        return line.strip(b"\r")
+        line, newline, self._rest = self._rest.partition(b"\n")
+        return line + newline
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the lines that are left."""
@@ -216,7 +269,11 @@ class _Lines:
 
     def _read(self) -> bytes:
         with reading(self._path):
-            return bytes(self._stream.read(CHUNK_BYTES))
+            more = bytes(self._stream.read(CHUNK_BYTES))
+        if self._begun:
+            return more
+        self._begun = True
+        return more.removeprefix(codecs.BOM_UTF8)
 
 
 def _clean(chunk: bytes) -> bytes:
@@ -225,6 +282,17 @@ def _clean(chunk: bytes) -> bytes:
     if b"\r" in chunk:
         chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b" ")
     return chunk if chunk.isascii() else chunk.translate(_ASCII)
+
+
+def _cells(line: bytes, delimiter: str) -> int:
+    """Cells of a line, 0 for no line at all: whatever is in it, this does not fail."""
+    outside = re.sub(rb'"[^"]*"', b"", line)
+    return outside.count(delimiter.encode()) + 1 if line else 0
+
+
+def _is_name(cell: str) -> bool:
+    """Whether a cell has more to it than numbers, and what may separate them."""
+    return not all(_is_number(part) for part in re.split(r"[\s,;|]+", cell) if part)
 
 
 def _is_number(cell: str) -> bool:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["Exit", "Problem"]
+import dis
+import os
+
+__all__ = ["Exit", "Problem", "own_text"]
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_RAISE = dis.opmap["RAISE_VARARGS"]
 
 
 class Exit:
@@ -24,3 +30,21 @@ class Problem(Exception):
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+def own_text(error: Exception) -> str:
+    """The text of an error that this package raised; any other is raised again, untold.
+
+    Python, NumPy, pyarrow and the kernels quote arguments, and so rows, in their errors. Ours
+    are those that come from a ``raise`` statement in one of our files; a call into compiled
+    code fails in our files too, but at another instruction.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is not None:
+        code = trace.tb_frame.f_code
+        ours = os.path.abspath(code.co_filename).startswith(_PACKAGE)
+        if ours and code.co_code[trace.tb_lasti] == _RAISE:
+            return str(error)
+    raise error

@@ -65,6 +65,10 @@ class Source(ABC):
             self.nbytes = os.stat(path).st_size
         self.position = 0.0
 
+    def accepts(self, d: int) -> bool:
+        """Whether the rows can have ``d`` coordinates, as far as the schema tells."""
+        return self.d in (None, d)
+
     @abstractmethod
     def blocks(self, d: int) -> Iterator[NDArray[Any]]:
         """Yield the rows from the first to the last."""

@@ -25,6 +25,10 @@ WIDE_BYTES = 2 << 20
 #: that each column costs, whatever its length.
 PART_BYTES = 64 << 20
 
+_UNREADABLE = (
+    "data has a column that is not numeric, or is not readable as Arrow data: "
+    "cast its columns to float64"
+)
 _BROKEN = "the Arrow stream broke off: write the data again, or read it from its source"
 
 
@@ -62,7 +66,8 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     Raises
     ------
     TypeError
-        The data is of no such kind, or a column's type is not numeric.
+        The data is of no such kind, or a column's type is not numeric. What a producer of
+        Arrow data raises comes out as this, without its text.
     ValueError
         The rows have another number of coordinates, or the batch is ragged.
     OSError
@@ -224,7 +229,12 @@ def _each_batch(data: Iterable[Any], d: int) -> Iterator[NDArray[Any]]:
 
 def _stream_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     pa = pyarrow("Arrow data")
-    reader = _reader(pa, data)
+    try:
+        reader = _reader(pa, data)
+    except ImportError:
+        raise
+    except Exception:  # a producer that cannot convert a column quotes what it failed on
+        raise TypeError(_UNREADABLE) from None
     layout = Layout(reader.schema)
     layout.check(d)
     return _read_batches(pa, reader, layout, d)
@@ -315,7 +325,17 @@ def _type_name(kind: Any) -> str:
 
 def _numbers(pa: ModuleType, array: Any) -> NDArray[Any]:
     """A flat Arrow array as float32 or float64; nulls are NaN; a view where there are none."""
-    array = _storage(pa, array)
+    try:
+        flat = _floats(pa, _storage(pa, array))
+    except pa.ArrowException:
+        raise TypeError(_UNREADABLE) from None
+    if flat.dtype in (np.float32, np.float64):
+        return flat
+    with np.errstate(all="ignore"):
+        return flat.astype(np.float64)
+
+
+def _floats(pa: ModuleType, array: Any) -> NDArray[Any]:
     kind = array.type
     if pa.types.is_float16(kind):
         array = array.cast(pa.float32())
@@ -323,8 +343,7 @@ def _numbers(pa: ModuleType, array: Any) -> NDArray[Any]:
         array = array.cast(pa.uint8())
     elif pa.types.is_decimal(kind):
         array = array.cast(pa.float64())
-    flat: NDArray[Any] = array.to_numpy(zero_copy_only=False)
-    return flat if flat.dtype in (np.float32, np.float64) else flat.astype(np.float64)
+    return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def _storage(pa: ModuleType, array: Any) -> Any:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ._exit import Exit, Problem
+from ._exit import Exit, Problem, own_text
 
 __all__ = ["main"]
 
@@ -50,6 +50,8 @@ coordinate on each line.
 
 data:
   Parquet, Arrow IPC, CSV (one line, one record) and .npy; several files are one data set.
+  The first line of a CSV names its columns: with --no-header it is a record like the others.
+  The number of coordinates is then that of --dim or the shape, else of the first line's cells.
   Missing values, and CSV lines that are not numbers, count as the centre of the shape:
   an error about one person's record would tell the world about that record.
 
@@ -84,7 +86,7 @@ def _run(argv: Sequence[str]) -> int:
     except Problem as problem:
         return _fail(problem.code, str(problem))
     except ImportError as error:
-        return _fail(Exit.MISSING, str(error))
+        return _fail(Exit.MISSING, _import_text(error))
     except KeyboardInterrupt:
         return _fail(Exit.INTERRUPTED, "interrupted; nothing was released")
     except BrokenPipeError:
@@ -92,6 +94,13 @@ def _run(argv: Sequence[str]) -> int:
     except Exception as error:
         # Its text is withheld: it may quote what it failed on.
         return _fail(Exit.BUG, f"internal error ({type(error).__name__}): please report it")
+
+
+def _import_text(error: ImportError) -> str:
+    try:
+        return own_text(error)
+    except ImportError:
+        return f"the package {error.name or 'that this needs'} cannot be imported: reinstall it"
 
 
 def _fail(code: int, message: str) -> int:
@@ -194,11 +203,14 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
 
     data = parser.add_argument_group("data")
     data.add_argument("--columns", metavar="A,B,C", help="numeric columns, or one of lists")
-    data.add_argument("--dim", type=int, metavar="D", help="length of the lists of a List column")
+    data.add_argument(
+        "--dim", type=int, metavar="D", help="coordinates of a row, for lists and --no-header"
+    )
     data.add_argument(
         "--header",
         action=argparse.BooleanOptionalAction,
-        help="whether the first line of a CSV holds names (default: unless it is all numbers)",
+        default=True,
+        help="whether the first line of a CSV holds the columns' names, which are public",
     )
     data.add_argument("--threads", type=int, metavar="N", help="default: ELLIPSUM_THREADS, or 1")
 
@@ -258,7 +270,7 @@ def _demo(arguments: argparse.Namespace) -> int:
             picture=None if arguments.no_plot else arguments.out,
             seed=arguments.seed,
         )
-    except ValueError as error:
+    except ValueError as error:  # the table is public: matplotlib's text will do
         raise Problem(Exit.PARAMETER, str(error)) from None
     except OSError as error:
         raise Problem(Exit.OUTPUT, f"--out cannot be written: {error.strerror}") from None

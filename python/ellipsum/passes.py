@@ -82,7 +82,9 @@ class Passes:
         seen = 0
         for batch in as_batches(data, self.d):
             for start in range(0, len(batch), step):
-                yield np.ascontiguousarray(batch[start : start + step], dtype=np.float64)
+                with np.errstate(all="ignore"):  # a warning would tell of a value
+                    block = np.ascontiguousarray(batch[start : start + step], dtype=np.float64)
+                yield block
             seen += len(batch)
         self._check(seen)
 

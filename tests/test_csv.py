@@ -1,0 +1,172 @@
+"""CSV without names: the first record is like any other, and no record becomes a name."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ellipsum import PrivateSum
+from ellipsum._exit import Exit
+from ellipsum.cli import main
+from ellipsum.ellipsoid import Ellipsoid
+from ellipsum.files import open_rows
+
+CANARY = "987654.321"
+GOOD = b"0.5,0.25\n" * 3
+NAN = float("nan")
+
+
+def read(path, content, d=2, **options):
+    path.write_bytes(content)
+    data = open_rows(path, header=False, **options)
+    return np.concatenate([np.empty((0, d)), *data.batches(d)])
+
+
+# ---- the header ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["0.7312,,0.25", "a,,b", "a,2", "987654.321", "a,nan", "1e5;2", ",", "", '"0,5",b', "a,-1 2"],
+)
+def test_a_first_line_that_is_no_line_of_names_is_refused_without_quoting_it(tmp_path, first):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{first}\n" + "0.1,0.2,0.3\n" * 20)
+    with pytest.raises(ValueError) as caught:
+        open_rows(path)
+    assert str(caught.value) == (
+        f"the first line of {path} does not look like column names: "
+        "if it is a record, pass --no-header (header=False)"
+    )
+
+
+def test_names_may_hold_numbers_and_spaces(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("height 2020,x1,%,Größe\n1,2,3,4\n")
+    assert open_rows(path).columns == ["height 2020", "x1", "%", "Größe"]
+
+
+@pytest.mark.parametrize("header", [None, 1, "no"])
+def test_header_is_yes_or_no(tmp_path, header):
+    with pytest.raises(TypeError, match="header must be True or False"):
+        open_rows(tmp_path / "x.csv", header=header)
+
+
+# ---- the first record ------------------------------------------------------------------
+
+ODD = {
+    b"1\r5,2": [NAN, 2],
+    b",": [NAN, NAN],
+    b"": [NAN, NAN],
+    b"1" * 140_000 + b",2": [np.inf, 2],
+    b"1": [NAN, NAN],
+    b"1,2,3": [NAN, NAN],
+    b'"1,2': [NAN, NAN],
+    b'1,"2': None,
+    b"PAR1,2": [NAN, 2],
+    b"ARROW1,2": [NAN, 2],
+    b"\x93NUMPY,2": [NAN, 2],
+    b"a,b": [NAN, NAN],
+    b"\xff\xfe\x00,2": [NAN, 2],
+}
+
+
+@pytest.mark.parametrize("line", ODD, ids=lambda line: repr(line[:9]))
+def test_an_odd_record_is_the_same_row_on_the_first_line_as_on_a_later_one(tmp_path, line, capfd):
+    first = read(tmp_path / "x.csv", line + b"\n" + GOOD)
+    later = read(tmp_path / "x.csv", GOOD + line + b"\n")
+    assert sorted(map(str, first)) == sorted(map(str, later))
+    assert len(first) == 4
+    if ODD[line] is not None:
+        odd = [row for row in first if not np.array_equal(row, [0.5, 0.25])]
+        np.testing.assert_array_equal(odd, [ODD[line]])
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("line", ODD, ids=lambda line: repr(line[:9]))
+def test_an_odd_record_alone_is_a_row(tmp_path, line):
+    assert len(read(tmp_path / "x.csv", line + b"\n")) == 1
+    assert len(read(tmp_path / "x.csv", line + b"\n", 1, columns=["f1"])) == 1
+
+
+def test_the_first_line_counts_where_nobody_else_knows_the_number_of_cells(tmp_path):
+    path = tmp_path / "x.csv"
+    for line, d in ((b"1,2,3", 3), (b'"a,b",2', 2), (b'1,"2', 2), (b"", 1)):
+        path.write_bytes(line + b"\n")
+        data = open_rows(path, header=False)
+        assert (data.d, data.columns) == (d, None)
+        assert [block.shape for block in data] == [(1, d)]
+
+
+def test_a_file_without_a_byte_has_no_rows(tmp_path):
+    assert read(tmp_path / "x.csv", b"").shape == (0, 2)
+    data = open_rows(tmp_path / "x.csv", header=False)
+    assert data.d is None
+    with pytest.raises(ValueError, match="does not say how many coordinates"):
+        iter(data)
+    mechanism = PrivateSum(Ellipsoid.ball(1, d=2), mu=1, neighbors="add-remove")
+    assert mechanism(data).value.shape == (2,)
+
+
+def test_files_agree_whatever_their_first_records_are(tmp_path):
+    paths = [tmp_path / name for name in ("a.csv", "b.csv", "c.csv", "d.npy")]
+    for path, content in zip(paths, (b"", b"1\n0.5,0.25\n", GOOD), strict=False):
+        path.write_bytes(content)
+    np.save(paths[3], np.ones((1, 2)))
+    data = open_rows(paths, header=False)
+    assert data.d == 2
+    assert sum(map(len, data)) == 6
+
+
+@pytest.mark.parametrize("odd, error", [(10, False), (11, True)])
+def test_most_lines_of_another_length_are_refused_but_no_one_record_is(tmp_path, odd, error):
+    content = b"1,2,3\n" * odd + b"1,2\n" * 10
+    if not error:
+        assert len(read(tmp_path / "x.csv", content)) == 20
+        return
+    with pytest.raises(ValueError, match="another number of cells"):
+        read(tmp_path / "x.csv", content)
+
+
+@pytest.mark.parametrize("count", range(1, 10))
+def test_few_lines_are_never_refused(tmp_path, count):
+    assert len(read(tmp_path / "x.csv", b"a,b\n" * count)) == count
+    assert len(read(tmp_path / "x.csv", b"1,2,3\n" * count)) == count
+
+
+# ---- the command line ------------------------------------------------------------------
+
+
+def released(capsys, path, *options):
+    arguments = ["sum", str(path), "--mu", "1", "--neighbors", "add-remove", "--no-header"]
+    code = main([*arguments, *options, "--json", "--seed", "7"])
+    out, err = capsys.readouterr()
+    assert (code, err) == (Exit.OK, "")
+    return json.loads(out)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--ball", "1", "--dim", "2"],
+        ["--bounds", "-1,1", "--dim", "2", "--one-pass"],
+        ["--bounds", "BOX", "--one-pass"],
+        ["--bounds", "BOX"],
+        ["--sigma", "SIGMA"],
+        ["--public", "PUBLIC"],
+    ],
+)
+def test_the_shape_or_dim_say_how_many_coordinates_a_record_has(capsys, tmp_path, options):
+    (tmp_path / "BOX").write_text("-1,1\n-1,1\n")
+    (tmp_path / "SIGMA").write_text("1\n1\n")
+    (tmp_path / "PUBLIC.csv").write_text("0,1\n1,0\n0.5,0.7\n")
+    files = {"BOX": "BOX", "SIGMA": "SIGMA", "PUBLIC": "PUBLIC.csv"}
+    options = [str(tmp_path / files[o]) if o in files else o for o in options]
+    path, found = tmp_path / "x.csv", []
+    for line in (*ODD, None):
+        path.write_bytes(b"" if line is None else line + b"\n" + GOOD)
+        found.append(released(capsys, path, *options))
+        assert CANARY not in str(found[-1])
+    assert {tuple(result["columns"]) for result in found} == {("[0]", "[1]")}
