@@ -326,6 +326,15 @@ def test_it_is_never_worse_than_the_centre_of_the_box(n):
     assert np.mean(errors) <= np.sum(offset**2) * 1.05
 
 
+def test_a_coordinate_that_is_too_small_to_be_seen_is_answered_by_its_centre():
+    half = np.array([1e-6, 1.0, 1e6])
+    rows = gaussian_rows(20_000, 0.01 * half, 0.5 * half)
+    release = PrivateMean(lower=-half, upper=half, **BUDGET)(rows, seed=1)
+    assert abs(release.value[0]) < 0.6 * half[0]
+    assert (release.spread <= half).all()
+    assert abs(release.value[2] / half[2] - 0.5) < 0.01
+
+
 def test_a_sum_is_n_times_the_mean():
     rows = gaussian_rows(3000, np.ones(3), 4.0)
     mean = PrivateMean(**box(3), **BUDGET)(rows, seed=1)

@@ -126,7 +126,9 @@ class _Run:
         self.center = np.zeros(d)  # offset from the domain's centre
         self.error = domain.half.copy()  # of the centre, standard deviations
         self.spread = np.zeros(d) if domain.sigma is None else domain.sigma
-        self.weighted, self.precision = np.zeros(d), np.zeros(d)
+        # The domain counts as an observation of its centre: no answer is worse than that one
+        # because of a coordinate that only shows noise.
+        self.weighted, self.precision = np.zeros(d), 1 / domain.half**2
         self.shares: tuple[Array, float] | None = None
         self.integers: list[NDArray[np.object_]] = []
         self.regions: list[Ellipsoid] = []
@@ -238,7 +240,8 @@ class _Run:
         self.precision += 1 / sd**2
         new = self.weighted / self.precision
         if self.domain.sigma is None:
-            self.spread = _spread(new - self.center, deviation, sd)
+            spread = _spread(new - self.center, deviation, sd)
+            self.spread = np.minimum(spread, self.domain.largest_spread)
         self.center, self.error = new, 1 / np.sqrt(self.precision)
 
 

@@ -26,8 +26,8 @@ class Domain:
     """Where the rows are said to lie, and what else is known. All of it is public.
 
     ``half`` are the half widths around ``center`` along the axes of ``basis`` (the given axes
-    where it is None), ``reach`` is the largest norm of x - center, and ``sigma`` the
-    standard deviations along the axes, where they are known.
+    where it is None), and ``sigma`` the standard deviations along the axes, where they are
+    known.
     """
 
     center: Array
@@ -47,6 +47,13 @@ class Domain:
         """From offsets along the axes to a point."""
         turned = offset if self.basis is None else np.linalg.solve(self.basis.T, offset)
         return np.asarray(self.center + turned)
+
+    @property
+    def largest_spread(self) -> Array:
+        """A bound of the rows' standard deviation along each axis."""
+        if self.basis is None and self.radius is None:
+            return self.half
+        return np.full(self.half.size, float(np.linalg.norm(self.half)))
 
     @property
     def _reach(self) -> float:
