@@ -249,12 +249,12 @@ def _exponent(k, r, kappa, x, y):
             re -= 0.5 * k[j] * (math.log(big) + math.log(math.hypot(u / big, v / big)))
             re -= kappa[j]
         else:
-            re -= 0.25 * k[j] * math.log1p((u * u - 2 * u) + v * v)
+            m = (u * u - 2 * u) + v * v
+            re -= 0.25 * k[j] * math.log1p(m)
             if kappa[j] > 0:
-                a = 1 - u
-                square = a * a + v * v
-                re += kappa[j] * ((u * a - v * v) / square)
-                im += kappa[j] * (v / square)
+                scale = kappa[j] / (1 + m)
+                re += scale * (u - (u * u + v * v))
+                im += scale * v
         im -= 0.5 * k[j] * math.atan2(-v, 1 - u)
     return re, im
 
