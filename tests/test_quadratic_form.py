@@ -297,6 +297,15 @@ def test_few_degrees_of_freedom_near_zero(q):
     assert form.logcdf(q) == pytest.approx(expected, rel=1e-11)
 
 
+def test_the_large_side_is_not_taken_for_a_small_one():
+    """A large tail on its own contour cancels to anything: the side must be proven first."""
+    weights = [-1.0, -3.00387e-08, -2.25318e-08, -2.67677e-08, -1.60689e-08]
+    form = QuadraticForm(weights, [0.5, 3.7, 0.5, 500, 2])
+    assert form.sf(-1.36752343e-06) == pytest.approx(1.5120734306171603e-157, rel=1e-11)
+    form = QuadraticForm([0.0378447, 1.21229e-07], [0.05, 500])
+    assert form.logcdf(3.73221777e-07) < -700
+
+
 def test_extreme_dof_and_noncentrality():
     assert QuadraticForm([1], 1e6).sf(1_005_000.0) == pytest.approx(
         special.chdtrc(1e6, 1_005_000.0), rel=1e-11
