@@ -1,6 +1,7 @@
 """The generalized chi-square distribution: against the reference table, and every door."""
 
 import itertools
+import pickle
 import warnings
 from pathlib import Path
 
@@ -193,6 +194,13 @@ def test_quadratic_of_a_gaussian_is_diagonalised():
     np.testing.assert_allclose(form.sf([-9.0, 0, 5, 60]), direct.sf([-9.0, 0, 5, 60]), rtol=1e-11)
     flat = QuadraticForm.from_matrix(np.eye(2), [1, 0], [[1, 0], [0, 0]])
     assert flat.sf(2.0) == pytest.approx(QuadraticForm([1], noncentrality=1).sf(2.0), rel=1e-12)
+
+
+def test_pickling_keeps_the_distribution():
+    form = QuadraticForm(**MIXED)
+    again = pickle.loads(pickle.dumps(form))
+    assert again.sf(7.0) == form.sf(7.0)
+    assert "4 weights" in repr(again)
 
 
 def test_entropy_of_known_distributions():
