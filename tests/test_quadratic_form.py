@@ -1,6 +1,7 @@
 """The generalized chi-square distribution: against the reference table, and every door."""
 
 import itertools
+import pickle
 import warnings
 from pathlib import Path
 
@@ -195,6 +196,13 @@ def test_quadratic_of_a_gaussian_is_diagonalised():
     assert flat.sf(2.0) == pytest.approx(QuadraticForm([1], noncentrality=1).sf(2.0), rel=1e-12)
 
 
+def test_pickling_keeps_the_distribution():
+    form = QuadraticForm(**MIXED)
+    again = pickle.loads(pickle.dumps(form))
+    assert again.sf(7.0) == form.sf(7.0)
+    assert "4 weights" in repr(again)
+
+
 def test_entropy_of_known_distributions():
     assert QuadraticForm([2.0], 5).entropy() == pytest.approx(stats.chi2(5, scale=2).entropy())
     assert QuadraticForm([], normal_sd=3).entropy() == pytest.approx(stats.norm(0, 3).entropy())
@@ -295,6 +303,15 @@ def test_few_degrees_of_freedom_near_zero(q):
     form = QuadraticForm([1.0], 0.1)
     expected = 0.05 * np.log(q / 2) - special.gammaln(1.05)
     assert form.logcdf(q) == pytest.approx(expected, rel=1e-11)
+
+
+def test_the_large_side_is_not_taken_for_a_small_one():
+    """A large tail on its own contour cancels to anything: the side must be proven first."""
+    weights = [-1.0, -3.00387e-08, -2.25318e-08, -2.67677e-08, -1.60689e-08]
+    form = QuadraticForm(weights, [0.5, 3.7, 0.5, 500, 2])
+    assert form.sf(-1.36752343e-06) == pytest.approx(1.5120734306171603e-157, rel=1e-11)
+    form = QuadraticForm([0.0378447, 1.21229e-07], [0.05, 500])
+    assert form.logcdf(3.73221777e-07) < -700
 
 
 def test_extreme_dof_and_noncentrality():

@@ -89,6 +89,13 @@ class QuadraticForm:
             self._weights, self._dof, self._noncentrality, self._normal_sd
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        parameters = (self._weights, self._dof, self._noncentrality)
+        return QuadraticForm, (*parameters, self._normal_sd, self._offset)
+
+    def __repr__(self) -> str:
+        return f"<QuadraticForm of {self._weights.size} weights, mean {self.mean():.6g}>"
+
     @classmethod
     def from_matrix(
         cls,
