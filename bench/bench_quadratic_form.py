@@ -122,15 +122,8 @@ def speed() -> None:
         quantile = best_time(lambda: form.isf(1e-6), 50)  # noqa: B023
         evaluations = form._table.quantile(np.log(1e-6), True)[2]
         d = parameters["weights"].size
-        setup = (
-            best_time(
-                lambda: type(form._table)(  # noqa: B023
-                    form._weights, form._dof, form._noncentrality, 0.0
-                ),
-                5,
-            )
-            / d
-        )  # noqa: B023
+        parts = (form._weights, form._dof, form._noncentrality, 0.0)
+        setup = best_time(lambda: type(form._table)(*parts), 5) / d  # noqa: B023
         print(
             f"{name:22} {kernel * 1e6:8.1f} {python * 1e6:8.1f} {vector * 1e6:13.1f} "
             f"{quantile * 1e6:9.1f} {evaluations:6d} {setup * 1e9:12.1f}"
