@@ -25,6 +25,9 @@ constexpr Signed small_step = one >> 42;
 constexpr Unsigned newton_error = 10;            // 2^-117 and one truncation, in units of 2^-120
 constexpr int node_count = sizeof(c::nodes) / sizeof(c::nodes[0]);
 
+// a 2^by; << is not defined for negative numbers in C++17.
+constexpr Signed shifted(Signed a, int by) { return a * (Signed(1) << by); }
+
 struct Wide {
   Unsigned high, low;
 };
@@ -86,7 +89,7 @@ Signed target(const c::GaussianNode& node, Unsigned tail) {
 
 // residual / slope, |residual| <= slope / 4: a double reciprocal, then its remainder.
 Signed quotient(Signed residual, Signed slope) {
-  const Signed inverse = Signed(std::ldexp(1.0 / std::ldexp(double(slope), -fraction), 60)) << 65;
+  const Signed inverse = shifted(Signed(std::ldexp(1.0 / std::ldexp(double(slope), -fraction), 60)), 65);
   const Signed first = product(residual, inverse);
   const Signed second = product(residual - product(first, slope), inverse);
   const Signed rest = residual - product(first + second, slope);
@@ -110,16 +113,16 @@ bool upper_quantile(Unsigned tail, Unsigned& z) {
     const int j = int(std::lrint(guess * 8));
     if (j < 0 || j >= node_count) return false;
     const Signed start = Signed(std::llrint(std::ldexp(guess, start_fraction)));
-    const Signed h = (start - (Signed(j) << (start_fraction - 3))) << (fraction - start_fraction);
+    const Signed h = shifted(start - (Signed(j) << (start_fraction - 3)), fraction - start_fraction);
     const Series s = integral(j, h);
     const Signed residual = target(c::nodes[j], tail) - s.value;
     if (magnitude(residual) > magnitude(s.slope) / 4) return false;
     const Signed q = quotient(residual, s.slope);
     if (magnitude(q) <= Unsigned(small_step)) {
       // S'' = -z S', so that S'(h0) d - z S' d^2/2 = residual has d = q + z q^2/2 + O(z^2 q^3).
-      const Signed z0 = start << (121 - start_fraction);  // units of 2^-121
+      const Signed z0 = shifted(start, 121 - start_fraction);  // units of 2^-121
       const Signed curved = product(product(q, q), z0, 122);
-      const Signed sum = (start << (z_fraction - start_fraction)) + ((q + curved) >> 5);
+      const Signed sum = shifted(start, z_fraction - start_fraction) + ((q + curved) >> 5);
       z = sum < 0 ? 0 : Unsigned(sum);
       return true;
     }
