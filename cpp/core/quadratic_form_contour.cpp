@@ -49,8 +49,8 @@ std::complex<double> gauss_cauchy(std::complex<double> z, bool squared) {
   constexpr double h = 0.5;
   const std::complex<double> z2 = z * z;
   std::complex<double> sum = 0;
-  for (double x = 0.5 * h; x < 6.3; x += h) {
-    const double x2 = x * x;
+  for (int i = 0; i < 13; ++i) {  // to x = 6.25
+    const double x2 = (i + 0.5) * (i + 0.5) * h * h;
     sum += std::exp(-x2) * (squared ? x2 : 1.0) / (z2 + x2);
   }
   sum *= 2 * h / pi;

@@ -256,7 +256,7 @@ FormSaddle saddle_of_tail(const QuadraticForm& f, double log_tail, double sign, 
     const FormPoint p = point_at(x, highest);
     const Balance b = balance(f, sign, highest, 0, 1, p);
     q = b.up - b.down;  // K'(t) - 1/t
-    const FormSaddle s = describe(f, p, q, sign, 1);
+    FormSaddle s = describe(f, p, q, sign, 1);
     const double miss = s.log_factor - std::log(s.t) - 0.5 * std::log(2 * pi * s.phi2) - log_tail;
     if (std::fabs(miss) < 0.02 || step == 100) return s;
     (miss > 0 ? below : above) = x;

@@ -73,7 +73,7 @@ void test_forms(const Kernels& k) {
   const FormQuantile found = form_quantile(mixed, std::log(1e-6), true, k);
   const FormTail t = form_tail(mixed, found.q, k);
   check(t.upper && std::fabs(t.log_small - std::log(1e-6)) < 1e-9, "quantile", k.name, found.q);
-  check(form_contour(mixed, found.q, k).t.size() > 0, "contour", k.name, found.q);
+  check(!form_contour(mixed, found.q, k).t.empty(), "contour", k.name, found.q);
   const FormIntegral excess = form_moment(mixed, found.q, 1, FormMoment::excess, k);
   check(std::isfinite(excess.log_value), "moment", k.name, found.q);
 }
