@@ -157,7 +157,7 @@ def main() -> None:
         "Speed against reading alone": roofline(megabytes, repeats),
         "Matrix shape against BLAS": matrix(repeats),
         "Noise": noise(repeats),
-        "Peers, float32": side_by_side(megabytes, repeats),
+        "Peers, float32": side_by_side(64, 3),
         "Growth": growth(1e9 if quick else 1e10),
     }
     RESULTS.mkdir(exist_ok=True)
