@@ -349,8 +349,11 @@ def main() -> None:
     parser.add_argument("--alpha", type=float, nargs="+", default=list(ALPHAS))
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--again", nargs="*", default=[], help="columns to run again")
+    parser.add_argument("--columns", nargs="+", choices=list(METHODS), help="only these")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
+    for column in set(METHODS) - set(args.columns or METHODS):
+        del METHODS[column]
     known = read(args.out / "mean_comparison.json")
     cells = list(wanted(args))
     run([known.get(cell.key, cell) for cell in cells], known, args.again, args.out)
