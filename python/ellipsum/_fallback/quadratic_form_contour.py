@@ -360,9 +360,8 @@ def _integrate(k, saddle, sd, total_dof, q, moment):
             last, last_pdf = size * abs(weight), size
         if count % _BLOCK == 0:
             last, last_pdf = max(last, size * abs(weight)), max(last_pdf, size)
-            if last < _NEGLIGIBLE * largest and (no_density or last_pdf < _NEGLIGIBLE * largest_pdf):
-                break
-            if count * h >= _FARTHEST:
+            over = no_density or last_pdf < _NEGLIGIBLE * largest_pdf
+            if (over and last < _NEGLIGIBLE * largest) or count * h >= _FARTHEST:
                 break
     # The first level is three: with every node, every second, every fourth.
     change, previous = _change(value, 2 * even), _change(2 * even, 4 * fourth)
