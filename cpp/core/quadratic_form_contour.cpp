@@ -11,9 +11,10 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 constexpr double ln2 = 0.69314718055994530942;
-constexpr double first_step = 0.095;   // of the trapezoid rule in u: mostly fine enough
+constexpr double first_step = 0.09;    // of the trapezoid rule in u: mostly fine enough
 constexpr double negligible = 1e-17;   // of a node against the largest
-constexpr double widest = 4;           // width of the path in standard deviations
+constexpr double far_negligible = 1e-22;  // where the nodes shall serve other q, too
+constexpr double widest = 3;           // width of the path in standard deviations
 constexpr double eagerness = 1.5;      // bend against that of steepest descent at the saddle
 constexpr double least_bend = 0.1;
 constexpr double farthest = 690;       // u where sinh u nears overflow
@@ -130,32 +131,15 @@ struct Integrator {
       largest_pdf = std::max(largest_pdf, v.size[i]);
       if (i + 2 >= form_block) last = std::max(last, size), last_pdf = std::max(last_pdf, v.size[i]);
     }
-    return last < negligible * largest && (no_density || last_pdf < negligible * largest_pdf);
+    const double end = record ? far_negligible : negligible;
+    return last < end * largest && (no_density || last_pdf < end * largest_pdf);
   }
 };
-
-double relative_change(double now, double before) { return std::fabs(now - before) / std::fabs(now); }
 
 FormRelative relative_terms(const FormSaddle& s) {
   return {s.r.data(), s.half_dof.data(), s.kappa.data(), s.general,
           s.groups.data(), s.groups.size(), s.bins.data(), s.bins.size()};
 }
-
-// What three levels of the trapezoid rule say. Its error falls as e^(-c/h), so each halving
-// squares it: accepted where the last change is rounding, or where two changes agree that
-// the next one would be. Two levels may agree by accident: so the first change counts too.
-struct Convergence {
-  double change, previous;
-  double error() const {
-    if (!(previous < 5e-4)) return std::fmax(change, 1e-3 * previous * previous);
-    if (change < 2e-14) return change + 1e-15;
-    const double next = 10 * change * change;
-    const bool consistent = change < 1e-3 * previous && change < 10 * previous * previous + 1e-15;
-    return consistent && next < 3e-14 ? next + 1e-15 : change;
-  }
-  // No use in going on: the change is met, or it is rounding that no step reduces.
-  bool done() const { return error() < 1e-13 || (change < 1e-11 && change > 0.1 * previous); }
-};
 
 }  // namespace
 
@@ -203,6 +187,7 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
   }
   out.nodes = in.nodes;
   out.step = h;
+  out.halved = h < first_step;
   return out;
 }
 

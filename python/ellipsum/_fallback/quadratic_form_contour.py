@@ -10,10 +10,10 @@ from numba import njit
 _INFINITY = math.inf
 _LOG2 = math.log(2.0)
 _WIDEST = 700.0  # of the chart: exp(_WIDEST) is still a double
-_FIRST_STEP = 0.095  # of the trapezoid rule in u
+_FIRST_STEP = 0.09  # of the trapezoid rule in u
 _BLOCK = 8
 _NEGLIGIBLE = 1e-17  # a node against the largest
-_WIDTH = 4.0  # of the path, in standard deviations
+_WIDTH = 3.0  # of the path, in standard deviations
 _EAGERNESS = 1.5  # bend against that of steepest descent at the saddle
 _LEAST_BEND = 0.1
 _FARTHEST = 690.0  # u where sinh u nears overflow
@@ -314,7 +314,7 @@ def _error(change, previous):
     if change < 2e-14:
         return change + 1e-15
     after = 10 * change * change
-    consistent = change < 1e-3 * previous and change < 10 * previous * previous + 1e-15
+    consistent = change < 1e-3 * previous and change < 10 * previous * previous + 1e-11
     return after + 1e-15 if consistent and after < 3e-14 else change
 
 
