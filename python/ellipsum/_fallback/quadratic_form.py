@@ -10,21 +10,12 @@ import numpy as np
 
 from ._jit import jit
 from .quadratic_form_contour import _contour, _integrate, _saddle, _saddle_of_tail
+from .quadratic_form_few import _few_degrees, _few_tail, _log_normal_tail
 
 _INFINITY = math.inf
 _LOG2 = math.log(2.0)
 _TAIL, _EXCESS, _ROOT, _SHORTFALL = 0, 1, 2, 3
 _UNITS = (0.0, 1.0, 0.5, 1.0)  # power of the scale in each moment
-
-
-@jit
-def _log_normal_tail(x):
-    if x < 5:
-        return math.log(0.5 * math.erfc(x * math.sqrt(0.5)))
-    fraction = 0.0
-    for n in range(60, 0, -1):
-        fraction = n / (x + fraction)
-    return -0.5 * x * x - math.log((x + fraction) * math.sqrt(2 * math.pi))
 
 
 @jit
@@ -81,7 +72,10 @@ def _tail(w, k, nc, sd, exponent, lowest, highest, total_dof, mean, variance, th
     if sd == 0 and q == 0 and (lowest == 0 or highest == 0):
         log_pdf = _edge_log_pdf(w, k, nc, total_dof) - exponent * _LOG2
         return none, log_pdf, 0.0, 0.0, highest == 0, 0
-    out = _contour_tail(w, k, nc, sd, lowest, highest, total_dof, mean, variance, third, q)
+    if _few_degrees(w, k, nc, sd, total_dof, q):
+        out = _few_tail(w, k, nc, sd, total_dof, q)
+    else:
+        out = _contour_tail(w, k, nc, sd, lowest, highest, total_dof, mean, variance, third, q)
     return out[0], out[1] - exponent * _LOG2, out[2], out[3], out[4], out[5]
 
 
