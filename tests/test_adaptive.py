@@ -11,7 +11,7 @@ import pytest
 
 from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, adaptive, calibrate
 from ellipsum.domain import make_domain
-from ellipsum.passes import Passes, halves, rotate, round_axes, row_norms
+from ellipsum.passes import Passes, rotate, round_axes
 from ellipsum.plan import make_plan
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -127,9 +127,9 @@ def test_no_neighbour_moves_any_step_by_more_than_its_sensitivity(
 
 
 def test_the_sensitivity_of_halves_is_met_by_two_opposite_rows():
-    region = Ellipsoid(np.zeros(4), np.ones(4), 1.0)
-    sums = [ExactSum(region).add(halves(np.array([row]))) for row in ([9.0, 0.0], [-9.0, 0.0])]
-    moved = np.linalg.norm((sums[0].integers() - sums[1].integers()).astype(float))
+    region = Ellipsoid(np.zeros(2), np.ones(2), 1.0)
+    sums = [Passes(np.array([row]), 2).halves(region) for row in ([9.0, 0.0], [-9.0, 0.0])]
+    moved = np.linalg.norm((sums[0] - sums[1]).astype(float))
     assert 0.9999 < moved / adaptive.halves_sensitivity(region, "replace") <= 1
 
 
@@ -157,16 +157,39 @@ def test_noise_is_drawn_at_the_level_that_each_step_needs(monkeypatch):
 # ---- a row's transformation is its own -------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "function", [row_norms, halves, lambda x: rotate(x, round_axes(np.eye(7) + 0.1), 1e4)]
-)
-def test_what_becomes_of_a_row_does_not_depend_on_its_place(function):
+def turned(x):
+    return rotate(x, round_axes(np.eye(x.shape[1]) + 0.1), 1e4)
+
+
+def test_a_turned_row_does_not_depend_on_its_place():
     rows = np.random.default_rng(0).standard_t(1, size=(257, 7)) * 1e3
-    whole = function(rows)
+    whole = turned(rows)
     for start in (0, 1, 5, 250):
         for size in (1, 2, 7):
-            part = function(np.ascontiguousarray(rows[start : start + size]))
+            part = turned(np.ascontiguousarray(rows[start : start + size]))
             assert np.array_equal(part, whole[start : start + size])
+
+
+@pytest.mark.parametrize("transform", [None, turned])
+@pytest.mark.parametrize("d", [1, 3, 8, 9, 40])
+def test_what_a_row_adds_to_a_pass_is_the_same_in_every_order_layout_and_split(d, transform):
+    rng = np.random.default_rng(d)
+    rows = rng.standard_t(1, size=(57, d)).astype(np.float32)
+    rows[5, 0], rows[9, d - 1], rows[11, 0] = np.nan, np.inf, 3e38
+    center, scale = rng.normal(size=d), rng.uniform(0.5, 2, d)
+    region, edges = Ellipsoid(center, scale, 2.0), np.geomspace(0.1, 50, 23)
+
+    def added(data, threads=1):
+        passes = Passes(data, d)
+        counts = passes.histogram(center, scale, edges, transform, threads)
+        return np.concatenate([passes.halves(region, transform, threads), counts])
+
+    wanted = sum(added(row[None]) for row in rows)
+    shuffled = rows[rng.permutation(57)]
+    views = [rows, shuffled, rows.astype(np.float64), np.asfortranarray(rows), rows[::-1]]
+    for view in [*views, np.split(rows, [1, 20]), [shuffled[:30], shuffled[30:].astype(float)]]:
+        assert (added(view) == wanted).all()
+        assert (added(view, threads=3) == wanted).all()
 
 
 def test_batches_of_any_size_give_the_same_integers():
@@ -198,9 +221,36 @@ def test_turned_rows_are_the_matrix_product_whatever_the_order_of_its_sums(d):
     assert np.array_equal(np.delete(spoilt, [3, 5], 0), np.delete(got, [3, 5], 0))
 
 
-def test_the_norms_are_those_of_numpy():
-    rows = np.random.default_rng(0).normal(size=(50, 33))
-    np.testing.assert_allclose(row_norms(rows), np.linalg.norm(rows, axis=1), rtol=1e-14)
+@pytest.mark.parametrize("d", [1, 5, 33, 300])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_pass_counts_and_adds_what_numpy_does(d, dtype):
+    rng = np.random.default_rng(d)
+    rows = (rng.normal(size=(500, d)) * np.exp(rng.normal(size=(500, 1)))).astype(dtype)
+    center, scale = rng.normal(size=d), rng.uniform(0.5, 2, d)
+    y = (rows.astype(np.float64) - center) * scale
+    norm = np.linalg.norm(y, axis=1)
+    edges = np.quantile(norm, np.arange(1, 20) / 20) * 1.00001
+    counts = Passes(rows, d).histogram(center, scale, edges)
+    assert (counts == np.bincount(np.searchsorted(edges[:-1], norm), minlength=19)).all()
+    region = Ellipsoid(center, scale, float(np.median(norm)))
+    y = (rows.astype(np.float64) - center) * region.scale
+    norm = np.linalg.norm(y, axis=1)
+    clipped = np.rint(y * np.minimum(1, region.clip_norm / norm)[:, None] / region.grid)
+    wanted = [np.maximum(clipped, 0).sum(axis=0), np.maximum(-clipped, 0).sum(axis=0)]
+    got = Passes(rows, d).halves(region).astype(float)
+    assert np.abs(got - np.concatenate(wanted)).max() <= 5  # a tie rounds either way
+
+
+def test_rows_that_are_not_finite_lie_at_the_centre_and_huge_ones_far_away():
+    d = 4
+    for value, wanted in ((np.nan, 0), (np.inf, 0), (-np.inf, 0), (1e200, 2), (1.7e308, 2)):
+        rows = np.zeros((1, d))
+        rows[0, 1] = value
+        passes, edges = Passes(rows, d), np.array([1.0, 2.0, 3.0])
+        counts = passes.histogram(np.full(d, -0.7), np.full(d, 3.0), edges)
+        assert counts.argmax() == wanted and counts.sum() == 1
+        total = passes.halves(Ellipsoid(np.zeros(d), np.full(d, 3.0), 1.0))
+        assert total.any() == (wanted == 2)
 
 
 # ---- what it reads ---------------------------------------------------------------------------
@@ -232,10 +282,12 @@ def test_data_that_grow_between_passes_are_refused_without_a_number():
         np.full((1, 2), 0x7FA00000, np.uint32).view(np.float32),  # a signalling NaN
     ],
 )
-def test_counting_converts_without_a_warning(rows):
+def test_passes_convert_without_a_warning(rows):
     passes = Passes(lambda: iter([rows]), 2)
     assert passes.count_rows() == 1
-    assert not np.isfinite(next(passes.blocks())).any()
+    assert not np.isfinite(next(passes.blocks(lambda x: x + x, 2))).any()
+    for transform in (None, lambda x: x + x):
+        assert not passes.halves(Ellipsoid.ball(1.0, d=2), transform).any()
 
 
 def test_it_reads_as_often_as_the_plan_says():

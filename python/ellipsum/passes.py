@@ -1,8 +1,8 @@
-"""Passes over rows that are read more than once, and the row-by-row transformations of a plan.
+"""Passes over rows that are read more than once: what each step of a plan counts or adds up.
 
-Every transformation here is elementwise over a block, or exact (no rounded reduction whose order
-NumPy or BLAS may choose): what a row becomes depends on that row alone, never on its place in
-a block. With ``add-remove`` neighbours the places shift.
+What a row becomes depends on that row alone, never on its place in a block (with ``add-remove``
+neighbours the places shift): the kernels see to it, and every transformation before them is
+elementwise, or exact (no rounded reduction whose order NumPy or BLAS may choose).
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _backend
+from ._backend import kernels
 from .arrow import as_batches
-from .exact_sum import ExactSum
+from .ellipsoid import Ellipsoid
+from .exact_sum import ExactSum, add_partial, as_integers, kernel_parts
 from .files import Rows
 
-__all__ = ["Passes", "halves", "moments", "rotate", "round_axes", "row_norms"]
+__all__ = ["Passes", "moments", "rotate", "round_axes"]
 
 Array = NDArray[np.float64]
+Transform = Callable[[Array], Array]
 
 #: Numbers of one block in double precision (4 MiB): the temporaries stay in cache.
 _NUMBERS_PER_BLOCK = 1 << 19
@@ -71,22 +75,29 @@ class Passes:
         if self.count is None and isinstance(self._data, Rows):
             self.count = self._data.n
         if self.count is None:
-            for _ in self.blocks():
+            for _ in self.batches():
                 pass
         return self.count or 0
 
-    def blocks(self, width: int | None = None) -> Iterator[Array]:
-        """One pass: C-ordered double blocks, small enough for temporaries of ``width`` columns."""
+    def batches(self) -> Iterator[NDArray[Any]]:
+        """One pass: the rows as they come."""
         data = self._data() if callable(self._data) else self._data
-        step = max(1, _NUMBERS_PER_BLOCK // (width or self.d))
         seen = 0
         for batch in as_batches(data, self.d):
+            yield batch
+            seen += len(batch)
+        self._check(seen)
+
+    def blocks(self, transform: Transform, width: int) -> Iterator[Array]:
+        """One pass: transformed blocks of doubles, small enough for temporaries of ``width``
+        columns."""
+        step = max(1, _NUMBERS_PER_BLOCK // width)
+        for batch in self.batches():
             for start in range(0, len(batch), step):
                 with np.errstate(all="ignore"):  # a warning would tell of a value
                     block = np.ascontiguousarray(batch[start : start + step], dtype=np.float64)
+                    block = transform(block)
                 yield block
-            seen += len(batch)
-        self._check(seen)
 
     def _check(self, seen: int) -> None:
         if self.count is None:
@@ -94,39 +105,64 @@ class Passes:
         elif seen != self.count:
             raise ValueError(_ONE_SHOT if seen == 0 else "data changed between two passes over it")
 
-    def exact_sum(
-        self, total: ExactSum, transform: Callable[[Array], Array], width: int
-    ) -> ExactSum:
+    def _parts(self, transform: Transform | None) -> Iterator[NDArray[Any]]:
+        """One pass: what a kernel takes, the rows themselves where nothing transforms them."""
+        if transform is not None:
+            yield from self.blocks(transform, 2 * self.d)
+            return
+        for batch in self.batches():
+            yield from kernel_parts(batch)
+
+    def exact_sum(self, total: ExactSum, transform: Transform, width: int) -> ExactSum:
         """One pass that adds transformed rows to ``total``."""
-        with np.errstate(all="ignore"):  # a huge value is a row's own matter: no warning
-            for block in self.blocks(width):
-                total.add(transform(block))
+        for block in self.blocks(transform, width):
+            total.add(block)
         return total
 
-    def histogram(self, norms: Callable[[Array], Array], edges: Array) -> NDArray[np.int64]:
-        """One pass that counts rows with norm in (edges[k - 1], edges[k]]; the last bin has
-        all above, the first everything below and what is not a number."""
-        counts = np.zeros(edges.size, np.int64)
-        with np.errstate(all="ignore"):
-            for block in self.blocks(2 * self.d):
-                bins = np.searchsorted(
-                    edges[:-1], np.nan_to_num(norms(block), nan=0.0, posinf=np.inf)
-                )
-                counts += np.bincount(bins, minlength=edges.size)
+    def halves(
+        self, region: Ellipsoid, transform: Transform | None = None, threads: int | None = None
+    ) -> NDArray[np.object_]:
+        """One pass: exact sums of the clipped rows' positive parts (x - c)+, then of the negative
+        ones' (x - c)-, shape (2 d,), in units of ``region.grid``. **Private.**
+
+        Parameters
+        ----------
+        region : Ellipsoid, a ball after scaling
+        transform : callable, optional
+            Makes the region's rows of blocks of data rows, each by itself.
+        """
+        low, high = np.zeros(2 * self.d, np.uint64), np.zeros(2 * self.d, np.int64)
+        for part in self._parts(transform):
+            partial = np.zeros(2 * self.d, np.int64)
+            arguments = *region.kernel_arguments(), partial, _backend.threads(threads)
+            kernels.clip_sum(part, *arguments, halves=True)
+            add_partial(low, high, partial)
+        return as_integers(low, high)
+
+    def histogram(
+        self,
+        center: Array,
+        scale: Array,
+        edges: Array,
+        transform: Transform | None = None,
+        threads: int | None = None,
+    ) -> NDArray[np.int64]:
+        """One pass: rows with ||scale * (x - center)|| in (edges[k - 1], edges[k]]. **Private.**
+
+        The last bin has all above the others, and the first one the rows that are not finite,
+        which count as the centre. Distances within 2^-20 of an edge, relatively, go to
+        either side.
+
+        Parameters
+        ----------
+        edges : array, 0 < edges < 2^500, ascending
+        transform, threads : as for :meth:`halves`
+        """
+        counts, none = np.zeros(edges.size, np.int64), np.empty(0)
+        for part in self._parts(transform):
+            arguments = center, scale, none, edges, counts, _backend.threads(threads)
+            kernels.distance_counts(part, *arguments)
         return counts
-
-
-def row_norms(y: Array) -> Array:
-    """l2 norm of each row, by folding halves: the same additions for a row wherever it is."""
-    return np.asarray(np.sqrt(_fold(y * y, np.add)))
-
-
-def halves(x: Array) -> Array:
-    """(x+, x-), shape (n, 2 d): positive and negative parts side by side, all >= 0."""
-    out = np.empty((len(x), 2 * x.shape[1]))
-    np.maximum(x, 0.0, out=out[:, : x.shape[1]])
-    np.maximum(-x, 0.0, out=out[:, x.shape[1] :])
-    return out
 
 
 def round_axes(basis: Array) -> Array:

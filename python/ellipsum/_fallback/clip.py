@@ -133,6 +133,18 @@ def _clip_box(y, limit):
 
 
 @njit(cache=True, nogil=True)
+def _add(y, partial):
+    """Quantised numbers to ``partial``; with 2 d entries, negative ones' magnitudes apart."""
+    below = partial.size - y.size
+    for j in range(y.size):
+        q = np.int64(np.rint(y[j]))
+        if q < 0 and below:
+            partial[below + j] -= q
+        else:
+            partial[j] += q
+
+
+@njit(cache=True, nogil=True)
 def _clip_sum(rows, center, scale, matrix, limit, radius, partial):
     n, d = rows.shape
     h = np.empty(d)
@@ -159,35 +171,64 @@ def _clip_sum(rows, center, scale, matrix, limit, radius, partial):
             factor = radius / max(norm, radius)
             for j in range(d):
                 y[j] *= factor
-        for j in range(d):
-            partial[j] += np.int64(np.rint(y[j]))
+        _add(y, partial)
     return clipped, nonfinite
 
 
-def _split(rows, threads):
-    count = min(threads, max(len(rows), 1))
-    return np.array_split(rows, count)
+@njit(cache=True, nogil=True)
+def _distance_counts(rows, center, scale, matrix, above, counts):
+    n, d = rows.shape
+    h = np.empty(d)
+    y = np.empty(d)
+    lane = np.empty(NORM_LANES)
+    for i in range(n):
+        ordinary = _scale_row(rows[i], center, scale, matrix, h, y)
+        n2 = _squared_norm(y, lane) if ordinary else math.inf
+        if not n2 < EXCEPTIONAL_NORM2:
+            n2 = math.inf if _finite(rows[i]) else 0.0
+        k = 0
+        for start in above:
+            k += n2 >= start
+        counts[k] += 1
 
 
-def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads=1):
-    """Add the clipped, quantised rows to ``partial`` (int64); return (clipped, nonfinite)."""
+def _shared(kernel, rows, threads, partial):
+    """Each thread's share of the rows through ``kernel``, the sums to ``partial``; its answers."""
     if len(rows) > CLIP_ROWS_LIMIT:
         raise ValueError("internal: more rows than a partial sum can hold")
-    d = center.size
-    if d == 1 and not matrix.size and not limit.size:
-        limit = np.array([radius])  # on the line, ball and box are one set
-    shape = center, scale, np.reshape(matrix, (d, d)) if matrix.size else np.empty((0, 0)), limit
 
     def work(part):
-        sums = np.zeros(d, np.int64)
-        return *_clip_sum(part, *shape, float(radius), sums), sums
+        sums = np.zeros_like(partial)
+        return kernel(part, sums), sums
 
-    parts = _split(rows, threads)
+    parts = np.array_split(rows, min(threads, max(len(rows), 1)))
     if len(parts) == 1:
         results = [work(parts[0])]
     else:
         with ThreadPoolExecutor(len(parts)) as pool:
             results = list(pool.map(work, parts))
-    for _, _, sums in results:
+    for _, sums in results:
         partial += sums
-    return sum(result[0] for result in results), sum(result[1] for result in results)
+    return [answer for answer, _ in results]
+
+
+def _square(matrix, d):
+    return np.reshape(matrix, (d, d)) if matrix.size else np.empty((0, 0))
+
+
+def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads=1, halves=False):
+    """Add the clipped, quantised rows to ``partial`` (int64); return (clipped, nonfinite)."""
+    d = center.size
+    if d == 1 and not (matrix.size or limit.size or halves):
+        limit = np.array([radius])  # on the line, ball and box are one set
+    shape = center, scale, _square(matrix, d), limit, float(radius)
+    assert partial.size == (2 * d if halves else d)
+    counts = _shared(lambda part, sums: _clip_sum(part, *shape, sums), rows, threads, partial)
+    return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
+
+
+def distance_counts(rows, center, scale, matrix, edges, counts, threads=1):
+    """Add to ``counts`` (int64) the rows by the bins, ending at ``edges``, of their distance."""
+    cut = (edges[:-1] * edges[:-1]).view(np.int64) >> 32  # the next number of 21 bits is above
+    shape = center, scale, _square(matrix, center.size), ((cut + 1) << 32).view(np.float64)
+    _shared(lambda part, sums: _distance_counts(part, *shape, sums), rows, threads, counts)
