@@ -9,7 +9,7 @@ import pytest
 
 from ellipsum import Ellipsoid, ExactSum
 from ellipsum.adaptive import halves_sensitivity
-from ellipsum.passes import Passes
+from ellipsum.passes import Frame, Passes
 from regions import make_regions
 
 
@@ -18,7 +18,9 @@ def contribution(region, row):
 
 
 def halves(region, row):
-    return Passes(np.asarray(row)[None], region.d).halves(region).astype(np.float64)
+    center, scale, matrix, _, radius = region.kernel_arguments()
+    frame = Frame(center, scale, matrix)
+    return Passes(np.asarray(row)[None], region.d).halves(frame, radius).astype(np.float64)
 
 
 def at_the_rounding_edge(region, seed=0):

@@ -24,7 +24,7 @@ from scipy.special import ndtr
 from . import noise
 from .domain import Domain
 from .ellipsoid import Ellipsoid
-from .passes import Passes, Transform
+from .passes import Frame, Passes
 from .plan import Plan, Step, count_share, make_plan
 
 __all__ = ["Outcome", "halves_sensitivity", "run"]
@@ -163,8 +163,7 @@ class _Run:
         if first:
             corner = float(np.linalg.norm(b * self.domain.half))
             edges = corner * 2.0 ** (np.arange(1 - _FIRST_BINS, 1) / 2) * (1 + 1e-9)
-        transform, center = self._local()
-        counts = self.rows.histogram(center, b, edges, transform, self.threads)
+        counts = self.rows.histogram(self._local(b), edges, self.threads)
         sensitivity = math.sqrt(2) if self.neighbors == "replace" else 1.0
         mu = plan.step_mu(step)
         noisy = self._noisy(counts, sensitivity, mu)
@@ -193,9 +192,9 @@ class _Run:
     def _center(self, plan: Plan, step: Step, radius: float) -> None:
         b = self._scale()
         d = plan.d
-        transform, center = self._local()
-        region = Ellipsoid(center, b, radius)
-        exact = self.rows.halves(region, transform, self.threads)
+        region = Ellipsoid(self.center, b, radius)  # along the domain's axes
+        frame = self._local(region.scale / region.grid)
+        exact = self.rows.halves(frame, region.clip_norm / region.grid, self.threads)
         sensitivity, mu = halves_sensitivity(region, self.neighbors), plan.step_mu(step)
         noisy = self._noisy(exact, sensitivity, mu).astype(np.float64)
         self.regions.append(region)
@@ -215,13 +214,11 @@ class _Run:
 
     # ---- what is made of them: post-processing -----------------------------------------
 
-    def _local(self) -> tuple[Transform | None, Array]:
-        """What turns rows before the kernels take them, and the centre to subtract there."""
-        if self.domain.basis is not None:
-            return self.domain.offsets, self.center
-        center = self.domain.center + self.center
-        self.center = center - self.domain.center  # as rounded: shifts are told from there
-        return None, center
+    def _local(self, scale: Array) -> Frame:
+        """The rows as seen from the present centre."""
+        frame = self.domain.frame(self.center, scale)
+        self.center = self.domain.offset(frame.center)  # as rounded: shifts are told from there
+        return frame
 
     def _scale(self) -> Array:
         """b = 1/sqrt(u sum u) for the rows' deviations u about the centre: E||y||^2 = 1."""

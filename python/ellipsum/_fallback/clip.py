@@ -41,12 +41,12 @@ def _squared_norm(y, lane):
 
 
 @njit(cache=True, nogil=True)
-def _transform(matrix, h, y):
-    for i in range(y.size):
-        total = 0.0
-        for k in range(h.size):
-            total += matrix[i, k] * h[k]
-        y[i] = total
+def _transform(columns, h, y):
+    """Column by column: each y_i is added to in the order of k, many of them at once."""
+    y[:] = 0.0
+    for k in range(h.size):
+        for i in range(y.size):
+            y[i] += columns[k, i] * h[k]
 
 
 @njit(cache=True, nogil=True)
@@ -87,21 +87,21 @@ def _prepare_matrix_input(h):
 
 
 @njit(cache=True, nogil=True)
-def _clip_huge_row(row, center, scale, matrix, radius, h, y, lane):
+def _clip_huge_row(row, center, scale, columns, radius, h, y, lane):
     for j in range(row.size):
         h[j] = 0.25 * np.float64(row[j]) - 0.25 * center[j]
-    if matrix.size == 0:
+    if columns.size == 0:
         return _clip_scaled(radius, h, scale, 2, y, lane)
     exponent = _prepare_matrix_input(h) + 2
-    _transform(matrix, h, y)
+    _transform(columns, h, y)
     h[:] = y
     return _clip_scaled(radius, h, scale, exponent, y, lane)
 
 
 @njit(cache=True, nogil=True)
-def _scale_row(row, center, scale, matrix, h, y):
+def _scale_row(row, center, scale, columns, h, y):
     """y <- scaled row; False if a matrix cannot take it."""
-    if matrix.size == 0:
+    if columns.size == 0:
         for j in range(row.size):
             y[j] = (np.float64(row[j]) - center[j]) * scale[j]
         return True
@@ -111,7 +111,7 @@ def _scale_row(row, center, scale, matrix, h, y):
         inside &= abs(x) < LARGEST_MATRIX_INPUT
         h[j] = _matrix_input(x)
     if inside:
-        _transform(matrix, h, y)
+        _transform(columns, h, y)
     return inside
 
 
@@ -145,7 +145,7 @@ def _add(y, partial):
 
 
 @njit(cache=True, nogil=True)
-def _clip_sum(rows, center, scale, matrix, limit, radius, partial):
+def _clip_sum(rows, center, scale, columns, limit, radius, partial):
     n, d = rows.shape
     h = np.empty(d)
     y = np.empty(d)
@@ -154,7 +154,7 @@ def _clip_sum(rows, center, scale, matrix, limit, radius, partial):
     nonfinite = 0
     for i in range(n):
         row = rows[i]
-        ordinary = _scale_row(row, center, scale, matrix, h, y)
+        ordinary = _scale_row(row, center, scale, columns, h, y)
         n2 = _squared_norm(y, lane) if ordinary and limit.size == 0 else 0.0
         ordinary &= n2 < EXCEPTIONAL_NORM2
         if (limit.size or not ordinary) and not _finite(row):
@@ -164,7 +164,7 @@ def _clip_sum(rows, center, scale, matrix, limit, radius, partial):
         if limit.size:
             clipped += _clip_box(y, limit)
         elif not ordinary:
-            clipped += _clip_huge_row(row, center, scale, matrix, radius, h, y, lane)
+            clipped += _clip_huge_row(row, center, scale, columns, radius, h, y, lane)
         else:
             norm = math.sqrt(n2)
             clipped += norm > radius
@@ -176,13 +176,13 @@ def _clip_sum(rows, center, scale, matrix, limit, radius, partial):
 
 
 @njit(cache=True, nogil=True)
-def _distance_counts(rows, center, scale, matrix, above, counts):
+def _distance_counts(rows, center, scale, columns, above, counts):
     n, d = rows.shape
     h = np.empty(d)
     y = np.empty(d)
     lane = np.empty(NORM_LANES)
     for i in range(n):
-        ordinary = _scale_row(rows[i], center, scale, matrix, h, y)
+        ordinary = _scale_row(rows[i], center, scale, columns, h, y)
         n2 = _squared_norm(y, lane) if ordinary else math.inf
         if not n2 < EXCEPTIONAL_NORM2:
             n2 = math.inf if _finite(rows[i]) else 0.0
@@ -212,8 +212,10 @@ def _shared(kernel, rows, threads, partial):
     return [answer for answer, _ in results]
 
 
-def _square(matrix, d):
-    return np.reshape(matrix, (d, d)) if matrix.size else np.empty((0, 0))
+def _columns(matrix, d):
+    if not matrix.size:
+        return np.empty((0, 0))
+    return np.ascontiguousarray(np.reshape(matrix, (d, d)).T)
 
 
 def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads=1, halves=False):
@@ -221,7 +223,7 @@ def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads=1, hal
     d = center.size
     if d == 1 and not (matrix.size or limit.size or halves):
         limit = np.array([radius])  # on the line, ball and box are one set
-    shape = center, scale, _square(matrix, d), limit, float(radius)
+    shape = center, scale, _columns(matrix, d), limit, float(radius)
     assert partial.size == (2 * d if halves else d)
     counts = _shared(lambda part, sums: _clip_sum(part, *shape, sums), rows, threads, partial)
     return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
@@ -230,5 +232,5 @@ def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads=1, hal
 def distance_counts(rows, center, scale, matrix, edges, counts, threads=1):
     """Add to ``counts`` (int64) the rows by the bins, ending at ``edges``, of their distance."""
     cut = (edges[:-1] * edges[:-1]).view(np.int64) >> 32  # the next number of 21 bits is above
-    shape = center, scale, _square(matrix, center.size), ((cut + 1) << 32).view(np.float64)
+    shape = center, scale, _columns(matrix, center.size), ((cut + 1) << 32).view(np.float64)
     _shared(lambda part, sums: _distance_counts(part, *shape, sums), rows, threads, counts)
