@@ -94,10 +94,9 @@ static inline bool eight_short_rows(const Region& region, const char* rows, VecI
   }
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) {
-    const Vec clipped = y[j] * factor;
-    sum[j] = add_bits(sum[j], clipped + fill(rounding_magic));
     if (task == Task::halves)
-      size[j] = add_bits(size[j], magnitude(clipped) + fill(rounding_magic));
+      size[j] = add_bits(size[j], magnitude(y[j] * factor) + fill(rounding_magic));
+    sum[j] = add_bits(sum[j], y[j] * factor + fill(rounding_magic));
   }
   return true;
 }
@@ -116,13 +115,15 @@ template <class T, int D, Task task>
 static void add_eights(const Region& region, const Batch& batch, std::size_t& i,
                        ShortSums& sums) {
   const std::size_t first = i;
+  std::size_t next = i;  // a copy, which no store can change
   ClipCounts counts{0, 0};
   VecInt sum[D], size[D];
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) sum[j] = size[j] = VecInt{};
-  while (i + vec_lanes <= batch.n &&
-         eight_short_rows<T, D, task>(region, row_at(batch, i), sum, size, sums.bins, counts))
-    i += vec_lanes;
+  while (next + vec_lanes <= batch.n &&
+         eight_short_rows<T, D, task>(region, row_at(batch, next), sum, size, sums.bins, counts))
+    next += vec_lanes;
+  i = next;
   if (task == Task::distances) return;
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) {
