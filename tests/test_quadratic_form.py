@@ -232,6 +232,18 @@ def test_many_q_at_once_agree_with_one_by_one(parameters):
     np.testing.assert_allclose(form.pdf(q), pdf, rtol=1e-12)
 
 
+@pytest.mark.parametrize("parameters", [MIXED, POSITIVE])
+def test_threads_change_no_bit(parameters):
+    alone, shared = (QuadraticForm(**parameters, threads=n) for n in (1, 3))
+    q, p = np.linspace(-40, 90, 2000), np.linspace(0, 1, 101)
+    np.testing.assert_array_equal(shared.logsf(q), alone.logsf(q))
+    np.testing.assert_array_equal(shared.pdf(q), alone.pdf(q))
+    np.testing.assert_array_equal(shared.isf(p), alone.isf(p))
+    np.testing.assert_array_equal(alone.isf(p), [alone.isf(float(x)) for x in p])
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        QuadraticForm(**parameters, threads=0)
+
+
 @pytest.mark.parametrize("method", ["ruben", "davies", "imhof"])
 def test_classical_methods_agree_in_the_body(method):
     form = QuadraticForm(**POSITIVE)

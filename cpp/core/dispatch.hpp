@@ -29,6 +29,8 @@ struct Kernels {
   // The integrand of a quadratic form at form_block nodes.
   void (*form_nodes)(const FormPath&, const FormRelative&, const double* sinh_u,
                      const double* cosh_u, FormValues&);
+  // Such blocks for another q, at the distance delta.
+  void (*form_moved)(const FormValues* blocks, std::size_t n, double delta, FormMoved&);
 };
 
 // In order of preference, best first; `baseline` is last and always supported.

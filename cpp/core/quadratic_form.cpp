@@ -24,18 +24,25 @@ void merge_equal(QuadraticForm& f) {
   f.terms.resize(kept);
 }
 
-// Terms of equal small dof become groups; the rest come first, one by one.
+// Two and more terms of one small dof become a group; the rest come first, one by one.
 void group_terms(QuadraticForm& f) {
+  std::vector<FormTerm> alone, grouped;
   auto first = std::stable_partition(f.terms.begin(), f.terms.end(),
                                      [](const FormTerm& t) { return !shares(t); });
   std::stable_sort(first, f.terms.end(),
                    [](const FormTerm& a, const FormTerm& b) { return a.dof < b.dof; });
-  f.general = std::size_t(first - f.terms.begin());
-  for (std::size_t j = f.general; j < f.terms.size(); ++j) {
-    if (f.groups.empty() || 2 * f.groups.back().half_dof != f.terms[j].dof)
-      f.groups.push_back({j, j, 0.5 * f.terms[j].dof});
-    f.groups.back().end = j + 1;
+  alone.assign(f.terms.begin(), first);
+  for (auto end = first; first != f.terms.end(); first = end) {
+    end = std::upper_bound(first, f.terms.end(), *first,
+                           [](const FormTerm& a, const FormTerm& b) { return a.dof < b.dof; });
+    if (end - first > 1) f.groups.push_back({grouped.size(), grouped.size() + std::size_t(end - first), 0.5 * first->dof});
+    std::vector<FormTerm>& place = end - first > 1 ? grouped : alone;
+    place.insert(place.end(), first, end);
   }
+  f.general = alone.size();
+  for (FormGroup& g : f.groups) g.begin += f.general, g.end += f.general;
+  alone.insert(alone.end(), grouped.begin(), grouped.end());
+  f.terms = std::move(alone);
 }
 
 }  // namespace
@@ -181,7 +188,7 @@ FormIntegral form_moment(const QuadraticForm& f, double q, double sign, FormMome
                          const Kernels& kernels) {
   q = sign * std::ldexp(q, -f.exponent);
   const double highest = sign > 0 ? f.highest : -f.lowest;
-  if (highest == 0 && f.normal_sd == 0 && q >= 0) return {-infinity, -infinity, 0, 0, 0, 0};
+  if (highest == 0 && f.normal_sd == 0 && q >= 0) return {-infinity, -infinity, 0, 0, 0, 0, false};
   FormIntegral out = form_integral(f, q, sign, moment, kernels);
   const double unit = moment == FormMoment::tail ? 0 : moment == FormMoment::root ? 0.5 : 1;
   out.log_value += unit * f.exponent * log2e;

@@ -70,6 +70,7 @@ struct FormIntegral {
   double pdf_error;   // the same for the density
   int nodes;
   double step;        // of the trapezoid rule in the end
+  bool halved;        // the first step did not do
 };
 
 // Both tails of the distribution at q, the smaller one integrated.
@@ -97,10 +98,15 @@ struct FormContour {
 FormContour form_contour(const QuadraticForm& form, double q, const Kernels& kernels);
 
 // form_tail at every q: neighbours share the nodes of one contour, out[i] belongs to q[i].
+// The same bits for any number of threads.
 void form_tails(const QuadraticForm& form, const double* q, std::size_t n, FormTail* out,
-                const Kernels& kernels);
+                std::size_t threads, const Kernels& kernels);
 
 FormTail form_tail(const QuadraticForm& form, double q, const Kernels& kernels);
+
+// form_quantile of every log_tail[i], of the upper tail where upper[i] is not 0.
+void form_quantiles(const QuadraticForm& form, const double* log_tail, const double* upper,
+                    std::size_t n, FormQuantile* out, std::size_t threads, const Kernels& kernels);
 
 // E[g(Q); Q > q] for sign +1; for sign -1 the same of -Q and -q, the lower tail. The caller
 // has checked that q is inside the support, in scaled units.

@@ -95,7 +95,9 @@ void cluster_terms(QuadraticForm& f) {
     const FormTerm* first = f.members.data() + j;
     for (n = 1; j + n < size && key(first[n].weight) == key(first->weight);) ++n;
     const bool few =
-        n < fewest_members || (n < fewest_shared && std::all_of(first, first + n, shares));
+        n < fewest_members || (n < fewest_shared && std::all_of(first, first + n, [first](const FormTerm& t) {
+          return shares(t) && t.dof == first->dof;
+        }));
     if (few) f.terms.insert(f.terms.end(), first, first + n);
     else f.clusters.push_back(cluster_of(first, n, j));
   }

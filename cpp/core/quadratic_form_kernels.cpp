@@ -330,6 +330,29 @@ void nodes(const FormPath& path, const FormRelative& terms, const double* sinh_u
   store(out.ratio_im + at, ri);
   store(out.size + at, size);
   store(out.tail + at, gr * rr - gi * ri);
+  store(out.z_re + at, x);
+  store(out.z_im + at, y);
+}
+
+void moved(const FormValues* blocks, size_t n, double delta, FormMoved& out, size_t at) {
+  Real tail = {}, density = {}, size = {}, reach = {};
+  for (const FormValues* v = blocks; v != blocks + n; ++v) {
+    const Real scale = exponential(-delta * load(v->z_re + at));
+    Real sine, cosine;
+    phases(-delta * load(v->z_im + at), sine, cosine);
+    const Real a = load(v->density_re + at), b = load(v->density_im + at);
+    const Real rr = load(v->ratio_re + at), ri = load(v->ratio_im + at);
+    const Real gr = scale * (a * cosine - b * sine), gi = scale * (a * sine + b * cosine);
+    density += gr;
+    tail += gr * rr - gi * ri;
+    size = scale * load(v->size + at);
+    reach = size * (magnitude(rr) + magnitude(ri));
+  }
+  store(out.tail + at, tail);
+  store(out.density + at, density);
+  if (at + N < form_block) return;
+  out.last_density = size[N - 1];
+  out.last_tail = reach[N - 1];
 }
 
 }  // namespace
@@ -338,6 +361,10 @@ void form_nodes(const FormPath& path, const FormRelative& terms, const double* s
                 const double* cosh_u, FormValues& out) {
   for (size_t i = 0; i < form_block; i += N)
     nodes(path, terms, sinh_u + i, cosh_u + i, out, i);
+}
+
+void form_moved(const FormValues* blocks, size_t n, double delta, FormMoved& out) {
+  for (size_t i = 0; i < form_block; i += N) moved(blocks, n, delta, out, i);
 }
 
 }  // namespace ELLIPSUM_TARGET

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _validate
+from . import _backend, _validate
 from ._backend import kernels
 
 __all__ = ["QuadraticForm", "QuadraticFormResult", "QuadraticFormWarning"]
@@ -64,6 +64,9 @@ class QuadraticForm:
         Noncentralities: the squared means, summed over the degrees of freedom.
     normal_sd, offset : float
         Standard deviation s of the normal term, and the constant m.
+    threads : int, optional
+        How many share the work on many q or probabilities at once: ``ELLIPSUM_THREADS``, or
+        else one. The results are the same bits for any number.
     """
 
     def __init__(
@@ -73,6 +76,8 @@ class QuadraticForm:
         noncentrality: ArrayLike = 0,
         normal_sd: float = 0,
         offset: float = 0,
+        *,
+        threads: int | None = None,
     ) -> None:
         if np.size(weights):
             self._weights = _validate.vector("weights", np.atleast_1d(weights))
@@ -85,6 +90,7 @@ class QuadraticForm:
         if self._normal_sd < 0:
             raise ValueError("normal_sd must not be negative")
         self._offset = _validate.finite("offset", offset)
+        self._threads = _backend.threads(threads)
         self._table = kernels.FormTable(
             self._weights, self._dof, self._noncentrality, self._normal_sd
         )
@@ -104,6 +110,8 @@ class QuadraticForm:
         cov: ArrayLike,
         linear: ArrayLike | None = None,
         constant: float = 0,
+        *,
+        threads: int | None = None,
     ) -> QuadraticForm:
         r"""The distribution of :math:`x^T A x + b^T x + c` for x ~ N(mean, cov).
 
@@ -119,7 +127,7 @@ class QuadraticForm:
         constant : float
             c.
         """
-        return cls(**_diagonal(matrix, mean, cov, linear, constant))
+        return cls(**_diagonal(matrix, mean, cov, linear, constant), threads=threads)
 
     # ---- tails and density ------------------------------------------------------------
 
@@ -155,7 +163,7 @@ class QuadraticForm:
         points = np.asarray(q, dtype=np.float64)
         flat = np.ascontiguousarray(points.ravel() - self._offset)
         out = np.empty((flat.size, 6))
-        self._table.tails(flat, out)
+        self._table.tails(flat, out, self._threads)
         return out, points.shape
 
     def _value(self, q: ArrayLike, upper: bool, log: bool) -> Any:
@@ -259,19 +267,19 @@ class QuadraticForm:
 
     def _quantiles(self, p: ArrayLike, upper: bool) -> Any:
         probability = np.asarray(p, dtype=np.float64)
-        flat = [self._quantile(float(x), upper) for x in probability.ravel()]
-        return np.array(flat, dtype=np.float64).reshape(probability.shape)[()]
-
-    def _quantile(self, p: float, upper: bool) -> float:
+        flat = probability.ravel()
         low, high = self.support()
-        if not 0 <= p <= 1:
-            return math.nan
-        if p in (0, 1) or low == high:
-            return high if (p == 0) == upper else low
-        log_tail = math.log(p) if p <= 0.5 else math.log1p(-p)
-        q, error, _ = self._table.quantile(log_tail, upper if p <= 0.5 else not upper)
-        _check(np.array([error]))
-        return float(self._offset + q)
+        value = np.where((flat == 0) == upper, high, low)  # right at 0 and 1, and for a point
+        value[~((flat >= 0) & (flat <= 1))] = math.nan
+        inside = (flat > 0) & (flat < 1) & (low < high)
+        some = flat[inside]
+        small = some <= 0.5
+        log_tail = np.where(small, np.log(some), np.log1p(-some))
+        out = np.empty((some.size, 2))
+        self._table.quantiles(log_tail, (small == upper).astype(np.float64), out, self._threads)
+        _check(out[:, 1])
+        value[inside] = self._offset + out[:, 0]
+        return value.reshape(probability.shape)[()]
 
     # ---- moments --------------------------------------------------------------------------
 
