@@ -47,7 +47,7 @@ std::vector<Share> make_shares(const Batch& batch, const Region& region, std::si
     const std::size_t first = batch.n / count * t + std::min(t, batch.n % count);
     shares[t].batch = part_of(batch, first, batch.n / count + (t < batch.n % count));
     shares[t].scratch = allocate(clip_plan(batch, region).doubles);
-    shares[t].partial.resize(batch.d);
+    shares[t].partial.resize(sums_of(region));
   }
   return shares;
 }
@@ -82,7 +82,10 @@ ClipCounts clip_sum(const Kernels& kernels, const Batch& batch, const Region& gi
     throw Exception(Error::invalid_argument, "internal: more rows than a partial sum can hold");
   Region region = given;
   // On the line, ball and box are one set, and clamping is the simpler rule.
-  if (batch.d == 1 && !region.matrix && !region.limit) region.limit = &given.radius;
+  if (batch.d == 1 && !region.matrix && region.task == Task::ball) {
+    region.task = Task::box;
+    region.limit = &given.radius;
+  }
   Doubles packed;
   if (region.matrix) {
     packed = allocate(packed_doubles(batch.d));
@@ -93,7 +96,7 @@ ClipCounts clip_sum(const Kernels& kernels, const Batch& batch, const Region& gi
   std::vector<Share> shares = make_shares(batch, region, count);
   const ClipCounts counts = run_shares(kernels, region, shares);
   for (const Share& share : shares)
-    for (std::size_t j = 0; j < batch.d; ++j) partial[j] += share.partial[j];
+    for (std::size_t j = 0; j < share.partial.size(); ++j) partial[j] += share.partial[j];
   return counts;
 }
 
