@@ -1,15 +1,13 @@
 #include "clip_sum.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <new>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "clip.hpp"
 #include "error.hpp"
+#include "threads.hpp"
 
 namespace ellipsum {
 using namespace compiled_once;
@@ -38,7 +36,6 @@ struct Share {
   Doubles scratch;
   std::vector<std::int64_t> partial;
   ClipCounts counts{0, 0};
-  std::thread thread;
 };
 
 std::vector<Share> make_shares(const Batch& batch, const Region& region, std::size_t count) {
@@ -53,21 +50,13 @@ std::vector<Share> make_shares(const Batch& batch, const Region& region, std::si
 }
 
 ClipCounts run_shares(const Kernels& kernels, const Region& region, std::vector<Share>& shares) {
-  const auto work = [&](Share& share) {
+  run_parts(shares.size(), [&](std::size_t t) {
+    Share& share = shares[t];
     share.counts =
         kernels.clip_sum(share.batch, region, share.scratch.get(), share.partial.data());
-  };
-  for (std::size_t t = 1; t < shares.size(); ++t) {
-    try {
-      shares[t].thread = std::thread(work, std::ref(shares[t]));
-    } catch (const std::system_error&) {  // no thread to be had: this one does its share
-      work(shares[t]);
-    }
-  }
-  work(shares[0]);
+  });
   ClipCounts counts{0, 0};
-  for (Share& share : shares) {
-    if (share.thread.joinable()) share.thread.join();
+  for (const Share& share : shares) {
     counts.clipped += share.counts.clipped;
     counts.nonfinite += share.counts.nonfinite;
   }
