@@ -21,7 +21,7 @@ QuadraticForm prepare(const py::array& weights, const py::array& dof,
   const double* k = input_view<double>(dof, n, "dof");
   const double* l = input_view<double>(noncentrality, n, "noncentrality");
   py::gil_scoped_release nogil;
-  return ellipsum::prepare_form(w, k, l, n, normal_sd);
+  return ellipsum::prepare_form(w, k, l, n, normal_sd, kernels());
 }
 
 py::tuple tail(const QuadraticForm& form, double q) {

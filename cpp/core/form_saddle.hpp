@@ -55,7 +55,7 @@ struct Convergence {
     if (change < 2e-14) return change + 1e-15;
     const double next = 10 * change * change;
     const bool consistent = change < 1e-3 * previous && change < 10 * previous * previous + 1e-11;
-    return consistent && next < 3e-14 ? next + 1e-15 : change;
+    return consistent && next < 1e-14 ? next + 1e-15 : change;
   }
   // No use in going on: the change is met, or it is rounding that no step reduces.
   bool done() const { return error() < 1e-13 || (change < 1e-11 && change > 0.1 * previous); }

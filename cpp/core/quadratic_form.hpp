@@ -18,6 +18,7 @@ struct Kernels;
 // One weight's share; equal weights are merged.
 struct FormTerm {
   double weight, dof, noncentrality;
+  bool counts() const { return weight != 0 && (dof > 0 || noncentrality > 0); }
 };
 
 // Many weights c(1 + e_j), |e_j| <= spread, by Taylor moments about their centre.
@@ -26,7 +27,7 @@ struct FormCluster {
   double half_dof, half_noncentrality;  // sums
   bool noncentral;
   bool shared;              // central and of one small dof: its members may be multiplied
-  std::size_t begin, end;   // of QuadraticForm::members
+  std::size_t begin, end;   // of QuadraticForm::members; none where degree_needed is never 0
   double dof_moments[form_moments], noncentrality_moments[form_moments];
 };
 
@@ -45,14 +46,33 @@ struct QuadraticForm {
   double mean = 0, variance = 0, third = 0;    // cumulants, scaled
 };
 
-// Moves terms of dense ranges of weights into clusters; d below a few dozen is left alone.
-void cluster_terms(QuadraticForm& form);
+// How many moments do along a path through the saddlepoint where u is u0; 0: the members only.
+std::size_t degree_needed(const FormCluster& cluster, double u0);
+
+// Weights as given, and the scale: two factors, since 2^-exponent may be beyond the doubles.
+struct FormInput {
+  const double *weights, *dof, *noncentrality;
+  std::size_t n;
+  double scale, rest;
+  FormTerm term(std::size_t j) const {
+    return {weights[j] * scale * rest, dof[j], noncentrality[j]};
+  }
+};
+
+// Extreme weights that count, 0 where there is none of that sign.
+struct FormRange {
+  double lowest, highest;
+};
+
+// Fills terms, clusters and members. For many weights: a few dozen are terms as they are.
+void cluster_terms(QuadraticForm& form, const FormInput& input, const FormRange& range,
+                   const Kernels& kernels);
 
 // A product of factors loses the last bits of each, times k/2: only small dof may share.
 inline bool shares(const FormTerm& t) { return t.noncentrality == 0 && t.dof <= 4; }
 
 QuadraticForm prepare_form(const double* weights, const double* dof, const double* noncentrality,
-                           std::size_t n, double normal_sd);
+                           std::size_t n, double normal_sd, const Kernels& kernels);
 
 // What an expectation over {Q > q} weighs the density with.
 enum class FormMoment {

@@ -113,7 +113,9 @@ void tails_of_run(const QuadraticForm& f, const Run& run, const Kernels& kernels
     if (bare || few_degrees(f, x) || !(out.log_small < largest_log) || !std::isfinite(out.log_small)) continue;
     const double hazard = std::exp(out.log_pdf + f.exponent * ln2 - out.log_small);
     const std::size_t* ahead = i;  // the last that this contour could serve from there
-    while (ahead + 1 != run.end && (std::ldexp(run.q[ahead[1]], -f.exponent) - x) * hazard < 0.5) ++ahead;
+    while (ahead + 1 != run.end &&
+           (std::ldexp(run.q[ahead[1]], -f.exponent) - x) * hazard < 0.5)
+      ++ahead;
     if (ahead - i >= fewest)
       anchor_at(anchor, f, std::ldexp(run.q[*ahead], -f.exponent), out.upper, kernels);
   }

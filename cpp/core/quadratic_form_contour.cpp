@@ -129,7 +129,9 @@ struct Integrator {
       if (i % 4 == 0) fourth.value += term, fourth.pdf += v.density_re[i];
       largest = std::max(largest, size);
       largest_pdf = std::max(largest_pdf, v.size[i]);
-      if (i + 2 >= form_block) last = std::max(last, size), last_pdf = std::max(last_pdf, v.size[i]);
+      if (i + 2 < form_block) continue;
+      last = std::max(last, size);
+      last_pdf = std::max(last_pdf, v.size[i]);
     }
     const double end = record ? far_negligible : negligible;
     return last < end * largest && (no_density || last_pdf < end * largest_pdf);

@@ -46,8 +46,6 @@ Signed signed_terms(const QuadraticForm& f, double sign) {
     s.lowest = std::min(s.lowest, t.weight);
   };
   for (const FormTerm& t : f.terms) add(t);
-  for (const FormCluster& c : f.clusters)
-    for (std::size_t j = c.begin; j < c.end; ++j) add(f.members[j]);
   s.sd = f.normal_sd;
   s.dof = f.total_dof;
   return s;
@@ -357,7 +355,7 @@ FormTail settle(const QuadraticForm& f, double q, double sign) {
 }  // namespace
 
 bool few_degrees(const QuadraticForm& f, double q) {
-  if (!(f.total_dof > 0 && f.total_dof <= most)) return false;
+  if (!(f.total_dof > 0 && f.total_dof <= most) || !f.clusters.empty()) return false;
   const Signed s = signed_terms(f, 1);
   const FormTerm up = mass(s.up), down = mass(s.down);
   if (up.noncentrality + down.noncentrality > most) return false;

@@ -363,6 +363,29 @@ void form_nodes(const FormPath& path, const FormRelative& terms, const double* s
     nodes(path, terms, sinh_u + i, cosh_u + i, out, i);
 }
 
+// Several registers of weights at a time: their powers' chains run together.
+double form_power_sums(const double* e, const double* mass, size_t n, double* out) {
+  constexpr size_t chains = 32 / N;
+  Real sums[form_moments] = {}, total = {};
+  for (size_t j = 0; j < n; j += chains * N) {
+    double padded[2][chains * N] = {};
+    const size_t here = n - j < chains * N ? n - j : chains * N;
+    for (size_t i = 0; i < here; ++i) padded[0][i] = e[j + i], padded[1][i] = mass[j + i];
+    Real factor[chains], power[chains];
+    for (size_t c = 0; c < chains; ++c) {
+      factor[c] = load(padded[0] + c * N);
+      total += power[c] = load(padded[1] + c * N);
+    }
+    for (size_t p = 0; p < form_moments; ++p)
+      for (size_t c = 0; c < chains; ++c) sums[p] += power[c] *= factor[c];
+  }
+  for (size_t p = 0; p < form_moments; ++p)
+    for (size_t i = 0; i < N; i += 2) out[p] += sums[p][i] + sums[p][i + 1];
+  double mass_sum = 0;
+  for (size_t i = 0; i < N; ++i) mass_sum += total[i];
+  return mass_sum;
+}
+
 void form_moved(const FormValues* blocks, size_t n, double delta, FormMoved& out) {
   for (size_t i = 0; i < form_block; i += N) moved(blocks, n, delta, out, i);
 }

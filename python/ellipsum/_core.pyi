@@ -22,7 +22,17 @@ def clip_sum(
     radius: float,
     partial: _Ints,
     threads: int = 1,
+    halves: bool = False,
 ) -> tuple[int, int]: ...
+def distance_counts(
+    rows: NDArray[Any],
+    center: _Doubles,
+    scale: _Doubles,
+    matrix: _Doubles,
+    edges: _Doubles,
+    counts: _Ints,
+    threads: int = 1,
+) -> None: ...
 def merge(low: _Words, high: _Ints, other_low: _Words, other_high: _Ints) -> None: ...
 def keystream(out: _Words, key: bytes | bytearray, nonce: int, start: int) -> None: ...
 def rounded_gaussian(

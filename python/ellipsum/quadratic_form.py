@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ _EXCESS, _ROOT, _SHORTFALL = 1, 2, 3  # moments of the kernel
 
 
 class QuadraticFormWarning(RuntimeWarning):
-    """A value of a :class:`QuadraticForm` whose error estimate is above 1e-10."""
+    """A value of a :class:`QuadraticForm` whose relative error is above 1e-10, or not known."""
 
 
 class QuadraticFormResult(NamedTuple):
@@ -190,7 +191,8 @@ class QuadraticForm:
     def cdf(self, q: ArrayLike, method: str = "auto") -> Any:
         """P(Q <= q). ``method`` other than ``"auto"`` (``"contour"`` is the same) computes it
         in a classical way, for comparison: ``"ruben"``, ``"davies"``, ``"imhof"``,
-        ``"saddlepoint"``, ``"moment"``; see ``docs/quadratic_forms.md``.
+        ``"saddlepoint"``, ``"moment"``; see ``docs/quadratic_forms.md``. Most of these have an
+        absolute error, or none that is known, and warn where that is not enough.
         """
         if method in ("auto", "contour"):
             return self._value(q, upper=False, log=False)
@@ -207,8 +209,10 @@ class QuadraticForm:
 
         _validate.one_of("method", method, ["auto", "contour", *METHODS])
         points = np.asarray(q, dtype=np.float64)
-        tails = [METHODS[method](self, float(x)) for x in points.ravel()]
-        return np.array([t[which] for t in tails]).reshape(points.shape)[()]
+        tails = np.array([METHODS[method](self, float(x)) for x in points.ravel()]).reshape(-1, 3)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of the smaller tail, or NaN
+            _check(np.where(tails[:, 2] == 0, 0.0, tails[:, 2] / np.min(tails[:, :2], axis=1)))
+        return tails[:, which].reshape(points.shape)[()]
 
     def logcdf(self, q: ArrayLike) -> Any:
         """log P(Q <= q)."""
@@ -320,11 +324,19 @@ class QuadraticForm:
         points = np.asarray(t, dtype=np.float64)
         total = points * self._offset + 0.5 * (self._normal_sd * points) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
-            for w, k, nc in zip(self._weights, self._dof, self._noncentrality, strict=True):
+            for w, k, nc in self._blocks(points):
                 a = 1 - 2 * w * points
                 term = -0.5 * k * np.log1p(-2 * w * points) + nc * w * points / a
-                total = total + np.where(a > 0, term, np.inf)
+                total = total + np.sum(np.where(a > 0, term, np.inf), axis=0)
         return total[()]
+
+    def _blocks(self, beside: NDArray[Any]) -> Iterator[tuple[NDArray[np.float64], ...]]:
+        """Weights, dof and noncentralities, along an axis before those of ``beside``, so many at
+        a time that temporaries stay in cache."""
+        step = max(1, 2**16 // max(beside.size, 1))
+        for j in range(0, self._weights.size, step):
+            some = (slice(j, j + step), *[None] * beside.ndim)
+            yield self._weights[some], self._dof[some], self._noncentrality[some]
 
     def entropy(self) -> float:
         """Differential entropy in nats, by quadrature over the quantiles; to about 1e-8."""
@@ -391,9 +403,9 @@ class QuadraticForm:
         rng = np.random.default_rng(random_state)
         shape = () if size is None else tuple(np.atleast_1d(size))
         total = np.full(shape, self._offset) + self._normal_sd * rng.standard_normal(shape)
-        for w, k, nc in zip(self._weights, self._dof, self._noncentrality, strict=True):
-            extra = 2 * rng.poisson(0.5 * nc, shape) if nc else 0
-            total = total + w * 2 * rng.standard_gamma(0.5 * (k + extra), shape)
+        for w, k, nc in self._blocks(total):
+            extra = 2 * rng.poisson(0.5 * nc, (len(w), *shape))
+            total = total + np.sum(w * 2 * rng.standard_gamma(0.5 * (k + extra)), axis=0)
         return total[()]
 
 
@@ -433,9 +445,10 @@ def _square(name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
 
 def _check(errors: NDArray[np.float64]) -> None:
     if not (errors <= _TOLERANCE).all():
-        worst = np.max(errors)
+        worst = float(np.max(errors))
+        what = f"estimated relative error {worst:.1e} is above {_TOLERANCE:.0e}"
         warnings.warn(
-            f"the estimated relative error {worst:.1e} is above {_TOLERANCE:.0e}",
+            "the relative error is not known" if math.isnan(worst) else f"the {what}",
             QuadraticFormWarning,
             stacklevel=4,
         )

@@ -314,7 +314,7 @@ def _error(change, previous):
         return change + 1e-15
     after = 10 * change * change
     consistent = change < 1e-3 * previous and change < 10 * previous * previous + 1e-11
-    return after + 1e-15 if consistent and after < 3e-14 else change
+    return after + 1e-15 if consistent and after < 1e-14 else change
 
 
 @jit
