@@ -39,6 +39,9 @@ FormSaddle saddle_of_tail(const QuadraticForm& form, double log_tail, double sig
 
 struct Kernels;
 
+// form_tail in scaled units.
+FormTail scaled_tail(const QuadraticForm& form, double q, const Kernels& kernels);
+
 // The integral on the contour through `saddle`; its blocks of nodes are recorded on request,
 // those of the last halving in the second half.
 FormIntegral integrate(const QuadraticForm& form, const FormSaddle& saddle, double q,

@@ -206,32 +206,25 @@ FormTail contour_tail(const QuadraticForm& f, double q, const Kernels& kernels) 
 
 }  // namespace
 
-FormTail form_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
-  q = std::ldexp(q, -f.exponent);
-  FormTail out;
+FormTail scaled_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
   const bool smooth = f.normal_sd > 0;
   if (std::isnan(q)) return {q, q, 0, 0, false, 0};
   if (std::isinf(q)) return outside(q > 0);
-  const bool bare = f.terms.empty() && f.clusters.empty();
-  if (bare && !smooth) {
-    out = outside(q >= 0);
-    if (q == 0) out.log_pdf = infinity;
-    return out;
-  }
-  if (bare) {
-    out = normal_only(q / f.normal_sd);
-    out.log_pdf -= std::log(f.normal_sd) + f.exponent * log2e;
+  if (f.terms.empty() && f.clusters.empty()) {
+    FormTail out = smooth ? normal_only(q / f.normal_sd) : outside(q >= 0);
+    if (smooth) out.log_pdf -= std::log(f.normal_sd);
+    else if (q == 0) out.log_pdf = infinity;
     return out;
   }
   if (!smooth && f.lowest == 0 && q < 0) return outside(false);
   if (!smooth && f.highest == 0 && q > 0) return outside(true);
-  if (!smooth && q == 0 && (f.lowest == 0 || f.highest == 0)) {
-    out = at_edge(f);
-  } else if (few_degrees(f, q)) {
-    out = few_tail(f, q);
-  } else {
-    out = contour_tail(f, q, kernels);
-  }
+  if (!smooth && q == 0 && (f.lowest == 0 || f.highest == 0)) return at_edge(f);
+  if (few_degrees(f, q)) return few_tail(f, q);
+  return contour_tail(f, q, kernels);
+}
+
+FormTail form_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
+  FormTail out = scaled_tail(f, std::ldexp(q, -f.exponent), kernels);
   out.log_pdf -= f.exponent * log2e;
   return out;
 }

@@ -288,12 +288,30 @@ class QuadraticForm:
     # ---- moments --------------------------------------------------------------------------
 
     def cumulant(self, n: int) -> float:
-        r"""The n-th cumulant, :math:`2^{n-1}(n-1)!\sum w^n (k + n\lambda)` and the normal part."""
+        r"""The n-th cumulant, :math:`2^{n-1}(n-1)!\sum w^n (k + n\lambda)` and the normal part.
+
+        Infinite where it is beyond the doubles.
+        """
         if n < 1 or n != int(n):
             raise ValueError(f"n must be a whole number from 1, got {n}")
-        w, k, nc = self._weights, self._dof, self._noncentrality
-        value = 2.0 ** (n - 1) * math.factorial(n - 1) * float(np.sum(w**n * (k + n * nc)))
-        return value + (self._offset if n == 1 else self._normal_sd**2 if n == 2 else 0.0)
+        unit, value = self._unit(), self._scaled_cumulant(int(n))
+        factor = math.factorial(int(n) - 1)
+        extra = max(factor.bit_length() - 60, 0)  # the factorial itself is beyond them from 171 on
+        with np.errstate(over="ignore"):
+            value = float(np.ldexp(value * (factor >> extra), int(n) * unit + extra))
+        return value + self._offset if n == 1 else value
+
+    def _unit(self) -> int:
+        """The exponent e with every weight and s below 2^e in size."""
+        top = max(float(np.max(np.abs(self._weights), initial=0.0)), self._normal_sd)
+        return math.frexp(top)[1]
+
+    def _scaled_cumulant(self, n: int) -> float:
+        """The n-th cumulant of Q 2^-unit without offset, over (n - 1)!."""
+        unit, k, nc = self._unit(), self._dof, self._noncentrality
+        w = np.ldexp(self._weights, 1 - unit)
+        normal = math.ldexp(self._normal_sd, -unit) ** 2 if n == 2 else 0.0
+        return 0.5 * float(np.sum(w**n * (k + n * nc))) + normal
 
     def mean(self) -> float:
         """Expectation of Q."""
@@ -305,15 +323,15 @@ class QuadraticForm:
 
     def std(self) -> float:
         """Standard deviation of Q."""
-        return math.sqrt(self.var())
+        return float(np.ldexp(math.sqrt(self._scaled_cumulant(2)), self._unit()))
 
     def skewness(self) -> float:
         """Third standardised cumulant."""
-        return self.cumulant(3) / self.var() ** 1.5
+        return 2 * self._scaled_cumulant(3) / self._scaled_cumulant(2) ** 1.5
 
     def kurtosis(self) -> float:
         """Excess kurtosis."""
-        return self.cumulant(4) / self.var() ** 2
+        return 6 * self._scaled_cumulant(4) / self._scaled_cumulant(2) ** 2
 
     def mgf(self, t: ArrayLike) -> Any:
         """E exp(tQ); infinite beyond the nearest 1/(2w)."""
