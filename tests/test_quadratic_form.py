@@ -336,6 +336,25 @@ def test_the_large_side_is_not_taken_for_a_small_one():
     assert form.logcdf(3.73221777e-07) < -700
 
 
+@pytest.mark.parametrize(
+    "weights, dof, noncentrality, q, upper, tail",
+    [
+        ([0.025813, 7.77484e-12], [0.05, 500], 0, 1.61876031e-09, False, 4.3107222055866871e-34),
+        ([-1, 3.69076e-07], [0.5, 500], 0, 5.98213e-07, True, 0.10799865875443148),
+        ([2.5884e-6, -0.00233171], [500, 0.5], [245.53, 1.2611], 7.84016206e-9, False,
+         0.48100494606755769),
+    ],
+)  # fmt: skip
+def test_the_bound_chooses_the_side_where_the_median_misleads(
+    weights, dof, noncentrality, q, upper, tail
+):
+    """The approximate median is on the wrong side, where the contour finds nothing (300,000
+    nodes, an error of 5e-5 to 4) or a small number that is wrong. References in ball arithmetic."""
+    result = QuadraticForm(weights, dof, noncentrality).evaluate(q)
+    assert (result.sf if upper else result.cdf) == pytest.approx(tail, rel=1e-11)
+    assert result.met and result.nodes < 1000
+
+
 def test_extreme_dof_and_noncentrality():
     assert QuadraticForm([1], 1e6).sf(1_005_000.0) == pytest.approx(
         special.chdtrc(1e6, 1_005_000.0), rel=1e-11
