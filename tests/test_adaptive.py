@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, adaptive, calibrate
-from ellipsum.domain import make_domain
-from ellipsum.passes import Passes, halves, rotate, round_axes, row_norms
+from ellipsum.domain import Domain, make_domain
+from ellipsum.passes import Frame, Passes
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 MU = 1 / calibrate.noise_multiplier(1.0, 1e-6)
@@ -111,9 +111,11 @@ def test_no_neighbour_moves_any_step_by_more_than_its_sensitivity(
 
 
 def test_the_sensitivity_of_halves_is_met_by_two_opposite_rows():
-    region = Ellipsoid(np.zeros(4), np.ones(4), 1.0)
-    sums = [ExactSum(region).add(halves(np.array([row]))) for row in ([9.0, 0.0], [-9.0, 0.0])]
-    moved = np.linalg.norm((sums[0].integers() - sums[1].integers()).astype(float))
+    region = Ellipsoid(np.zeros(2), np.ones(2), 1.0)
+    frame = Frame(*region.kernel_arguments()[:2])
+    radius = region.clip_norm / region.grid
+    sums = [Passes(np.array([[x, 0.0]]), 2).halves(frame, radius) for x in (9.0, -9.0)]
+    moved = np.linalg.norm((sums[0] - sums[1]).astype(float))
     assert 0.9999 < moved / adaptive.halves_sensitivity(region, "replace") <= 1
 
 
@@ -141,16 +143,36 @@ def test_noise_is_drawn_at_the_level_that_each_step_needs(monkeypatch):
 # ---- a row's transformation is its own -------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "function", [row_norms, halves, lambda x: rotate(x, round_axes(np.eye(7) + 0.1), 1e4)]
-)
-def test_what_becomes_of_a_row_does_not_depend_on_its_place(function):
-    rows = np.random.default_rng(0).standard_t(1, size=(257, 7)) * 1e3
-    whole = function(rows)
-    for start in (0, 1, 5, 250):
-        for size in (1, 2, 7):
-            part = function(np.ascontiguousarray(rows[start : start + size]))
-            assert np.array_equal(part, whole[start : start + size])
+def axes_of(d):
+    return np.linalg.qr(np.random.default_rng(d).normal(size=(d, d)))[0]
+
+
+def domain_of(d, *, turned):
+    """A box about a random point, with axes of its own or without."""
+    center = np.random.default_rng([d, 1]).normal(size=d)
+    return Domain(center, np.full(d, 9.0), basis=axes_of(d) if turned else None)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("d", [1, 3, 8, 9, 40])
+def test_what_a_row_adds_to_a_pass_is_the_same_in_every_order_layout_and_split(d, turned):
+    rng = np.random.default_rng(d)
+    rows = rng.standard_t(1, size=(57, d)).astype(np.float32)
+    rows[5, 0], rows[9, d - 1], rows[11, 0] = np.nan, np.inf, 3e38
+    frame = domain_of(d, turned=turned).frame(np.ones(d), 1e6 * rng.uniform(0.5, 2, d))
+    edges = np.geomspace(1e5, 1e8, 23)
+
+    def added(data, threads=1):
+        passes = Passes(data, d)
+        counts = passes.histogram(frame, edges, threads)
+        return np.concatenate([passes.halves(frame, 2e6, threads), counts])
+
+    wanted = sum(added(row[None]) for row in rows)
+    shuffled = rows[rng.permutation(57)]
+    views = [rows, shuffled, rows.astype(np.float64), np.asfortranarray(rows), rows[::-1]]
+    for view in [*views, np.split(rows, [1, 20]), [shuffled[:30], shuffled[30:].astype(float)]]:
+        assert (added(view) == wanted).all()
+        assert (added(view, threads=3) == wanted).all()
 
 
 def test_batches_of_any_size_give_the_same_integers():
@@ -164,27 +186,45 @@ def test_batches_of_any_size_give_the_same_integers():
     assert not (mean(rows, seed=4).integers == want.integers).all()
 
 
-@pytest.mark.parametrize("d", [3, 60, 700])
-def test_turned_rows_are_the_matrix_product_whatever_the_order_of_its_sums(d):
-    rng = np.random.default_rng(0)
-    axes = round_axes(np.linalg.qr(rng.normal(size=(d, d)))[0])
-    rows = rng.normal(size=(40, d))
-    got = rotate(rows, axes, 8.0)
-    np.testing.assert_allclose(got, rows @ axes, rtol=0, atol=1e-11)
-    order = rng.permutation(d)
-    assert np.array_equal(rotate(rows[:, order], axes[order], 8.0), got)
-    far = rotate(1e9 * rows, axes, 8.0)
-    np.testing.assert_allclose(far, rows @ axes * 8 / np.abs(rows).max(axis=1)[:, None], atol=1e-10)
-    rows[3, 1], rows[5, 0] = np.nan, np.inf
-    with np.errstate(invalid="ignore"):
-        spoilt = rotate(rows, axes, 8.0)
-    assert np.isnan(spoilt[[3, 5]]).all()
-    assert np.array_equal(np.delete(spoilt, [3, 5], 0), np.delete(got, [3, 5], 0))
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("d", [1, 5, 33, 300])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_pass_counts_and_adds_what_numpy_does(d, dtype, turned):
+    rng = np.random.default_rng(d)
+    rows = (rng.normal(size=(500, d)) * np.exp(rng.normal(size=(500, 1)))).astype(dtype)
+    domain, offset, scale = domain_of(d, turned=turned), np.ones(d), 1e6 * rng.uniform(0.5, 2, d)
+    along = rows.astype(np.float64) - domain.center
+    y = ((along @ domain.basis if turned else along) - offset) * scale
+    norm = np.linalg.norm(y, axis=1)
+    edges = np.quantile(norm, np.arange(1, 20) / 20) * 1.00001
+    passes, frame = Passes(rows, d), domain.frame(offset, scale)
+    counts = passes.histogram(frame, edges)
+    assert (counts == np.bincount(np.searchsorted(edges[:-1], norm), minlength=19)).all()
+    radius = float(np.median(norm))
+    clipped = y * np.minimum(1, radius / norm)[:, None]
+    wanted = [np.maximum(clipped, 0).sum(axis=0), np.maximum(-clipped, 0).sum(axis=0)]
+    off = np.abs(passes.halves(frame, radius).astype(float) - np.concatenate(wanted)).max()
+    assert off <= 500 * (0.5 + turned * radius * 2.0**-23)  # half a unit a row, and 24 bits
 
 
-def test_the_norms_are_those_of_numpy():
-    rows = np.random.default_rng(0).normal(size=(50, 33))
-    np.testing.assert_allclose(row_norms(rows), np.linalg.norm(rows, axis=1), rtol=1e-14)
+def test_axes_and_points_are_each_others_inverse():
+    domain, offset = domain_of(40, turned=True), np.arange(40.0)
+    np.testing.assert_allclose(domain.offset(domain.back(offset)), offset, atol=1e-12)
+    frame = domain.frame(offset, np.full(40, 2.0))
+    point = domain.back(offset + 1)
+    np.testing.assert_allclose(frame.matrix @ (point - frame.center), 2.0, rtol=1e-6)
+
+
+def test_rows_that_are_not_finite_lie_at_the_centre_and_huge_ones_far_away():
+    d = 4
+    for turned in (False, True):
+        frame = domain_of(d, turned=turned).frame(np.ones(d), np.full(d, 3.0))
+        for value, wanted in ((np.nan, 0), (np.inf, 0), (-np.inf, 0), (1e200, 2), (1.7e308, 2)):
+            rows = np.zeros((1, d))
+            rows[0, 1] = value
+            counts = Passes(rows, d).histogram(frame, np.array([1.0, 2.0, 3.0]))
+            assert counts.argmax() == wanted and counts.sum() == 1
+            assert Passes(rows, d).halves(frame, 1e6).any() == (wanted == 2)
 
 
 # ---- what it reads ---------------------------------------------------------------------------
@@ -216,10 +256,15 @@ def test_data_that_grow_between_passes_are_refused_without_a_number():
         np.full((1, 2), 0x7FA00000, np.uint32).view(np.float32),  # a signalling NaN
     ],
 )
-def test_counting_converts_without_a_warning(rows):
+def test_passes_convert_without_a_warning(rows):
     passes = Passes(lambda: iter([rows]), 2)
     assert passes.count_rows() == 1
-    assert not np.isfinite(next(passes.blocks())).any()
+    frame = Frame(np.zeros(2), np.ones(2))
+    assert not passes.halves(frame, 1e6).any()
+    assert passes.histogram(frame, np.ones(3))[0] == 1
+    total = ExactSum(Ellipsoid.ball(1.0, d=2))
+    passes.exact_sum(total, lambda x: x + x, 2)
+    assert not total.integers().any()
 
 
 def test_it_reads_as_often_as_the_plan_says():

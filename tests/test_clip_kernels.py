@@ -17,12 +17,14 @@ _core = pytest.importorskip("ellipsum._core", reason="this install has no C++ ke
 
 RADIUS = 2.0**23 + 0.5  # a ball in grid units: C/g lies in [2^23, 2^24)
 NONE = np.empty(0)
-KINDS = ["ball", "box", "matrix"]
+SUMS = ["ball", "box", "matrix", "halves", "matrix halves"]
+KINDS = [*SUMS, "distances", "matrix distances"]
+BINS = 23
 DTYPES = [np.float32, np.float64]
 
 
 class Region:
-    """Arguments of ``clip_sum`` for a random region of each kind. ``unit`` magnifies: with 2^26
+    """Arguments of the kernels for a random region of each kind. ``unit`` magnifies: with 2^26
     the integers have 51 bits, and a difference in the last bit of a norm is seen."""
 
     def __init__(self, kind: str, d: int, seed: int = 0, unit: float = 1.0) -> None:
@@ -33,7 +35,7 @@ class Region:
         self.matrix = self.limit = NONE
         if kind == "box":
             self.limit = RADIUS * np.abs(rng.standard_normal(d)) + 1
-        if kind == "matrix":
+        if "matrix" in kind:
             matrix = rng.standard_normal((d, d)) * (RADIUS / d)
             self.matrix = matrix.astype(np.float32).astype(np.float64).ravel()
             self.scale = NONE
@@ -41,11 +43,17 @@ class Region:
         self.scale, self.matrix, self.limit = (
             unit * v for v in (self.scale, self.matrix, self.limit)
         )
+        self.edges = self.radius * 2.0 ** (np.arange(BINS) - 12)
+        self.width = 2 * d if "halves" in kind else BINS if "distances" in kind else d
 
     def sums(self, backend, rows, threads: int = 1):
-        partial = np.zeros(self.d, np.int64)
-        shape = self.center, self.scale, self.matrix, self.limit, self.radius
-        counts = backend.clip_sum(rows, *shape, partial, threads)
+        partial = np.zeros(self.width, np.int64)
+        shape = self.center, self.scale, self.matrix
+        if "distances" in self.kind:
+            counts = backend.distance_counts(rows, *shape, self.edges, partial, threads)
+        else:
+            arguments = *shape, self.limit, self.radius, partial, threads
+            counts = backend.clip_sum(rows, *arguments, "halves" in self.kind)
         return counts, partial.tobytes()
 
 
@@ -104,7 +112,7 @@ def test_clipped_rows_agree_to_the_last_bit(target, kind, dtype):
         assert region.sums(_core, rows) == region.sums(_fallback, rows), d
 
 
-@pytest.mark.parametrize("kind", ["ball", "box"])
+@pytest.mark.parametrize("kind", ["ball", "box", "halves", "distances"])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_long_rows_agree_on_every_target(target, kind, dtype):
     for d in (1000, 16384, 100_003):
@@ -156,7 +164,7 @@ def test_splits_orders_and_threads_give_the_same_bytes(kind, d, n, dtype, thread
     assert region.sums(_fallback, rows, threads) == (counts, wanted)
     order = np.random.default_rng(seed).permutation(n)
     cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=4)))
-    partial = np.zeros(d, np.int64)
+    partial = np.zeros(region.width, np.int64)
     for part in np.split(rows[order], cuts):
         partial += np.frombuffer(region.sums(_core, part)[1], np.int64)
     assert partial.tobytes() == wanted
@@ -186,6 +194,44 @@ def test_strides_of_every_kind_give_the_same_bytes(target, kind, dtype, d):
         assert region.sums(_core, view, threads=3) == wanted, name
     same = np.broadcast_to(rows[2], (20, d))
     assert region.sums(_core, same) == region.sums(_core, np.ascontiguousarray(same))
+
+
+# ---- halves and distances ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["ball", "matrix"])
+@pytest.mark.parametrize("d", [2, 7, 8, 9, 130])
+def test_halves_are_the_positive_and_the_negative_integers_of_the_clipped_rows(target, kind, d):
+    halves = Region("matrix halves" if kind == "matrix" else "halves", d)
+    region = Region(kind, d)
+    above, below = np.zeros(d, np.int64), np.zeros(d, np.int64)
+    rows = hostile_rows(40, d, np.float64)
+    for row in rows:
+        q = np.frombuffer(region.sums(_core, row[None])[1], np.int64)
+        above, below = above + np.maximum(q, 0), below + np.maximum(-q, 0)
+    counts, got = halves.sums(_core, rows)
+    assert got == np.concatenate([above, below]).tobytes()
+    assert counts == region.sums(_core, rows)[0]
+
+
+@pytest.mark.parametrize("d", [1, 2, 8, 9, 130])
+def test_a_row_is_counted_by_the_edges_that_it_lies_above(target, d):
+    """Squares are compared as cut to 21 bits, so an edge itself, cut, is below it."""
+    region = Region("distances", d)
+    region.center, region.scale = np.zeros(d), np.ones(d)
+    region.edges = np.array([1.0, 1.5, 4.0, 1e150])
+    cases = {0.0: 0, 1e-200: 0, 1.0: 0, 1 + 2.0**-30: 0, 1 + 2.0**-20: 1, 1.5: 1, 1.501: 2}
+    cases |= {3.99: 2, 4.0: 2, 5.0: 3, 1e149: 3, 1e151: 3, 1e308: 3, np.inf: 0, np.nan: 0}
+    for threads in (1, 3):
+        rows = np.zeros((100 * len(cases), d))
+        rows[:, d - 1] = np.repeat(list(cases), 100) * np.tile([1.0, -1.0], 50 * len(cases))
+        counts = np.zeros(4, np.int64)
+        shape = region.center, region.scale, NONE, region.edges
+        _core.distance_counts(rows, *shape, counts, threads)
+        assert (counts == 100 * np.bincount(list(cases.values()), minlength=4)).all()
+    alone = np.zeros(1, np.int64)  # one bin: its edge bounds nothing
+    _core.distance_counts(rows, *shape[:3], np.ones(1), alone, 2)
+    assert alone[0] == len(rows)
 
 
 # ---- against exact arithmetic ----------------------------------------------------------
@@ -233,7 +279,7 @@ def test_rows_beyond_the_range_of_squares_land_on_the_sphere(target):
             assert np.abs(got - wanted).max() <= 0.5 + 1e-6
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SUMS)
 @pytest.mark.parametrize("d", [1, 4, 9, 100])
 def test_rows_that_are_not_finite_count_as_the_centre(target, kind, d):
     region = Region(kind, d)

@@ -77,6 +77,13 @@ def test_the_grid_is_a_power_of_two_and_the_radius_about_2_to_the_23_of_it(radiu
     assert 2**23 <= region.clip_norm / region.grid < 2**24
 
 
+def test_a_matrix_may_lie_in_memory_as_it_likes():
+    matrix, rows = np.arange(9.0).reshape(3, 3) + 5 * np.eye(3), np.eye(3)
+    regions = [Ellipsoid(np.zeros(3), m, 1.0) for m in (matrix.T, matrix.T.copy())]
+    sums = [ExactSum(region).add(rows).integers() for region in regions]
+    assert regions[0] == regions[1] and (sums[0] == sums[1]).all()
+
+
 def test_equality_is_by_what_is_summed():
     assert Ellipsoid.ball(1.0, d=3) == Ellipsoid(np.zeros(3), np.ones(3), 1.0)
     assert hash(Ellipsoid.ball(1.0, d=3)) == hash(Ellipsoid.ball(1.0, np.zeros(3)))

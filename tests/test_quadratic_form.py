@@ -232,6 +232,19 @@ def test_many_q_at_once_agree_with_one_by_one(parameters):
     np.testing.assert_allclose(form.pdf(q), pdf, rtol=1e-12)
 
 
+@pytest.mark.parametrize("parameters", [MIXED, POSITIVE])
+def test_threads_change_no_bit(parameters):
+    alone, shared = (QuadraticForm(**parameters, threads=n) for n in (1, 3))
+    q, p = np.linspace(-40, 90, 2000), np.linspace(0, 1, 101)
+    np.testing.assert_array_equal(shared.logsf(q), alone.logsf(q))
+    np.testing.assert_array_equal(shared.pdf(q), alone.pdf(q))
+    np.testing.assert_array_equal(shared.isf(p), alone.isf(p))
+    np.testing.assert_array_equal(alone.isf(p), [alone.isf(float(x)) for x in p])
+    with pytest.raises(ValueError, match="threads must be at least 1"):
+        QuadraticForm(**parameters, threads=0)
+
+
+@pytest.mark.filterwarnings("ignore::ellipsum.QuadraticFormWarning")
 @pytest.mark.parametrize("method", ["ruben", "davies", "imhof"])
 def test_classical_methods_agree_in_the_body(method):
     form = QuadraticForm(**POSITIVE)
@@ -249,10 +262,23 @@ def test_ruben_states_a_bound_that_holds():
 
 
 @pytest.mark.parametrize("method", ["saddlepoint", "moment"])
-def test_approximations_are_near(method):
-    assert QuadraticForm(**POSITIVE).sf(6.0, method=method) == pytest.approx(
-        QuadraticForm(**POSITIVE).sf(6.0), rel=0.1
-    )
+def test_approximations_are_near_and_say_that_they_are_no_more(method):
+    with pytest.warns(QuadraticFormWarning, match="not known"):
+        value = QuadraticForm(**POSITIVE).sf(6.0, method=method)
+    assert value == pytest.approx(QuadraticForm(**POSITIVE).sf(6.0), rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore::ellipsum.QuadraticFormWarning")
+def test_the_saddlepoint_is_found_next_to_both_branch_points():
+    form = QuadraticForm([1, -1, 1e-20])
+    for q in (-200.0, -1e-9, 1e-9, 200.0):
+        assert form.sf(q, method="saddlepoint") == pytest.approx(form.sf(q), rel=0.4)
+
+
+def test_an_absolute_error_that_is_no_relative_one_warns():
+    form = QuadraticForm(**POSITIVE)
+    with pytest.warns(QuadraticFormWarning, match="relative error"):
+        form.sf(80.0, method="davies")
 
 
 def test_an_unmet_error_estimate_warns(monkeypatch):

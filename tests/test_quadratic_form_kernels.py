@@ -69,6 +69,7 @@ CLUSTERED = {
     "equal": (np.full(5000, 0.3), 1.0, 0.5),
     "any dof": (np.arange(1, 2001.0) ** -0.5, 0.5 + np.arange(2000.0) % 7, 0.0),
     "noncentral": (np.arange(1, 1501.0) ** -1, 1.0, (np.arange(1500.0) % 3) / 2),
+    "heavy": (np.append(np.geomspace(0.1, 0.105, 100), 1.0), 1e6, 0.0),
     "mixed sign": (np.arange(1, 1501.0) ** -0.7 * np.where(np.arange(1500) % 2, 1, -1), 2.0, 0.1),
 }
 
@@ -83,6 +84,23 @@ def test_clusters_change_nothing(kernels, name, log_tail, upper):
     here, there = mine.tail(q), twin.tail(q)
     assert here[4] == there[4]
     np.testing.assert_allclose(here[:2], there[:2], rtol=1e-13, atol=2e-12)
+
+
+@pytest.mark.parametrize("t", [0.1, 0.3, 0.45])
+def test_a_heavy_cluster_does_not_mislead_the_saddlepoint(kernels, t):
+    """Half the extreme weight, 1e10 degrees of freedom: to one standard deviation is near."""
+    weights, dof = np.append(np.linspace(0.44, 0.46, 100), 1.0), np.append(np.full(100, 1e8), 1.0)
+    q = float(np.sum(dof * weights / (1 - 2 * weights * t)))  # K'(t)
+    here, there = (table(m, weights, dof).tail(q) for m in (kernels, _fallback))
+    assert here[4] and here[0] == pytest.approx(there[0], rel=1e-14)
+    assert max(here[2:4]) < 1e-9
+
+
+def test_density_at_the_edge_of_many_weights(kernels):
+    """q = 0 with two degrees of freedom: sum k/2 log w from moments, for weights not kept."""
+    parameters = (np.append(np.geomspace(0.1, 0.4, 1023), 1.0), 2.0**-9)
+    mine, twin = table(kernels, *parameters).tail(0.0), table(_fallback, *parameters).tail(0.0)
+    assert mine[1] == pytest.approx(twin[1], rel=1e-14)
 
 
 @pytest.mark.slow

@@ -8,11 +8,19 @@ import numpy as np
 import pytest
 
 from ellipsum import Ellipsoid, ExactSum
+from ellipsum.adaptive import halves_sensitivity
+from ellipsum.passes import Frame, Passes
 from regions import make_regions
 
 
 def contribution(region, row):
     return ExactSum(region).add(np.asarray(row)[None]).integers().astype(np.float64)
+
+
+def halves(region, row):
+    center, scale, matrix, _, radius = region.kernel_arguments()
+    frame = Frame(center, scale, matrix)
+    return Passes(np.asarray(row)[None], region.d).halves(frame, radius).astype(np.float64)
 
 
 def at_the_rounding_edge(region, seed=0):
@@ -36,6 +44,11 @@ def test_rows_at_the_rounding_edge_reach_the_bound_and_do_not_pass_it(d, dtype):
     assert remove * region.grid <= region.sensitivity("add-remove")
     if d >= 1000 and dtype == np.float64:  # without the slack sqrt(d)/2 the bound would be broken
         assert remove > region.clip_norm / region.grid + 0.3 * math.sqrt(d)
+    above, below = halves(region, row), halves(region, -row)
+    for neighbors, moved in (("replace", above - below), ("add-remove", above)):
+        reached = np.linalg.norm(moved) / halves_sensitivity(region, neighbors)
+        assert 1 - 1e-4 < reached <= 1
+    assert math.isclose(np.linalg.norm(above), remove, rel_tol=1e-15)
 
 
 def adversaries(rng, d):
@@ -71,7 +84,10 @@ def test_no_single_row_passes_the_bound(d, dtype, size):
                 row = region.center + region.unscale(y * region.clip_norm * factor)
             with np.errstate(over="ignore"):
                 got = contribution(region, row.astype(dtype))
+                apart = halves(region, row.astype(dtype)) if kind != "box" else None
             assert np.linalg.norm(got) <= bound, (kind, d, size)
+            if apart is not None:
+                assert (apart >= 0).all() and np.linalg.norm(apart) <= bound, (kind, d, size)
 
 
 def test_a_random_search_over_pairs_stays_within_the_bound(region):
@@ -84,6 +100,18 @@ def test_a_random_search_over_pairs_stays_within_the_bound(region):
     assert worst * region.grid <= region.sensitivity("replace")
     if region.kind != "box":  # opposite rows outside the ball are the worst neighbours
         assert worst * region.grid >= 2 * region.clip_norm * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 40])
+def test_a_random_search_over_pairs_of_halves_stays_within_their_bound(d):
+    rng = np.random.default_rng(d)
+    region = Ellipsoid(rng.normal(size=d), rng.uniform(0.1, 9, d), 0.7)
+    rows = region.center + 10.0 ** rng.uniform(-1, 300, (100, 1)) * rng.standard_t(2, (100, d))
+    rows[1::2] = 2 * region.center - rows[::2]
+    added = [halves(region, row) for row in rows]
+    bound = halves_sensitivity(region, "replace")
+    worst = max(float(np.linalg.norm(a - b)) for a in added for b in added)
+    assert bound * (1 - 1e-6) < worst <= bound
 
 
 @pytest.mark.parametrize("d", [1, 2, 100, 10_000, 100_000, 5_000_000])

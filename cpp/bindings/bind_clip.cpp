@@ -6,36 +6,62 @@
 
 namespace py = pybind11;
 
-// Releasing the GIL is safe here as in every binding: the views point into arrays that the
-// caller's frame keeps alive, and the core touches no Python object.
-static py::tuple clip_sum(const py::array& rows, const py::array& center, const py::array& scale,
-                          const py::array& matrix, const py::array& limit, double radius,
-                          py::array partial, int threads) {
-  const ellipsum::Batch batch = batch_view(rows);
-  const std::size_t d = batch.d;
+static ellipsum::Region region_view(std::size_t d, const py::array& center,
+                                    const py::array& scale, const py::array& matrix) {
   ellipsum::Region region{};
   region.d = d;
   region.center = input_view<double>(center, d, "center");
   region.scale = scale.size() ? input_view<double>(scale, d, "scale") : nullptr;
   region.matrix = matrix.size() ? input_view<double>(matrix, d * d, "matrix") : nullptr;
+  if (!region.scale == !region.matrix) bad_view("either scale or matrix");
+  return region;
+}
+
+// Releasing the GIL is safe here as in every binding: the views point into arrays that the
+// caller's frame keeps alive, and the core touches no Python object.
+static ellipsum::ClipCounts run(const ellipsum::Batch& batch, const ellipsum::Region& region,
+                                std::int64_t* out, int threads) {
+  if (threads < 1) bad_view("threads");
+  py::gil_scoped_release nogil;
+  return ellipsum::clip_sum(kernels(), batch, region, out, threads);
+}
+
+static py::tuple clip_sum(const py::array& rows, const py::array& center, const py::array& scale,
+                          const py::array& matrix, const py::array& limit, double radius,
+                          py::array partial, int threads, bool halves) {
+  using ellipsum::Task;
+  const ellipsum::Batch batch = batch_view(rows);
+  const std::size_t d = batch.d;
+  ellipsum::Region region = region_view(d, center, scale, matrix);
   region.limit = limit.size() ? input_view<double>(limit, d, "limit") : nullptr;
   region.radius = radius;
-  if (!region.scale == !region.matrix) bad_view("either scale or matrix");
-  if (region.matrix && region.limit) bad_view("a box has no matrix");
-  if (threads < 1) bad_view("threads");
-  std::int64_t* out = output_view<std::int64_t>(partial, d, "partial");
-  ellipsum::ClipCounts counts;
-  {
-    py::gil_scoped_release nogil;
-    counts = ellipsum::clip_sum(kernels(), batch, region, out, threads);
-  }
+  region.task = halves ? Task::halves : region.limit ? Task::box : Task::ball;
+  if (region.limit && (region.matrix || halves)) bad_view("a box has no matrix and no halves");
+  std::int64_t* out = output_view<std::int64_t>(partial, halves ? 2 * d : d, "partial");
+  const ellipsum::ClipCounts counts = run(batch, region, out, threads);
   return py::make_tuple(counts.clipped, counts.nonfinite);
+}
+
+static void distance_counts(const py::array& rows, const py::array& center,
+                            const py::array& scale, const py::array& matrix,
+                            const py::array& edges, py::array counts, int threads) {
+  const ellipsum::Batch batch = batch_view(rows);
+  ellipsum::Region region = region_view(batch.d, center, scale, matrix);
+  region.task = ellipsum::Task::distances;
+  region.bins = std::size_t(edges.size());
+  if (region.bins < 1) bad_view("edges");
+  region.edges = input_view<double>(edges, region.bins, "edges");
+  run(batch, region, output_view<std::int64_t>(counts, region.bins, "counts"), threads);
 }
 
 void bind_clip(py::module_& m) {
   m.attr("CLIP_ROWS_LIMIT") = ellipsum::clip_rows_limit;
   m.def("clip_sum", &clip_sum, py::arg("rows"), py::arg("center"), py::arg("scale"),
         py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("partial"),
-        py::arg("threads") = 1,
-        "Add the clipped, quantised rows to `partial` (int64); returns (clipped, nonfinite).");
+        py::arg("threads") = 1, py::arg("halves") = false,
+        "Add the clipped, quantised rows to `partial` (int64; 2 d entries for halves: sums of the "
+        "positive integers, then of the negative ones' magnitudes); returns (clipped, nonfinite).");
+  m.def("distance_counts", &distance_counts, py::arg("rows"), py::arg("center"), py::arg("scale"),
+        py::arg("matrix"), py::arg("edges"), py::arg("counts"), py::arg("threads") = 1,
+        "Add to `counts` (int64) the rows by the bins, ending at `edges`, of their distance.");
 }

@@ -21,7 +21,7 @@ QuadraticForm prepare(const py::array& weights, const py::array& dof,
   const double* k = input_view<double>(dof, n, "dof");
   const double* l = input_view<double>(noncentrality, n, "noncentrality");
   py::gil_scoped_release nogil;
-  return ellipsum::prepare_form(w, k, l, n, normal_sd);
+  return ellipsum::prepare_form(w, k, l, n, normal_sd, kernels());
 }
 
 py::tuple tail(const QuadraticForm& form, double q) {
@@ -33,13 +33,13 @@ py::tuple tail(const QuadraticForm& form, double q) {
   return py::make_tuple(t.log_small, t.log_pdf, t.error, t.pdf_error, t.upper, t.nodes);
 }
 
-void tails(const QuadraticForm& form, const py::array& q, py::array out) {
+void tails(const QuadraticForm& form, const py::array& q, py::array out, std::size_t threads) {
   const std::size_t n = std::size_t(q.size());
   const double* in = input_view<double>(q, n, "q");
   double* row = output_view<double>(out, n * columns, "out");
   py::gil_scoped_release nogil;
   std::vector<ellipsum::FormTail> found(n);
-  ellipsum::form_tails(form, in, n, found.data(), kernels());
+  ellipsum::form_tails(form, in, n, found.data(), threads, kernels());
   for (const ellipsum::FormTail& t : found) {
     row[0] = t.log_small;
     row[1] = t.log_pdf;
@@ -70,6 +70,21 @@ py::tuple quantile(const QuadraticForm& form, double log_tail, bool upper) {
   return py::make_tuple(found.q, found.error, found.evaluations);
 }
 
+void quantiles(const QuadraticForm& form, const py::array& log_tail, const py::array& upper,
+               py::array out, std::size_t threads) {
+  const std::size_t n = std::size_t(log_tail.size());
+  const double* tail = input_view<double>(log_tail, n, "log_tail");
+  const double* side = input_view<double>(upper, n, "upper");
+  double* row = output_view<double>(out, n * 2, "out");
+  py::gil_scoped_release nogil;
+  std::vector<ellipsum::FormQuantile> found(n);
+  ellipsum::form_quantiles(form, tail, side, n, found.data(), threads, kernels());
+  for (const ellipsum::FormQuantile& f : found) {
+    *row++ = f.q;
+    *row++ = f.error;
+  }
+}
+
 py::tuple contour(const QuadraticForm& form, double q) {
   ellipsum::FormContour c;
   {
@@ -93,7 +108,10 @@ void bind_quadratic_form(py::module_& m) {
            "(log E[g(Q); Q beyond q], its error, nodes); g: 0 one, 1 excess, 2 root, 3 shortfall.")
       .def("quantile", &quantile, py::arg("log_tail"), py::arg("upper"),
            "(q, error, evaluations) where the tail's logarithm is log_tail <= log 1/2.")
+      .def("quantiles", &quantiles, py::arg("log_tail"), py::arg("upper"), py::arg("out"),
+           py::arg("threads") = 1, "(q, error) of many, a row each.")
       .def("contour", &contour, py::arg("q"),
            "Nodes t and weights whose real parts, times G(t), sum to a functional at q.")
-      .def("tails", &tails, py::arg("q"), py::arg("out"), "The same for many q, a row each.");
+      .def("tails", &tails, py::arg("q"), py::arg("out"), py::arg("threads") = 1,
+           "The same for many q, a row each.");
 }

@@ -15,15 +15,26 @@ struct Batch {
   std::ptrdiff_t row_stride, column_stride;
 };
 
-// The clip region in grid units: b/g and C/g. Exactly one of `limit` (box) and `radius`
-// (ball after scaling) is set; `matrix` (d x d, row-major) replaces `scale` where not null.
+// What a pass makes of its rows y = b (x - c) or B (x - c).
+enum class Task {
+  ball,      // moved to |y| <= radius, quantised, added
+  box,       // the same with |y_j| <= limit_j
+  halves,    // as `ball`, but positive numbers and the magnitudes of negative ones apart
+  distances  // counted by the edges that |y| lies between: nothing is clipped or added
+};
+
+// The clip region in grid units, b/g and C/g, or the edges of the distances; `matrix`
+// (d x d, row-major) replaces `scale` where not null.
 struct Region {
+  Task task;
   std::size_t d;
   const double* center;  // data unit
   const double* scale;   // grid units per data unit
   const double* matrix;  // grid units per data unit; 24 significant bits, 0 or 2^+-400
-  const double* limit;   // per coordinate, grid units; null for a ball
-  double radius;         // grid units; ignored for a box
+  const double* limit;   // box: per coordinate, grid units
+  double radius;         // ball, halves: grid units
+  const double* edges;   // distances: upper ends of the bins, ascending; the last bin has none
+  std::size_t bins;
   const double* packed;  // `matrix` as the kernel wants it; set by clip_sum
 };
 

@@ -2,6 +2,9 @@
 //   y_j = (x_j - c_j) s_j, or y = B h with h_j = x_j - c_j rounded to 29 bits;
 //   box:  y_j clamped to +-limit_j;  ball: y_j * (C / max(C, |y|));
 //   q_j = y_j rounded to the nearest integer, ties to even.
+// Halves: max(q_j, 0) and max(-q_j, 0) are added apart. Distances: a row is counted in bin k if
+// |y|^2 is above the squares of exactly the first k edges, all of them cut to 21 bits; the last
+// edge bounds nothing.
 // All of it is IEEE double, one rounding an operation, in an order fixed here.
 // Everything here has internal linkage: the file is compiled once per target, and an inline
 // function shared by the linker could carry AVX code into the baseline.
@@ -20,8 +23,6 @@
 namespace ellipsum {
 namespace ELLIPSUM_TARGET {
 namespace {
-
-enum class Shape { ball, box };
 
 // The squared norm is summed in 8 lanes (coordinate j into lane j mod 8, in the order of j),
 // and the lanes as ((0+4)+(2+6)) + ((1+5)+(3+7)).
@@ -64,10 +65,23 @@ template <class T>
   return static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
 }
 
+// The sums of max(q, 0) and of max(-q, 0) from those of q and |q|, for coordinate j of d.
+[[maybe_unused]] inline void add_halves(std::int64_t sum, std::int64_t size, std::size_t d,
+                                        std::size_t j, std::int64_t* partial) {
+  partial[j] += (size + sum) / 2;
+  partial[d + j] += (size - sum) / 2;
+}
+
 // ---- how a pass is laid out ----------------------------------------------------------
 
 [[maybe_unused]] inline std::size_t round_up(std::size_t a, std::size_t unit) {
   return (a + unit - 1) / unit * unit;
+}
+
+// Entries of what a pass adds to.
+[[maybe_unused]] inline std::size_t sums_of(const Region& region) {
+  return region.task == Task::distances ? region.bins
+                                        : region.d * (region.task == Task::halves ? 2 : 1);
 }
 
 struct ClipPlan {
@@ -109,7 +123,8 @@ struct ClipPlan {
   const std::size_t packed = plan.contiguous ? 0 : plan.block * plan.stride;
   const std::size_t product = region.matrix ? plan.block * (round_up(batch.d, 256) / 256 * 264 +
                                                             plan.stride) : 0;
-  plan.doubles = (7 + plan.flight) * plan.stride + packed + product;
+  plan.doubles = (8 + plan.flight) * plan.stride + packed + product;
+  if (region.task == Task::distances) plan.doubles += 2 * round_up(region.bins, 8) + 256;
   return plan;
 }
 

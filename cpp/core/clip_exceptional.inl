@@ -58,6 +58,15 @@ static bool clip_huge_row(const Region& region, double* h, double* y) {
   return clip_scaled(region.radius, d, h, nullptr, exponent, y);
 }
 
+// A squared distance in place of one that is no number below 2^1000: beyond every edge for a
+// finite row, and 0, that of the centre, for the others.
+template <class T>
+static double exceptional_distance(const char* row, std::ptrdiff_t stride, std::size_t d) {
+  bool finite = true;
+  for (std::size_t j = 0; j < d; ++j) finite &= std::isfinite(element<T>(row, stride, j));
+  return finite ? double(INFINITY) : 0.0;
+}
+
 // What counts for an exceptional row goes to y, in grid units; h is scratch. The row is read
 // once: what is found finite is what is clipped, whoever else may write to it.
 template <class T>

@@ -16,6 +16,7 @@ namespace ELLIPSUM_TARGET {
 namespace {
 
 #include "clip_exceptional.inl"
+#include "clip_distances.inl"
 #include "clip_columns.inl"
 #include "clip_matrix.inl"
 #include "clip_stream.inl"
@@ -36,6 +37,20 @@ struct Scratch {
   }
 };
 
+Bins make_bins(const Region& region, Scratch& scratch) {
+  if (region.task != Task::distances) return {};
+  Bins bins{};
+  bins.edges = region.bins - 1;
+  bins.edge2 = reinterpret_cast<std::int32_t*>(scratch.take(region.bins));
+  bins.waiting = reinterpret_cast<std::int32_t*>(scratch.take(waiting_rows));
+  bins.above = reinterpret_cast<std::int64_t*>(scratch.take(region.bins));
+  for (std::size_t k = 0; k < bins.edges; ++k) {
+    bins.edge2[k] = upper_half(region.edges[k] * region.edges[k]);
+    bins.above[k] = 0;
+  }
+  return bins;
+}
+
 Stream make_stream(const Region& region, const ClipPlan& plan, Scratch& scratch) {
   const std::size_t d = region.d;
   Stream s{};
@@ -47,8 +62,11 @@ Stream make_stream(const Region& region, const ClipPlan& plan, Scratch& scratch)
   s.y = scratch.take(plan.flight * round_up(d, vec_lanes));
   s.h = scratch.take(d);
   s.one_row = scratch.take(d);
-  s.sum = reinterpret_cast<std::int64_t*>(scratch.take(d));
-  std::memset(s.sum, 0, round_up(d, vec_lanes) * sizeof *s.sum);
+  const std::size_t padded = round_up(d, vec_lanes);
+  s.sum = reinterpret_cast<std::int64_t*>(scratch.take(2 * padded));
+  s.size = s.sum + padded;
+  std::memset(s.sum, 0, 2 * padded * sizeof *s.sum);
+  s.bins = make_bins(region, scratch);
   return s;
 }
 
@@ -94,7 +112,7 @@ void contiguous_blocks(const Batch& batch, const ClipPlan& plan, Scratch& scratc
 }
 
 // Contiguous rows, of which the first is row `first` of `batch`, by way of blocks of B h.
-template <class T>
+template <class T, Task task>
 void matrix_rows(Stream& s, const Batch& rows, const Region& region, const ClipPlan& plan,
                  const MatrixScratch& scratch, const Batch& batch, std::size_t first) {
   for (std::size_t start = 0; start < rows.n; start += plan.block) {
@@ -105,36 +123,52 @@ void matrix_rows(Stream& s, const Batch& rows, const Region& region, const ClipP
     multiply(scratch.h, region.packed, scratch.y, n, plan, rows.d);
     const Batch product{scratch.y, Dtype::float64, n, rows.d,
                         std::ptrdiff_t(plan.stride * sizeof(double)), sizeof(double)};
-    stream<double, T, Shape::ball>(s, product, {region, batch, first + start}, plan.flight);
+    stream<double, T, task>(s, product, {region, batch, first + start}, plan.flight);
   }
 }
 
-template <class T, Shape shape>
+template <Task task>
+void add_sums(const Stream& s, std::int64_t* partial) {
+  const std::uint64_t magic = s.quantised * rounding_magic_bits;
+  for (std::size_t j = 0; j < s.d; ++j) {
+    const std::int64_t sum = std::int64_t(std::uint64_t(s.sum[j]) - magic);
+    const std::int64_t size = std::int64_t(std::uint64_t(s.size[j]) - magic);
+    if (task == Task::halves) add_halves(sum, size, s.d, j, partial);
+    else partial[j] += sum;
+  }
+}
+
+template <class T, Task task>
 ClipCounts run(const Batch& batch, const Region& region, double* memory, std::int64_t* partial) {
   const ClipPlan plan = clip_plan(batch, region);
   Scratch scratch{memory};
   if (plan.side_by_side) {
-    ClipCounts counts{0, 0};
+    ShortSums sums{partial, make_bins(region, scratch), {0, 0}};
     contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows, std::size_t) {
-      short_rows<T, shape>(region, rows, partial, counts);
+      short_rows<T, task>(region, rows, sums);
     });
-    return counts;
+    if (task == Task::distances) add_counts(sums.bins, batch.n, partial);
+    return sums.counts;
   }
   Stream s = make_stream(region, plan, scratch);
   const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
   contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows, std::size_t first) {
-    if (region.matrix) matrix_rows<T>(s, rows, region, plan, matrix, batch, first);
-    else stream<T, T, shape>(s, rows, {region, batch, first}, plan.flight);
+    if (region.matrix) matrix_rows<T, task>(s, rows, region, plan, matrix, batch, first);
+    else stream<T, T, task>(s, rows, {region, batch, first}, plan.flight);
   });
-  for (std::size_t j = 0; j < batch.d; ++j)
-    partial[j] += std::int64_t(std::uint64_t(s.sum[j]) - s.quantised * rounding_magic_bits);
+  if (task == Task::distances) add_counts(s.bins, batch.n, partial);
+  else add_sums<task>(s, partial);
   return s.counts;
 }
 
 template <class T>
 ClipCounts run(const Batch& batch, const Region& region, double* scratch, std::int64_t* partial) {
-  return region.limit ? run<T, Shape::box>(batch, region, scratch, partial)
-                      : run<T, Shape::ball>(batch, region, scratch, partial);
+  switch (region.task) {
+    case Task::box: return run<T, Task::box>(batch, region, scratch, partial);
+    case Task::halves: return run<T, Task::halves>(batch, region, scratch, partial);
+    case Task::distances: return run<T, Task::distances>(batch, region, scratch, partial);
+    default: return run<T, Task::ball>(batch, region, scratch, partial);
+  }
 }
 
 }  // namespace

@@ -135,6 +135,25 @@ template <class T>
   return r;
 }
 
+[[maybe_unused]] inline Vec magnitude(const Vec& a) {
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = Doubles(Ints(a.part[p]) & INT64_MAX);
+  return r;
+}
+
+// Sign, exponent and the 20 upper bits of each fraction.
+[[maybe_unused]] inline void store_upper_halves(std::int32_t* p, const Vec& a) {
+#if defined(__AVX512F__)
+  const __m256i upper = _mm512_cvtepi64_epi32(_mm512_srli_epi64(__m512i(a.part[0]), 32));
+  std::memcpy(p, &upper, sizeof upper);
+#else
+  std::uint64_t bits[vec_lanes];
+  std::memcpy(bits, &a, sizeof bits);
+  for (int l = 0; l < vec_lanes; ++l) p[l] = std::int32_t(bits[l] >> 32);
+#endif
+}
+
 // a | (b ^ c), bit by bit: zero in `a` stays zero while b and c agree.
 [[maybe_unused]] inline VecInt or_difference(const VecInt& a, const Vec& b, const Vec& c) {
   VecInt r;

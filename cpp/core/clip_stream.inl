@@ -16,7 +16,9 @@ struct Stream {
   // column `turn` on.
   std::ptrdiff_t ahead_in_row, ahead;
   std::size_t turn;
-  std::int64_t* sum;  // bits of the magic sums, modulo 2^64
+  std::int64_t* sum;   // bits of the magic sums, modulo 2^64
+  std::int64_t* size;  // the same of the magnitudes, for the halves
+  Bins bins;
   // What moves with the rows.
   double factor[vec_lanes];
   std::uint64_t quantised;  // magic numbers in each entry of `sum`
@@ -31,23 +33,28 @@ struct Group {
 };
 
 // One step of the walk, `count` <= 8 coordinates from j on.
-template <class T, int R, Shape shape, bool reads>
+template <class T, int R, Task task, bool reads>
 static inline void walk_step(const Stream& s, Group<R>& g, std::size_t j, std::size_t count,
                              std::ptrdiff_t ahead) {
   const Vec magic = fill(rounding_magic);
-  VecInt sum = load_ints(s.sum + j);
+  VecInt sum = load_ints(s.sum + j), size{};
+  if (task == Task::halves) size = load_ints(s.size + j);
   const Vec center = load<double>(s.center + j), scale = load<double>(s.scale + j);
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
     double* at = s.y + j * R + std::size_t(r) * vec_lanes;
-    sum = add_bits(sum, load<double>(at) * g.factor[r] + magic);
+    if (task != Task::distances) {
+      const Vec clipped = load<double>(at) * g.factor[r];
+      sum = add_bits(sum, clipped + magic);
+      if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
+    }
     if (!reads) continue;
     const char* from = g.row[r] + j * sizeof(T);
     // Once a cache line, which is two steps of float32: by turns in even and odd rows.
     if (sizeof(T) == 8 || j / vec_lanes % 2 == std::size_t(r) % 2) __builtin_prefetch(from + ahead);
     const Vec x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
     Vec y = (x - center) * scale;
-    if (shape == Shape::box) {
+    if (task == Task::box) {
       const Vec inside = clamp(y, load<double>(s.limit + j));
       g.changed[r] = or_difference(g.changed[r], y, inside);
       g.norm2[r] = g.norm2[r] + x * fill(0.0);  // NaN for a row that is not finite
@@ -55,13 +62,14 @@ static inline void walk_step(const Stream& s, Group<R>& g, std::size_t j, std::s
     } else {
       g.norm2[r] = g.norm2[r] + y * y;
     }
-    store(at, y);
+    if (task != Task::distances) store(at, y);
   }
-  store(s.sum + j, sum);
+  if (task != Task::distances) store(s.sum + j, sum);
+  if (task == Task::halves) store(s.size + j, size);
 }
 
 // One walk over the columns; the copies tell the compiler that no store changes a pointer.
-template <class T, int R, Shape shape, bool reads>
+template <class T, int R, Task task, bool reads>
 static inline void walk(Stream& stream, Group<R>& group) {
   const Stream s = stream;
   Group<R> g;
@@ -74,10 +82,10 @@ static inline void walk(Stream& stream, Group<R>& group) {
   }
   std::size_t j = 0;
   for (; j < s.turn; j += vec_lanes)
-    walk_step<T, R, shape, reads>(s, g, j, vec_lanes, s.ahead_in_row);
+    walk_step<T, R, task, reads>(s, g, j, vec_lanes, s.ahead_in_row);
   for (; j + vec_lanes <= s.d; j += vec_lanes)
-    walk_step<T, R, shape, reads>(s, g, j, vec_lanes, s.ahead);
-  if (j < s.d) walk_step<T, R, shape, reads>(s, g, j, s.d - j, s.ahead);
+    walk_step<T, R, task, reads>(s, g, j, vec_lanes, s.ahead);
+  if (j < s.d) walk_step<T, R, task, reads>(s, g, j, s.d - j, s.ahead);
   group = g;
   stream.quantised += R;
 }
@@ -89,8 +97,9 @@ struct Origin {
   std::size_t first;  // index in `batch` of the first row of the pass
 };
 
-// Norms of the rows with the exceptional ones taken out: 0, so that their factor is 1.
-template <class T>
+// Norms of the rows with the exceptional ones taken out: 0, so that their factor is 1, or
+// what a distance is counted as.
+template <class T, Task task>
 __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const Origin& from,
                                                                std::size_t i, int rows,
                                                                const Vec& norm2) {
@@ -98,9 +107,11 @@ __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const 
   store(n2, norm2);
   for (int r = 0; r < rows; ++r) {
     if (n2[r] < exceptional_norm2) continue;
-    n2[r] = 0;
-    exceptional_row<T>(from.region, row_at(from.batch, from.first + i + std::size_t(r)),
-                       from.batch.column_stride, s.h, s.one_row, s.counts);
+    const char* row = row_at(from.batch, from.first + i + std::size_t(r));
+    const std::ptrdiff_t stride = from.batch.column_stride;
+    n2[r] = task == Task::distances ? exceptional_distance<T>(row, stride, s.d) : 0;
+    if (task == Task::distances) continue;
+    exceptional_row<T>(from.region, row, stride, s.h, s.one_row, s.counts);
     for (std::size_t j = 0; j < s.d; ++j)
       s.y[(j / vec_lanes * std::size_t(rows) + std::size_t(r)) * vec_lanes + j % vec_lanes] =
           s.one_row[j];
@@ -119,13 +130,14 @@ static inline std::int64_t count_changed(const Group<R>& g, const Vec& norm2) {
 }
 
 // Factors of the rows just read; exactly 1 for a row inside.
-template <class T, int R, Shape shape>
+template <class T, int R, Task task>
 static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from, std::size_t i) {
   Vec norm2 = sum_lanes_of_each<R>(g.norm2);
-  if (shape == Shape::box) s.counts.clipped += count_changed(g, norm2);
+  if (task == Task::box) s.counts.clipped += count_changed(g, norm2);
   if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0))
-    norm2 = replace_exceptional<T>(s, from, i, R, norm2);
-  if (shape == Shape::box) return;
+    norm2 = replace_exceptional<T, task>(s, from, i, R, norm2);
+  if (task == Task::distances) count_distances(s.bins, norm2);
+  if (task == Task::box || task == Task::distances) return;
   const Vec norm = square_root(norm2), radius = fill(s.radius);
   s.counts.clipped += count_above(norm, radius);
   store(s.factor, radius / maximum(norm, radius));
@@ -149,25 +161,25 @@ static inline void plan_prefetch(Stream& s, std::ptrdiff_t row_stride, std::size
 
 // S: the type of what is read; T: the type of the batch that it comes from (with a matrix, the
 // transformed rows are doubles).
-template <class S, class T, int R, Shape shape>
+template <class S, class T, int R, Task task>
 static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std::size_t& i) {
   if (i + R > rows.n) return;
   Group<R> g;
-  for (int r = 0; r < vec_lanes; ++r) s.factor[r] = shape == Shape::box ? 1.0 : 0.0;
+  for (int r = 0; r < vec_lanes; ++r) s.factor[r] = task == Task::box ? 1.0 : 0.0;
   std::memset(s.y, 0, R * round_up(s.d, vec_lanes) * sizeof *s.y);
   plan_prefetch(s, rows.row_stride, sizeof(S), R);
   for (; i + R <= rows.n; i += R) {
     for (int r = 0; r < R; ++r) g.row[r] = row_at(rows, i + std::size_t(r));
-    walk<S, R, shape, true>(s, g);
-    finish_group<T, R, shape>(s, g, from, i);
+    walk<S, R, task, true>(s, g);
+    finish_group<T, R, task>(s, g, from, i);
   }
-  walk<S, R, shape, false>(s, g);
+  if (task != Task::distances) walk<S, R, task, false>(s, g);
 }
 
-template <class S, class T, Shape shape>
+template <class S, class T, Task task>
 static void stream(Stream& s, const Batch& rows, const Origin& from, std::size_t flight) {
   std::size_t i = 0;
-  if (flight == 8) stream_groups<S, T, 8, shape>(s, rows, from, i);
-  if (flight >= 4) stream_groups<S, T, 4, shape>(s, rows, from, i);
-  stream_groups<S, T, 1, shape>(s, rows, from, i);
+  if (flight == 8) stream_groups<S, T, 8, task>(s, rows, from, i);
+  if (flight >= 4) stream_groups<S, T, 4, task>(s, rows, from, i);
+  stream_groups<S, T, 1, task>(s, rows, from, i);
 }

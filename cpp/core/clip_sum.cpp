@@ -1,15 +1,13 @@
 #include "clip_sum.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <new>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 #include "clip.hpp"
 #include "error.hpp"
+#include "threads.hpp"
 
 namespace ellipsum {
 using namespace compiled_once;
@@ -38,7 +36,6 @@ struct Share {
   Doubles scratch;
   std::vector<std::int64_t> partial;
   ClipCounts counts{0, 0};
-  std::thread thread;
 };
 
 std::vector<Share> make_shares(const Batch& batch, const Region& region, std::size_t count) {
@@ -47,27 +44,19 @@ std::vector<Share> make_shares(const Batch& batch, const Region& region, std::si
     const std::size_t first = batch.n / count * t + std::min(t, batch.n % count);
     shares[t].batch = part_of(batch, first, batch.n / count + (t < batch.n % count));
     shares[t].scratch = allocate(clip_plan(batch, region).doubles);
-    shares[t].partial.resize(batch.d);
+    shares[t].partial.resize(sums_of(region));
   }
   return shares;
 }
 
 ClipCounts run_shares(const Kernels& kernels, const Region& region, std::vector<Share>& shares) {
-  const auto work = [&](Share& share) {
+  run_parts(shares.size(), [&](std::size_t t) {
+    Share& share = shares[t];
     share.counts =
         kernels.clip_sum(share.batch, region, share.scratch.get(), share.partial.data());
-  };
-  for (std::size_t t = 1; t < shares.size(); ++t) {
-    try {
-      shares[t].thread = std::thread(work, std::ref(shares[t]));
-    } catch (const std::system_error&) {  // no thread to be had: this one does its share
-      work(shares[t]);
-    }
-  }
-  work(shares[0]);
+  });
   ClipCounts counts{0, 0};
-  for (Share& share : shares) {
-    if (share.thread.joinable()) share.thread.join();
+  for (const Share& share : shares) {
     counts.clipped += share.counts.clipped;
     counts.nonfinite += share.counts.nonfinite;
   }
@@ -82,7 +71,10 @@ ClipCounts clip_sum(const Kernels& kernels, const Batch& batch, const Region& gi
     throw Exception(Error::invalid_argument, "internal: more rows than a partial sum can hold");
   Region region = given;
   // On the line, ball and box are one set, and clamping is the simpler rule.
-  if (batch.d == 1 && !region.matrix && !region.limit) region.limit = &given.radius;
+  if (batch.d == 1 && !region.matrix && region.task == Task::ball) {
+    region.task = Task::box;
+    region.limit = &given.radius;
+  }
   Doubles packed;
   if (region.matrix) {
     packed = allocate(packed_doubles(batch.d));
@@ -93,7 +85,7 @@ ClipCounts clip_sum(const Kernels& kernels, const Batch& batch, const Region& gi
   std::vector<Share> shares = make_shares(batch, region, count);
   const ClipCounts counts = run_shares(kernels, region, shares);
   for (const Share& share : shares)
-    for (std::size_t j = 0; j < batch.d; ++j) partial[j] += share.partial[j];
+    for (std::size_t j = 0; j < share.partial.size(); ++j) partial[j] += share.partial[j];
   return counts;
 }
 

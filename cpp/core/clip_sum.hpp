@@ -10,8 +10,9 @@ namespace ellipsum {
 // Rows that one call may add to a partial sum of zero: |q| <= 2^32, and 2^31 of them fit int64.
 constexpr std::int64_t clip_rows_limit = std::int64_t{1} << 31;
 
-// Adds the clipped, quantised rows to partial (d entries); `threads` >= 1 share the rows, each
-// with sums of its own. The result is the same for any number of them.
+// Adds what region.task makes of the rows to partial (d entries; 2 d of halves: d of positive
+// numbers, d of negative ones; for distances one a bin). `threads` >= 1 share the rows, each with
+// sums of its own: the result is the same for any number of them.
 ClipCounts clip_sum(const Kernels& kernels, const Batch& batch, const Region& region,
                     std::int64_t* partial, int threads);
 

@@ -19,6 +19,8 @@ namespace ellipsum {
                               std::size_t, std::uint64_t*, std::int64_t*, std::uint32_t*);    \
   void form_nodes(const FormPath&, const FormRelative&, const double*, const double*,         \
                   FormValues&);                                                               \
+  double form_power_sums(const double*, const double*, std::size_t, double*);                 \
+  void form_moved(const FormValues*, std::size_t, double, FormMoved&);                        \
   }
 #define ELLIPSUM_ROW(target, supported) \
   {#target,                             \
@@ -28,7 +30,9 @@ namespace ellipsum {
    target::keystream,                   \
    target::rounded_gaussian,            \
    target::gaussian_stream,             \
-   target::form_nodes}
+   target::form_nodes,                  \
+   target::form_power_sums,             \
+   target::form_moved}
 // clang-format on
 
 ELLIPSUM_DECLARE(baseline)

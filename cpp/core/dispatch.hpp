@@ -29,6 +29,10 @@ struct Kernels {
   // The integrand of a quadratic form at form_block nodes.
   void (*form_nodes)(const FormPath&, const FormRelative&, const double* sinh_u,
                      const double* cosh_u, FormValues&);
+  // out[p] += sum mass e^(p + 1), form_moments of them; returns sum mass.
+  double (*form_power_sums)(const double* e, const double* mass, std::size_t n, double* out);
+  // Such blocks for another q, at the distance delta.
+  void (*form_moved)(const FormValues* blocks, std::size_t n, double delta, FormMoved&);
 };
 
 // In order of preference, best first; `baseline` is last and always supported.

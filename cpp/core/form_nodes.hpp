@@ -52,6 +52,13 @@ struct FormValues {
   double density_re[form_block], density_im[form_block];
   double ratio_re[form_block], ratio_im[form_block];
   double size[form_block], tail[form_block];
+  double z_re[form_block], z_im[form_block];  // of the node, from the saddlepoint
+};
+
+// Sums over blocks of nodes that serve a q' near their own: exp(-(q' - q) z) takes them there.
+struct FormMoved {
+  double tail[form_block], density[form_block];  // one for each place in a block
+  double last_tail, last_density;                // size of the last node
 };
 
 }  // namespace ellipsum

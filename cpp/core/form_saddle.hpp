@@ -1,5 +1,6 @@
 // The saddlepoint of K(t) - tq - p log t and what the contour needs to know there.
 #pragma once
+#include <cmath>
 #include <vector>
 
 #include "quadratic_form.hpp"
@@ -39,10 +40,28 @@ FormSaddle saddle_of_tail(const QuadraticForm& form, double log_tail, double sig
 struct Kernels;
 
 // The integral on the contour through `saddle`; its blocks of nodes are recorded on request,
-// those of the last halving in the second half, fine enough to serve near q as well.
+// those of the last halving in the second half.
 FormIntegral integrate(const QuadraticForm& form, const FormSaddle& saddle, double q,
                        FormMoment moment, const Kernels& kernels,
                        std::vector<FormValues>* record = nullptr);
+
+// What three levels of the trapezoid rule say. Its error falls as e^(-c/h), so each halving
+// squares it: accepted where the last change is rounding, or where two changes agree that
+// the next one would be. Two levels may agree by accident: so the first change counts too.
+struct Convergence {
+  double change, previous;
+  double error() const {
+    if (!(previous < 5e-4)) return std::fmax(change, 1e-3 * previous * previous);
+    if (change < 2e-14) return change + 1e-15;
+    const double next = 10 * change * change;
+    const bool consistent = change < 1e-3 * previous && change < 10 * previous * previous + 1e-11;
+    return consistent && next < 1e-14 ? next + 1e-15 : change;
+  }
+  // No use in going on: the change is met, or it is rounding that no step reduces.
+  bool done() const { return error() < 1e-13 || (change < 1e-11 && change > 0.1 * previous); }
+};
+
+inline double relative_change(double now, double before) { return std::fabs(now - before) / std::fabs(now); }
 
 // Re K'(t + iy) - q at a point off the axis, for the choice of the bend.
 double form_slope_off_axis(const FormSaddle& saddle, double y);

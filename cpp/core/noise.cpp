@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <system_error>
-#include <thread>
 
 #include "dispatch.hpp"
 #include "gaussian_resolve.hpp"
+#include "threads.hpp"
 
 namespace ellipsum {
 namespace {
@@ -104,16 +102,7 @@ void fill_range(const Fill& fill, std::size_t begin, std::size_t end,
 struct Part {
   std::size_t begin, end;
   std::vector<std::uint64_t> undecided;
-  std::exception_ptr error;
 };
-
-void fill_part(const Fill& fill, Part& part) noexcept {
-  try {
-    fill_range(fill, part.begin, part.end, part.undecided);
-  } catch (...) {
-    part.error = std::current_exception();
-  }
-}
 
 std::vector<Part> split(std::size_t n, std::size_t threads) {
   const std::size_t chunks = (n + chunk - 1) / chunk;
@@ -124,21 +113,6 @@ std::vector<Part> split(std::size_t n, std::size_t threads) {
     parts[t].end = std::min(n, chunks * (t + 1) / count * chunk);
   }
   return parts;
-}
-
-// The caller's thread fills the first part; where no thread can be had, more than that.
-void fill_parts(const Fill& fill, std::vector<Part>& parts) {
-  std::vector<std::thread> others;
-  others.reserve(parts.size());
-  std::size_t next = 1;
-  try {
-    for (; next < parts.size(); ++next)
-      others.emplace_back([&fill, &part = parts[next]] { fill_part(fill, part); });
-  } catch (const std::system_error&) {
-  }
-  fill_part(fill, parts[0]);
-  for (; next < parts.size(); ++next) fill_part(fill, parts[next]);
-  for (std::thread& t : others) t.join();
 }
 
 }  // namespace
@@ -170,12 +144,13 @@ std::vector<std::uint64_t> fill_gaussian(const Kernels& kernels, const NoiseKey&
                                          const NoiseRequest& request, std::size_t threads) {
   const std::vector<double> tile = repeat(request.sigma, request.d);
   std::vector<Part> parts = split(request.n, threads);
-  fill_parts({kernels, key, request, tile}, parts);
+  const Fill fill{kernels, key, request, tile};
+  run_parts(parts.size(), [&](std::size_t i) {
+    fill_range(fill, parts[i].begin, parts[i].end, parts[i].undecided);
+  });
   std::vector<std::uint64_t> undecided;
-  for (const Part& part : parts) {
-    if (part.error) std::rethrow_exception(part.error);
+  for (const Part& part : parts)
     undecided.insert(undecided.end(), part.undecided.begin(), part.undecided.end());
-  }
   return undecided;
 }
 

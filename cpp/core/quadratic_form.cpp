@@ -24,48 +24,92 @@ void merge_equal(QuadraticForm& f) {
   f.terms.resize(kept);
 }
 
-// Terms of equal small dof become groups; the rest come first, one by one.
+// In lanes, whose comparisons run side by side.
+FormRange range_of(const FormInput& input) {
+  constexpr std::size_t lanes = 4;
+  double low[lanes] = {}, high[lanes] = {};
+  for (std::size_t j = 0; j < input.n; j += lanes) {
+    const std::size_t here = std::min(lanes, input.n - j);
+    for (std::size_t i = 0; i < here; ++i) {
+      const FormTerm t = input.term(j + i);
+      const double w = t.counts() ? t.weight : 0;
+      low[i] = w < low[i] ? w : low[i];
+      high[i] = w > high[i] ? w : high[i];
+    }
+  }
+  return {*std::min_element(low, low + lanes), *std::max_element(high, high + lanes)};
+}
+
+// dof[p] = sum k/2 (w_j/w)^p over weights w_j near w, and the same of l/2.
+void add_cumulants(QuadraticForm& f, double w, const double* dof, const double* noncentrality) {
+  f.total_dof += 2 * dof[0];
+  f.mean += 2 * w * (dof[1] + noncentrality[1]);
+  f.variance += 4 * w * w * (dof[2] + 2 * noncentrality[2]);
+  f.third += 16 * w * w * w * (dof[3] + 3 * noncentrality[3]);
+}
+
+void add_cumulants(QuadraticForm& f) {
+  f.variance = f.normal_sd * f.normal_sd;
+  for (const FormTerm& t : f.terms) {
+    const double k = 0.5 * t.dof, l = 0.5 * t.noncentrality;
+    const double dof[] = {k, k, k, k}, noncentrality[] = {l, l, l, l};
+    add_cumulants(f, t.weight, dof, noncentrality);
+  }
+  for (const FormCluster& c : f.clusters) {
+    const double *d = c.dof_moments, *e = c.noncentrality_moments;
+    const double h = c.half_dof, n = c.half_noncentrality;
+    // sum k/2 (1 + e)^p, where d holds sum k/2 e^p / p
+    const double dof[] = {h, h + d[0], h + 2 * (d[0] + d[1]), h + 3 * (d[0] + 2 * d[1] + d[2])};
+    const double noncentrality[] = {n, n + e[0], n + 2 * e[0] + e[1], n + 3 * (e[0] + e[1]) + e[2]};
+    add_cumulants(f, c.centre, dof, noncentrality);
+  }
+}
+
+// Two and more terms of one small dof become a group; the rest come first, one by one.
 void group_terms(QuadraticForm& f) {
+  std::vector<FormTerm> alone, grouped;
   auto first = std::stable_partition(f.terms.begin(), f.terms.end(),
                                      [](const FormTerm& t) { return !shares(t); });
   std::stable_sort(first, f.terms.end(),
                    [](const FormTerm& a, const FormTerm& b) { return a.dof < b.dof; });
-  f.general = std::size_t(first - f.terms.begin());
-  for (std::size_t j = f.general; j < f.terms.size(); ++j) {
-    if (f.groups.empty() || 2 * f.groups.back().half_dof != f.terms[j].dof)
-      f.groups.push_back({j, j, 0.5 * f.terms[j].dof});
-    f.groups.back().end = j + 1;
+  alone.assign(f.terms.begin(), first);
+  for (auto end = first; first != f.terms.end(); first = end) {
+    end = std::upper_bound(first, f.terms.end(), *first,
+                           [](const FormTerm& a, const FormTerm& b) { return a.dof < b.dof; });
+    const std::size_t n = std::size_t(end - first), begin = grouped.size();
+    if (n > 1) f.groups.push_back({begin, begin + n, 0.5 * first->dof});
+    std::vector<FormTerm>& place = n > 1 ? grouped : alone;
+    place.insert(place.end(), first, end);
   }
+  f.general = alone.size();
+  for (FormGroup& g : f.groups) g.begin += f.general, g.end += f.general;
+  alone.insert(alone.end(), grouped.begin(), grouped.end());
+  f.terms = std::move(alone);
 }
 
 }  // namespace
 
 QuadraticForm prepare_form(const double* weights, const double* dof, const double* noncentrality,
-                           std::size_t n, double normal_sd) {
+                           std::size_t n, double normal_sd, const Kernels& kernels) {
+  constexpr std::size_t many = 64;  // below, evaluating each weight is as fast as clusters
   QuadraticForm f;
-  double top = normal_sd;
-  for (std::size_t j = 0; j < n; ++j) top = std::max(top, std::fabs(weights[j]));
+  FormInput input{weights, dof, noncentrality, n, 1, 1};
+  FormRange range = range_of(input);
+  const double top = std::max(std::max(range.highest, -range.lowest), normal_sd);
   if (top > 0) std::frexp(top, &f.exponent);
-  f.terms.reserve(n);
-  // Two factors: 2^-exponent alone may be beyond the doubles.
   const int half = f.exponent / 2;
-  const double scale = std::ldexp(1.0, -half), rest = std::ldexp(1.0, half - f.exponent);
-  for (std::size_t j = 0; j < n; ++j) {
-    const double w = weights[j] * scale * rest;
-    if (w != 0 && (dof[j] > 0 || noncentrality[j] > 0)) f.terms.push_back({w, dof[j], noncentrality[j]});
-  }
+  input.scale = std::ldexp(1.0, -half);
+  input.rest = std::ldexp(1.0, half - f.exponent);
   f.normal_sd = std::ldexp(normal_sd, -f.exponent);
-  f.variance = f.normal_sd * f.normal_sd;
-  for (const FormTerm& t : f.terms) {
-    const double w = t.weight;
-    f.lowest = std::min(f.lowest, w);
-    f.highest = std::max(f.highest, w);
-    f.total_dof += t.dof;
-    f.mean += w * (t.dof + t.noncentrality);
-    f.variance += 2 * w * w * (t.dof + 2 * t.noncentrality);
-    f.third += 8 * w * w * w * (t.dof + 3 * t.noncentrality);
+  f.lowest = range.lowest = range.lowest * input.scale * input.rest;
+  f.highest = range.highest = range.highest * input.scale * input.rest;
+  if (n >= many && f.highest > f.lowest) {
+    cluster_terms(f, input, range, kernels);
+  } else {
+    for (std::size_t j = 0; j < n; ++j)
+      if (input.term(j).counts()) f.terms.push_back(input.term(j));
   }
-  cluster_terms(f);
+  add_cumulants(f);
   merge_equal(f);
   group_terms(f);
   return f;
@@ -100,8 +144,14 @@ FormTail at_edge(const QuadraticForm& f) {
       log_pdf -= 0.5 * t.dof * std::log(std::fabs(t.weight)) + 0.5 * t.noncentrality;
     };
     for (const FormTerm& t : f.terms) add(t);
-    for (const FormCluster& c : f.clusters)
+    for (const FormCluster& c : f.clusters) {
       for (std::size_t j = c.begin; j < c.end; ++j) add(f.members[j]);
+      if (c.begin != c.end) continue;
+      add({c.centre, 2 * c.half_dof, 2 * c.half_noncentrality});
+      double series = 0;  // sum k/2 log(1 + e)
+      for (std::size_t p = form_moments; p-- > 0;) series += (p % 2 ? -1 : 1) * c.dof_moments[p];
+      log_pdf -= series;
+    }
   }
   return {-infinity, log_pdf, 0, 0, f.highest == 0, 0};
 }
@@ -142,7 +192,9 @@ FormTail contour_tail(const QuadraticForm& f, double q, const Kernels& kernels) 
   FormTail t = as_tail(integrate(f, s, upper ? q : -q, FormMoment::tail, kernels), upper);
   if (t.log_small < -log2e) return t;
   if (t.log_small < std::log(enough)) return complement(t);
-  FormTail small = as_tail(form_integral(f, upper ? -q : q, upper ? -1 : 1, FormMoment::tail, kernels), !upper);
+  const FormIntegral other =
+      form_integral(f, upper ? -q : q, upper ? -1 : 1, FormMoment::tail, kernels);
+  FormTail small = as_tail(other, !upper);
   small.nodes += t.nodes;
   return small;
 }
@@ -181,7 +233,7 @@ FormIntegral form_moment(const QuadraticForm& f, double q, double sign, FormMome
                          const Kernels& kernels) {
   q = sign * std::ldexp(q, -f.exponent);
   const double highest = sign > 0 ? f.highest : -f.lowest;
-  if (highest == 0 && f.normal_sd == 0 && q >= 0) return {-infinity, -infinity, 0, 0, 0, 0};
+  if (highest == 0 && f.normal_sd == 0 && q >= 0) return {-infinity, -infinity, 0, 0, 0, 0, false};
   FormIntegral out = form_integral(f, q, sign, moment, kernels);
   const double unit = moment == FormMoment::tail ? 0 : moment == FormMoment::root ? 0.5 : 1;
   out.log_value += unit * f.exponent * log2e;

@@ -18,6 +18,7 @@ struct Kernels;
 // One weight's share; equal weights are merged.
 struct FormTerm {
   double weight, dof, noncentrality;
+  bool counts() const { return weight != 0 && (dof > 0 || noncentrality > 0); }
 };
 
 // Many weights c(1 + e_j), |e_j| <= spread, by Taylor moments about their centre.
@@ -26,7 +27,7 @@ struct FormCluster {
   double half_dof, half_noncentrality;  // sums
   bool noncentral;
   bool shared;              // central and of one small dof: its members may be multiplied
-  std::size_t begin, end;   // of QuadraticForm::members
+  std::size_t begin, end;   // of QuadraticForm::members; none where degree_needed is never 0
   double dof_moments[form_moments], noncentrality_moments[form_moments];
 };
 
@@ -45,14 +46,33 @@ struct QuadraticForm {
   double mean = 0, variance = 0, third = 0;    // cumulants, scaled
 };
 
-// Moves terms of dense ranges of weights into clusters; d below a few dozen is left alone.
-void cluster_terms(QuadraticForm& form);
+// How many moments do along a path through the saddlepoint where u is u0; 0: the members only.
+std::size_t degree_needed(const FormCluster& cluster, double u0);
+
+// Weights as given, and the scale: two factors, since 2^-exponent may be beyond the doubles.
+struct FormInput {
+  const double *weights, *dof, *noncentrality;
+  std::size_t n;
+  double scale, rest;
+  FormTerm term(std::size_t j) const {
+    return {weights[j] * scale * rest, dof[j], noncentrality[j]};
+  }
+};
+
+// Extreme weights that count, 0 where there is none of that sign.
+struct FormRange {
+  double lowest, highest;
+};
+
+// Fills terms, clusters and members. For many weights: a few dozen are terms as they are.
+void cluster_terms(QuadraticForm& form, const FormInput& input, const FormRange& range,
+                   const Kernels& kernels);
 
 // A product of factors loses the last bits of each, times k/2: only small dof may share.
 inline bool shares(const FormTerm& t) { return t.noncentrality == 0 && t.dof <= 4; }
 
 QuadraticForm prepare_form(const double* weights, const double* dof, const double* noncentrality,
-                           std::size_t n, double normal_sd);
+                           std::size_t n, double normal_sd, const Kernels& kernels);
 
 // What an expectation over {Q > q} weighs the density with.
 enum class FormMoment {
@@ -70,6 +90,7 @@ struct FormIntegral {
   double pdf_error;   // the same for the density
   int nodes;
   double step;        // of the trapezoid rule in the end
+  bool halved;        // the first step did not do
 };
 
 // Both tails of the distribution at q, the smaller one integrated.
@@ -97,10 +118,15 @@ struct FormContour {
 FormContour form_contour(const QuadraticForm& form, double q, const Kernels& kernels);
 
 // form_tail at every q: neighbours share the nodes of one contour, out[i] belongs to q[i].
+// The same bits for any number of threads.
 void form_tails(const QuadraticForm& form, const double* q, std::size_t n, FormTail* out,
-                const Kernels& kernels);
+                std::size_t threads, const Kernels& kernels);
 
 FormTail form_tail(const QuadraticForm& form, double q, const Kernels& kernels);
+
+// form_quantile of every log_tail[i], of the upper tail where upper[i] is not 0.
+void form_quantiles(const QuadraticForm& form, const double* log_tail, const double* upper,
+                    std::size_t n, FormQuantile* out, std::size_t threads, const Kernels& kernels);
 
 // E[g(Q); Q > q] for sign +1; for sign -1 the same of -Q and -q, the lower tail. The caller
 // has checked that q is inside the support, in scaled units.

@@ -2,7 +2,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "dispatch.hpp"
 #include "form_saddle.hpp"
+#include "threads.hpp"
 
 namespace ellipsum {
 namespace {
@@ -33,73 +35,117 @@ bool anchor_at(Anchor& a, const QuadraticForm& f, double q, bool upper, const Ke
   return a.valid;
 }
 
-// The tail at q on the anchor's nodes; false where they do not serve. The last halving's
-// change bounds the error as it does in the contour's own rule.
-bool shared(const Anchor& a, double q, bool upper, FormTail& out) {
+// One functional on a moved anchor: the sum over all nodes, and the coarser levels in it.
+struct Levels {
+  double all = 0, half = 0, quarter = 0;
+  void add(const double* places, bool finest) {
+    for (std::size_t i = 0; i < form_block; ++i) {
+      all += places[i];
+      if (finest) continue;
+      if (i % 2 == 0) half += places[i];
+      if (i % 4 == 0) quarter += places[i];
+    }
+  }
+  // Where the first step was halved, the nodes of the finest level come last, by themselves.
+  void refine() {
+    quarter = half;
+    half = all;
+  }
+  Convergence convergence() const {
+    return {relative_change(all, 2 * half), relative_change(half, 2 * quarter)};
+  }
+};
+
+// The tail at q on the anchor's nodes; false where they do not serve.
+bool shared(const Anchor& a, double q, bool upper, FormTail& out, const Kernels& kernels) {
+  constexpr double tolerance = 3e-14, largest_change = 1e-8;  // stricter than the anchor's rule
   if (!a.valid || upper != (a.sign > 0)) return false;
   const double x = a.sign * q, delta = (x - a.q) * std::ldexp(1.0, a.saddle.unit);
   if (!(x * a.q > 0) || !(std::fabs(delta) < shared_reach * std::sqrt(a.saddle.phi2))) return false;
-  double value = 0, pdf = 0, half_value = 0, half_pdf = 0, last = 0, last_pdf = 0;
-  const std::size_t blocks = a.blocks.size();
-  for (std::size_t b = 0; b < blocks; ++b) {
-    const FormValues& v = a.blocks[b];
-    if (b == blocks / 2) half_value = value, half_pdf = pdf;
-    last = last_pdf = 0;
-    for (std::size_t i = 0; i < form_block; ++i) {
-      const double rr = v.ratio_re[i], ri = v.ratio_im[i], square = rr * rr + ri * ri;
-      const double zr = a.saddle.t * (rr / square - 1), zi = -a.saddle.t * ri / square;
-      const double size = std::exp(-delta * zr), angle = -delta * zi;
-      const double c = size * std::cos(angle), s = size * std::sin(angle);
-      const double gr = v.density_re[i] * c - v.density_im[i] * s;
-      const double gi = v.density_re[i] * s + v.density_im[i] * c;
-      value += gr * rr - gi * ri;
-      pdf += gr;
-      const double g = std::fabs(gr) + std::fabs(gi);
-      last = std::max(last, g * (std::fabs(rr) + std::fabs(ri)));
-      last_pdf = std::max(last_pdf, g);
-    }
+  const std::size_t blocks = a.blocks.size(), coarse = a.at.halved ? blocks / 2 : blocks;
+  Levels tail, density;
+  FormMoved m;
+  kernels.form_moved(a.blocks.data(), coarse, delta, m);
+  tail.add(m.tail, false);
+  density.add(m.density, false);
+  if (a.at.halved) {
+    tail.refine();
+    density.refine();
+    kernels.form_moved(a.blocks.data() + coarse, blocks - coarse, delta, m);
+    tail.add(m.tail, true);
+    density.add(m.density, true);
   }
-  const double change = std::fabs(1 - 2 * half_value / value);
-  const double pdf_change = std::fabs(1 - 2 * half_pdf / pdf);
-  const bool ends = last < 1e-15 * value && last_pdf < 1e-15 * pdf;
-  if (!ends || !(std::max(change, pdf_change) < 1e-9)) return false;
+  const bool ends = m.last_tail < 1e-15 * tail.all && m.last_density < 1e-15 * density.all;
+  const Convergence c = tail.convergence(), pdf = density.convergence();
+  const double error = c.error(), pdf_error = pdf.error();
+  if (!ends || !(std::max(error, pdf_error) < tolerance) ||
+      !(std::max(c.change, pdf.change) < largest_change))
+    return false;
   const double step = a.at.step / pi;
   const double factor = a.saddle.log_factor - (x - a.q) * a.saddle.point.t;
-  out = {factor - std::log(a.saddle.t) + std::log(value * step),
-         factor + std::log(pdf * step) + a.saddle.unit * ln2,
-         10 * change * change + 1e-15, 10 * pdf_change * pdf_change + 1e-15, upper,
+  out = {factor - std::log(a.saddle.t) + std::log(tail.all * step),
+         factor + std::log(density.all * step) + a.saddle.unit * ln2, error, pdf_error, upper,
          int(blocks * form_block)};
   return out.log_small < largest_log;
+}
+
+// A run of sorted q's.
+struct Run {
+  const double* q;
+  const std::size_t *begin, *end;  // into q and out
+  FormTail* out;
+};
+
+void tails_of_run(const QuadraticForm& f, const Run& run, const Kernels& kernels) {
+  constexpr std::ptrdiff_t fewest = 2;
+  const bool bare = f.terms.empty() && f.clusters.empty();
+  Anchor anchor;
+  for (const std::size_t* i = run.begin; i != run.end; ++i) {
+    FormTail& out = run.out[*i];
+    const double x = std::ldexp(run.q[*i], -f.exponent);
+    if (std::isfinite(x) && shared(anchor, x, anchor.sign > 0, out, kernels)) {
+      out.log_pdf -= f.exponent * ln2;
+      continue;
+    }
+    out = form_tail(f, run.q[*i], kernels);
+    anchor.valid = false;
+    if (bare || !(out.log_small < largest_log) || !std::isfinite(out.log_small)) continue;
+    const double hazard = std::exp(out.log_pdf + f.exponent * ln2 - out.log_small);
+    const std::size_t* ahead = i;  // the last that this contour could serve from there
+    while (ahead + 1 != run.end &&
+           (std::ldexp(run.q[ahead[1]], -f.exponent) - x) * hazard < 0.5)
+      ++ahead;
+    if (ahead - i >= fewest)
+      anchor_at(anchor, f, std::ldexp(run.q[*ahead], -f.exponent), out.upper, kernels);
+  }
 }
 
 }  // namespace
 
 void form_tails(const QuadraticForm& f, const double* q, std::size_t n, FormTail* out,
-                const Kernels& kernels) {
-  constexpr std::size_t fewest = 8;
+                std::size_t threads, const Kernels& kernels) {
+  constexpr std::size_t longest = 512;  // of a run, whatever the threads: they change no bit
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t(0));
-  const bool inside = n >= fewest && (!f.terms.empty() || !f.clusters.empty());
-  if (inside) std::sort(order.begin(), order.end(), [q](std::size_t a, std::size_t b) {
+  std::sort(order.begin(), order.end(), [q](std::size_t a, std::size_t b) {
     return q[a] < q[b] || (q[b] != q[b] && q[a] == q[a]);  // NaN last
   });
-  Anchor anchor;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t at = order[i];
-    const double x = std::ldexp(q[at], -f.exponent);
-    if (inside && std::isfinite(x) && shared(anchor, x, anchor.sign > 0, out[at])) {
-      out[at].log_pdf -= f.exponent * ln2;
-      continue;
+  const std::size_t runs = (n + longest - 1) / longest, parts = std::min(threads, runs);
+  run_parts(parts, [&](std::size_t part) {
+    for (std::size_t r = runs * part / parts; r < runs * (part + 1) / parts; ++r) {
+      const std::size_t* begin = order.data() + r * longest;
+      tails_of_run(f, {q, begin, begin + std::min(longest, n - r * longest), out}, kernels);
     }
-    out[at] = form_tail(f, q[at], kernels);
-    // The next few q may lie as near: put the contour ahead of this one.
-    if (!inside || i + 2 >= n || !(out[at].log_small < largest_log)) continue;
-    const double next = std::ldexp(q[order[i + 2]], -f.exponent);
-    anchor.valid = false;
-    if (std::isfinite(next) && std::isfinite(out[at].log_small) &&
-        std::fabs(next - x) * std::exp(out[at].log_pdf + f.exponent * ln2 - out[at].log_small) < 2)
-      anchor_at(anchor, f, next, out[at].upper, kernels);
-  }
+  });
+}
+
+void form_quantiles(const QuadraticForm& f, const double* log_tail, const double* upper,
+                    std::size_t n, FormQuantile* out, std::size_t threads, const Kernels& kernels) {
+  const std::size_t parts = std::min(threads, n);
+  run_parts(parts, [&](std::size_t part) {
+    for (std::size_t i = n * part / parts; i < n * (part + 1) / parts; ++i)
+      out[i] = form_quantile(f, log_tail[i], upper[i] != 0, kernels);
+  });
 }
 
 }  // namespace ellipsum

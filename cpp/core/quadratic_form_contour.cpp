@@ -11,9 +11,10 @@ namespace {
 
 constexpr double pi = 3.14159265358979323846;
 constexpr double ln2 = 0.69314718055994530942;
-constexpr double first_step = 0.2;     // of the trapezoid rule in u
-constexpr double negligible = 1e-18;   // of a node against the largest
-constexpr double widest = 4;           // width of the path in standard deviations
+constexpr double first_step = 0.09;    // of the trapezoid rule in u: mostly fine enough
+constexpr double negligible = 1e-17;   // of a node against the largest
+constexpr double far_negligible = 1e-22;  // where the nodes shall serve other q, too
+constexpr double widest = 3;           // width of the path in standard deviations
 constexpr double eagerness = 1.5;      // bend against that of steepest descent at the saddle
 constexpr double least_bend = 0.1;
 constexpr double farthest = 690;       // u where sinh u nears overflow
@@ -21,13 +22,19 @@ constexpr int most_nodes = 200000;
 
 FormPath choose_path(const QuadraticForm& f, const FormSaddle& s, double q) {
   FormPath p{0, 0, 0, s.t, s.drift, s.normal_variance};
-  p.width = std::min(std::min(s.left, s.right), widest / std::sqrt(s.phi2));
-  p.radius = p.width;
+  const double bulk = widest / std::sqrt(s.phi2);
+  p.width = p.radius = std::min(std::min(s.left, s.right), bulk);
   const double wanted = eagerness * s.phi3 / (3 * s.phi2) * p.width;
   const double limit = f.normal_sd > 0 ? 0.7 : 1.0;  // exp(s^2 t^2/2) decays below slope 1
   const double direction = q > 0 ? 1 : (q < 0 ? -1 : 0);
   if (wanted * direction >= 0) {
-    p.bend = direction * std::min(limit, std::max(std::fabs(wanted), least_bend));
+    const double bend = std::min(limit, std::max(std::fabs(wanted), least_bend));
+    p.bend = direction * bend;
+    // At u = iv the path is t0 + c A (cos v - 1) + A sin v: ahead of it, a singularity at
+    // distance D is met only where A > D (sqrt(1 + c^2) + c).
+    const double ahead = (direction < 0 ? s.left : s.right) * (1 + bend);
+    const double behind = direction < 0 ? s.right : s.left;
+    p.width = p.radius = std::min(std::min(ahead, behind), bulk);
     return p;
   }
   // Conflict: vertical until bending lowers the integrand.
@@ -83,7 +90,7 @@ struct Integrator {
   double root_q;       // sqrt(q), for the moments of sqrt(Q)
   bool no_density;     // it diverges
   std::vector<FormValues>* record;  // of every block, where asked for
-  Sums all, even;      // over every node, and over every other one of the first level
+  Sums all, even, fourth;  // over every node; over every second and fourth of the first level
   double largest = 0, largest_pdf = 0;
   int nodes = 0;
 
@@ -99,7 +106,7 @@ struct Integrator {
     return ratio * (root_q + 0.5 * root_pi * erfcx / root_t);
   }
 
-  // Adds a block of nodes; true where all of them are negligible.
+  // Adds a block of nodes; true where the last ones are negligible.
   bool add(double first, double step) {
     double sinh_u[form_block], cosh_u[form_block];
     hyperbolic(first, step, sinh_u, cosh_u);
@@ -108,7 +115,7 @@ struct Integrator {
     nodes += int(form_block);
     if (first == 0) v.tail[0] *= 0.5, v.density_re[0] *= 0.5, v.density_im[0] *= 0.5;
     if (record) record->push_back(v);
-    double top = 0, top_pdf = 0;
+    double last = 0, last_pdf = 0;
     for (std::size_t i = 0; i < form_block; ++i) {
       double term = v.tail[i], size = v.size[i] * (std::fabs(v.ratio_re[i]) + std::fabs(v.ratio_im[i]));
       if (moment != FormMoment::tail) {
@@ -118,38 +125,23 @@ struct Integrator {
       }
       all.value += term;
       all.pdf += v.density_re[i];
-      even.value += i % 2 ? 0 : term;
-      even.pdf += i % 2 ? 0 : v.density_re[i];
-      top = std::max(top, size);
-      top_pdf = std::max(top_pdf, v.size[i]);
+      if (i % 2 == 0) even.value += term, even.pdf += v.density_re[i];
+      if (i % 4 == 0) fourth.value += term, fourth.pdf += v.density_re[i];
+      largest = std::max(largest, size);
+      largest_pdf = std::max(largest_pdf, v.size[i]);
+      if (i + 2 < form_block) continue;
+      last = std::max(last, size);
+      last_pdf = std::max(last_pdf, v.size[i]);
     }
-    largest = std::max(largest, top);
-    largest_pdf = std::max(largest_pdf, top_pdf);
-    return top < negligible * largest && (no_density || top_pdf < negligible * largest_pdf);
+    const double end = record ? far_negligible : negligible;
+    return last < end * largest && (no_density || last_pdf < end * largest_pdf);
   }
 };
-
-double relative_change(double now, double before) { return std::fabs(now - before) / std::fabs(now); }
 
 FormRelative relative_terms(const FormSaddle& s) {
   return {s.r.data(), s.half_dof.data(), s.kappa.data(), s.general,
           s.groups.data(), s.groups.size(), s.bins.data(), s.bins.size()};
 }
-
-// What three levels of the trapezoid rule say. Its error falls as e^(-c/h), so each halving
-// squares it: accepted where the last change is rounding, or where two changes agree that
-// the next one would be.
-struct Convergence {
-  double change, previous;
-  double error() const {
-    if (change < 2e-14) return change;
-    const double next = 10 * change * change;
-    const bool consistent = change < 1e-3 * previous && change < 10 * previous * previous + 1e-15;
-    return consistent && next < 1e-14 ? next + 1e-15 : change;
-  }
-  // No use in going on: the change is met, or it is rounding that no step reduces.
-  bool done() const { return error() < 1e-13 || (change < 1e-10 && change > 0.03 * previous); }
-};
 
 }  // namespace
 
@@ -164,16 +156,19 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
   const double order = pole_order(moment);
   const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2;
   Integrator in{s, choose_path(form, s, q), relative_terms(s), kernels, moment,
-                q > 0 ? std::sqrt(q) : 0, no_density, record, {}, {}};
+                q > 0 ? std::sqrt(q) : 0, no_density, record, {}, {}, {}};
   double h = first_step;
   int blocks = 1;
   while (!in.add((blocks - 1) * double(form_block) * h, h) &&
          blocks * double(form_block) * h < farthest) ++blocks;
   double value = in.all.value * h, pdf = in.all.pdf * h;
-  Convergence tail{1, relative_change(value, in.even.value * 2 * h)};
-  Convergence density{1, relative_change(pdf, in.even.pdf * 2 * h)};
-  tail.change = tail.previous, density.change = density.previous;
-  while (in.nodes < most_nodes) {
+  // The first level is three: with every node, every second, every fourth.
+  Convergence tail{relative_change(value, in.even.value * 2 * h),
+                   relative_change(2 * in.even.value, 4 * in.fourth.value)};
+  Convergence density{relative_change(pdf, in.even.pdf * 2 * h),
+                      relative_change(2 * in.even.pdf, 4 * in.fourth.pdf)};
+  const auto done = [&] { return tail.done() && (no_density || density.done()); };
+  while (!done() && in.nodes < most_nodes) {
     for (int b = 0; b < blocks; ++b) in.add((b * double(form_block) + 0.5) * h, h);
     h *= 0.5;
     blocks *= 2;
@@ -181,8 +176,6 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
     density = {relative_change(in.all.pdf * h, pdf), density.change};
     value = in.all.value * h;
     pdf = in.all.pdf * h;
-    const bool spare = !record || std::max(tail.change, density.change) < 1e-10;
-    if (spare && tail.done() && (no_density || density.done())) break;
   }
   FormIntegral out;
   out.log_value = s.log_factor - std::log(s.t) - (order - 1) * std::log(s.point.t) +
@@ -196,6 +189,7 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
   }
   out.nodes = in.nodes;
   out.step = h;
+  out.halved = h < first_step;
   return out;
 }
 

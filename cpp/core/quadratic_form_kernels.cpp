@@ -330,6 +330,29 @@ void nodes(const FormPath& path, const FormRelative& terms, const double* sinh_u
   store(out.ratio_im + at, ri);
   store(out.size + at, size);
   store(out.tail + at, gr * rr - gi * ri);
+  store(out.z_re + at, x);
+  store(out.z_im + at, y);
+}
+
+void moved(const FormValues* blocks, size_t n, double delta, FormMoved& out, size_t at) {
+  Real tail = {}, density = {}, size = {}, reach = {};
+  for (const FormValues* v = blocks; v != blocks + n; ++v) {
+    const Real scale = exponential(-delta * load(v->z_re + at));
+    Real sine, cosine;
+    phases(-delta * load(v->z_im + at), sine, cosine);
+    const Real a = load(v->density_re + at), b = load(v->density_im + at);
+    const Real rr = load(v->ratio_re + at), ri = load(v->ratio_im + at);
+    const Real gr = scale * (a * cosine - b * sine), gi = scale * (a * sine + b * cosine);
+    density += gr;
+    tail += gr * rr - gi * ri;
+    size = scale * load(v->size + at);
+    reach = size * (magnitude(rr) + magnitude(ri));
+  }
+  store(out.tail + at, tail);
+  store(out.density + at, density);
+  if (at + N < form_block) return;
+  out.last_density = size[N - 1];
+  out.last_tail = reach[N - 1];
 }
 
 }  // namespace
@@ -338,6 +361,33 @@ void form_nodes(const FormPath& path, const FormRelative& terms, const double* s
                 const double* cosh_u, FormValues& out) {
   for (size_t i = 0; i < form_block; i += N)
     nodes(path, terms, sinh_u + i, cosh_u + i, out, i);
+}
+
+// Several registers of weights at a time: their powers' chains run together.
+double form_power_sums(const double* e, const double* mass, size_t n, double* out) {
+  constexpr size_t chains = 32 / N;
+  Real sums[form_moments] = {}, total = {};
+  for (size_t j = 0; j < n; j += chains * N) {
+    double padded[2][chains * N] = {};
+    const size_t here = n - j < chains * N ? n - j : chains * N;
+    for (size_t i = 0; i < here; ++i) padded[0][i] = e[j + i], padded[1][i] = mass[j + i];
+    Real factor[chains], power[chains];
+    for (size_t c = 0; c < chains; ++c) {
+      factor[c] = load(padded[0] + c * N);
+      total += power[c] = load(padded[1] + c * N);
+    }
+    for (size_t p = 0; p < form_moments; ++p)
+      for (size_t c = 0; c < chains; ++c) sums[p] += power[c] *= factor[c];
+  }
+  for (size_t p = 0; p < form_moments; ++p)
+    for (size_t i = 0; i < N; i += 2) out[p] += sums[p][i] + sums[p][i + 1];
+  double mass_sum = 0;
+  for (size_t i = 0; i < N; ++i) mass_sum += total[i];
+  return mass_sum;
+}
+
+void form_moved(const FormValues* blocks, size_t n, double delta, FormMoved& out) {
+  for (size_t i = 0; i < form_block; i += N) moved(blocks, n, delta, out, i);
 }
 
 }  // namespace ELLIPSUM_TARGET

@@ -46,8 +46,11 @@ Balance balance(const QuadraticForm& f, double sign, double highest, double q, d
   for (const FormTerm& term : f.terms) weigh(b, term, sign, highest, p);
   for (const FormCluster& c : f.clusters) {
     const double w = sign * c.centre, u = 2 * w * p.t / survivor(w, p, highest);
-    if (c.spread * std::fabs(u) < 0.05) {
-      weigh(b, {c.centre, 2 * c.half_dof, 2 * c.half_noncentrality}, sign, highest, p);
+    // As one weight at their mean, if that moves K' by less than its standard deviation.
+    const double mass = c.half_dof + c.half_noncentrality, reach = c.spread * std::fabs(u);
+    if (c.begin == c.end || (reach < 0.05 && reach * reach * std::sqrt(mass) < 0.2)) {
+      const double mean = (c.dof_moments[0] + c.noncentrality_moments[0]) / mass;
+      weigh(b, {c.centre * (1 + mean), 2 * c.half_dof, 2 * c.half_noncentrality}, sign, highest, p);
     } else {
       for (std::size_t j = c.begin; j < c.end; ++j) weigh(b, f.members[j], sign, highest, p);
     }
@@ -178,20 +181,6 @@ struct Surroundings {
     }
   }
 };
-
-// How many moments keep the remainder of a cluster's series below rounding along the whole
-// path: sum k/2 |e u|^(P+1) / ((P+1)(1 - |e u|)), with |u| <= 1.5 max(1, u0) on a path that
-// bends by at most its slope 1 (|t|/|t - b| is largest at t0, at infinity, or below sqrt 2).
-// 0 where none do.
-std::size_t degree_needed(const FormCluster& c, double u0) {
-  const double u = 1.5 * std::fmax(1, std::fabs(u0)), x = c.spread * u;
-  if (c.spread == 0) return 1;
-  if (!(x < 0.5)) return 0;
-  const double mass = c.half_dof + c.half_noncentrality * double(form_moments) * (1 + u);
-  for (std::size_t degree = 4; degree <= form_moments; degree += 4)
-    if (2 * mass / double(degree + 1) * std::pow(x, double(degree + 1)) < 2e-15) return degree;
-  return 0;
-}
 
 // The saddlepoint's surroundings, for a point already found.
 FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, double sign,

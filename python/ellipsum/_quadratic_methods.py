@@ -128,7 +128,7 @@ def imhof(form: QuadraticForm, q: float) -> Tails:
 
 
 def saddlepoint(form: QuadraticForm, q: float) -> Tails:
-    """Lugannani & Rice's approximation (1980; Kuonen 1999): errors of a per cent, any tail.
+    """Lugannani & Rice's approximation (1980; Kuonen 1999): errors of a per cent in most tails.
 
     **Guarantees**: none, hence NaN.
     """
@@ -136,26 +136,27 @@ def saddlepoint(form: QuadraticForm, q: float) -> Tails:
     x, s2 = q - form._offset, form._normal_sd**2
 
     def slopes(t: float) -> tuple[float, float]:
-        g = w / (1 - 2 * w * t)
-        h = nc / (1 - 2 * w * t)
-        return float(np.sum(g * (k + h)) + s2 * t), float(np.sum(2 * g * g * (k + 2 * h)) + s2)
+        a = np.maximum(1 - 2 * w * t, 1e-300)  # 0 at the ends, whatever the rounding
+        with np.errstate(over="ignore", invalid="ignore"):
+            g, h = w / a, nc / a
+            slope, bend = np.sum(g * (k + h)) + s2 * t, np.sum(2 * g * g * (k + 2 * h)) + s2
+        return float(slope), float(bend)
 
     low, high = form.support()
     if not low < q < high:
         return float(q >= high), float(q <= low), 0.0
-    top = 0.5 / w.max() if w.size and w.max() > 0 else math.inf
-    bottom = 0.5 / w.min() if w.size and w.min() < 0 else -math.inf
+    upper = x > slopes(0.0)[0]  # above the mean t > 0, below it t < 0
+    extreme = (w.max(initial=0.0) if upper else w.min(initial=0.0)) if w.size else 0.0
+    sign = 1.0 if upper else -1.0
 
-    def within(y: float) -> float:  # the real line into (bottom, top)
-        if math.isinf(top) and math.isinf(bottom):
-            return math.sinh(y)
-        if math.isinf(bottom):
-            return top - math.exp(-y) if y > 0 else top - 1 - math.expm1(-y)
-        if math.isinf(top):
-            return bottom + math.exp(y)
-        return bottom + (top - bottom) * special.expit(y)
+    def within(y: float) -> float:  # the real line into (0, end)
+        return 0.5 / extreme * special.expit(y) if extreme else sign * math.exp(y)
 
-    t = within(optimize.brentq(lambda y: slopes(within(y))[0] - x, -30, 30))
+    def miss(y: float) -> float:  # its sign is known where the slope is infinite or lost
+        value = sign * (slopes(within(y))[0] - x)
+        return value if math.isfinite(value) else math.copysign(1e300, y)
+
+    t = within(optimize.brentq(miss, -700, 700))
     log_mgf = float(form.cgf(t)) - t * form._offset
     r = math.copysign(math.sqrt(max(2 * (t * x - log_mgf), 0)), t)
     u = t * math.sqrt(slopes(t)[1])

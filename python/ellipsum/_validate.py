@@ -87,8 +87,8 @@ def vector(
 
 
 def square(name: str, value: ArrayLike, *, d: int | None = None) -> NDArray[np.float64]:
-    """A finite matrix of shape (d, d)."""
-    array = np.array(value, dtype=np.float64)
+    """A finite matrix of shape (d, d), its rows contiguous."""
+    array = np.array(value, dtype=np.float64, order="C")
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise ValueError(f"{name} must be a square matrix, got shape {array.shape}")
     if d is not None and len(array) != d:

@@ -23,8 +23,7 @@ from scipy.special import ndtr
 from . import noise
 from .domain import Domain
 from .ellipsoid import Ellipsoid
-from .exact_sum import ExactSum
-from .passes import Passes, halves, row_norms
+from .passes import Frame, Passes
 from .plan import Plan, Step, count_share, make_plan
 from .radius import EDGES, SURPRISE, choose_radius, first_edges
 
@@ -81,7 +80,7 @@ def run(
 
 
 def halves_sensitivity(region: Ellipsoid, neighbors: str) -> float:
-    """l2 sensitivity, grid units, of the integer sum of rows without a negative entry.
+    """l2 sensitivity, grid units, of the integer sums of positive and negative parts.
 
     Two rows q, q' >= 0 have ||q - q'||^2 <= ||q||^2 + ||q'||^2: sqrt(2) times one row's bound
     for ``replace``, once for ``add-remove``.
@@ -147,7 +146,7 @@ class _Run:
         edges = EDGES
         if first:
             edges = first_edges(float(np.linalg.norm(b * self.domain.half)))
-        counts = self.rows.histogram(lambda x: row_norms(self._local(x) * b), edges)
+        counts = self.rows.histogram(self._local(b), edges, self.threads)
         sensitivity = math.sqrt(2) if self.neighbors == "replace" else 1.0
         mu = plan.step_mu(step)
         noisy = self._noisy(counts, sensitivity, mu)
@@ -175,15 +174,15 @@ class _Run:
     def _center(self, plan: Plan, step: Step, radius: float, loss: float) -> None:
         b = self._scale()
         d = plan.d
-        region = Ellipsoid(np.zeros(2 * d), np.concatenate([b, b]), radius)
-        total = ExactSum(region, threads=self.threads)
-        self.rows.exact_sum(total, lambda x: halves(self._local(x)), 2 * d)
+        region = Ellipsoid(self.center, b, radius)  # along the domain's axes
+        frame = self._local(region.scale / region.grid)
+        exact = self.rows.halves(frame, region.clip_norm / region.grid, self.threads)
         sensitivity, mu = halves_sensitivity(region, self.neighbors), plan.step_mu(step)
-        noisy = self._noisy(total.integers(), sensitivity, mu)
+        noisy = self._noisy(exact, sensitivity, mu).astype(np.float64)
         self.regions.append(region)
-        sums = region.unscale(noisy.astype(np.float64) * region.grid) / plan.n
-        sd = math.sqrt(2) * sensitivity * region.grid / (mu * plan.n) / region.scale[:d]
-        self._update(sums[:d] - sums[d:], sums[:d] + sums[d:], sd, loss)
+        above, below = region.unscale(noisy.reshape(2, d) * region.grid) / plan.n
+        sd = math.sqrt(2) * sensitivity * region.grid / (mu * plan.n) / region.scale
+        self._update(above - below, above + below, sd, loss)
 
     def _noisy(self, exact: NDArray[Any], sensitivity: float, mu: float) -> NDArray[np.object_]:
         """The one place where private integers become public ones."""
@@ -197,8 +196,11 @@ class _Run:
 
     # ---- what is made of them: post-processing -----------------------------------------
 
-    def _local(self, x: Array) -> Array:
-        return self.domain.offsets(x) - self.center
+    def _local(self, scale: Array) -> Frame:
+        """The rows as seen from the present centre."""
+        frame = self.domain.frame(self.center, scale)
+        self.center = self.domain.offset(frame.center)  # as rounded: shifts are told from there
+        return frame
 
     def _scale(self) -> Array:
         """b = 1/sqrt(u sum u) for the rows' deviations u about the centre: E||y||^2 = 1."""

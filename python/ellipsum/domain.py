@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate
-from .passes import rotate, round_axes
+from .ellipsoid import round_matrix
+from .passes import Frame
 
 __all__ = ["Domain", "make_domain"]
 
@@ -38,15 +39,20 @@ class Domain:
     upper: Array | None = None
     radius: float | None = None
 
-    def offsets(self, x: Array) -> Array:
-        """Rows relative to the domain's centre, along its axes."""
-        shifted = x - self.center
-        return shifted if self.basis is None else rotate(shifted, self.basis, self._reach)
-
     def back(self, offset: Array) -> Array:
         """From offsets along the axes to a point."""
-        turned = offset if self.basis is None else np.linalg.solve(self.basis.T, offset)
-        return np.asarray(self.center + turned)
+        return np.asarray(self.center + (offset if self.basis is None else self.basis @ offset))
+
+    def offset(self, point: Array) -> Array:
+        """From a point to offsets along the axes."""
+        away = point - self.center
+        return np.asarray(away if self.basis is None else self.basis.T @ away)
+
+    def frame(self, offset: Array, scale: Array) -> Frame:
+        """How the kernels see rows from a point, ``scale`` along each axis."""
+        if self.basis is None:
+            return Frame(self.back(offset), scale)
+        return Frame(self.back(offset), matrix=round_matrix(scale[:, None] * self.basis.T))
 
     @property
     def largest_spread(self) -> Array:
@@ -54,13 +60,6 @@ class Domain:
         if self.basis is None and self.radius is None:
             return self.half
         return np.full(self.half.size, float(np.linalg.norm(self.half)))
-
-    @property
-    def _reach(self) -> float:
-        """Twice the largest |x_j - center_j| inside."""
-        if self.radius is not None or self.upper is None:
-            return 2 * (self.radius or 0.0)
-        return 2 * float(np.max(self.upper - self.center))
 
     def project(self, point: Array) -> Array:
         """The nearest point of the domain."""
@@ -91,8 +90,7 @@ def make_domain(
     if sigma is not None:
         known["sigma"] = _validate.vector("sigma", sigma, d=d, above=0)
     if covariance is not None:
-        known["sigma"], axes = _validate.eigenbasis("covariance", covariance, d=d)
-        known["basis"] = round_axes(axes)
+        known["sigma"], known["basis"] = _validate.eigenbasis("covariance", covariance, d=d)
         known["half"] = _turned(known["half"], known["basis"], known["radius"])
     return Domain(**known)
 

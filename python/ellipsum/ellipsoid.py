@@ -489,6 +489,11 @@ def _positive_scale(scale: ArrayLike, d: int) -> Array:
     return b
 
 
+def round_matrix(matrix: Array) -> Array:
+    """A matrix in grid units as the kernels take it: their products with rows are then exact."""
+    return np.ascontiguousarray(_round_bits(np.where(np.abs(matrix) < _SCALE_MIN, 0.0, matrix)))
+
+
 def _round_bits(x: Array) -> Array:
     """Round to 24 significant bits, half to even: a public parameter, chosen once."""
     mantissa, exponent = np.frexp(x)

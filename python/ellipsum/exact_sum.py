@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from . import _backend, _validate
 from ._backend import kernels
 from .ellipsoid import Ellipsoid
 
-__all__ = ["ExactSum"]
+__all__ = ["ExactSum", "add_partial", "as_integers", "kernel_parts"]
 
 #: Numbers converted at a time where the dtype is neither float32 nor float64 (8 MiB).
 _NUMBERS_PER_CONVERSION = 1 << 20
@@ -98,10 +99,10 @@ class ExactSum:
             raise ValueError("batch is empty: give at least one row, or skip the batch")
         low, high = np.zeros_like(self._low), np.zeros_like(self._high)
         clipped = nonfinite = 0
-        for part in _kernel_parts(rows):
+        for part in kernel_parts(rows):
             partial = np.zeros(self._ellipsoid.d, np.int64)
             counts = kernels.clip_sum(part, *self._region, partial, self._threads)
-            kernels.merge(low, high, partial.view(np.uint64), partial >> 63)
+            add_partial(low, high, partial)
             clipped, nonfinite = clipped + counts[0], nonfinite + counts[1]
         if nonfinite and self._nonfinite == "raise":
             raise ValueError('batch has a row with a NaN or an infinity, and nonfinite="raise"')
@@ -176,8 +177,7 @@ class ExactSum:
         array (d,) of Python ints, in units of ``ellipsoid.grid``, scaled coordinates
         """
         low, high, _ = self._snapshot()
-        total: NDArray[np.object_] = (high.astype(object) << 64) + low.astype(object)
-        return total
+        return as_integers(low, high)
 
     # ---- handed on -----------------------------------------------------------------
 
@@ -244,7 +244,18 @@ class ExactSum:
             return self._low.copy(), self._high.copy(), numbers
 
 
-def _kernel_parts(rows: NDArray[Any]) -> Any:
+def add_partial(low: NDArray[np.uint64], high: NDArray[np.int64], partial: NDArray[Any]) -> None:
+    """Add what a kernel summed (int64) to totals of 128 bits, in place."""
+    kernels.merge(low, high, partial.view(np.uint64), partial >> 63)
+
+
+def as_integers(low: NDArray[np.uint64], high: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Totals of 128 bits as Python integers."""
+    total: NDArray[np.object_] = (high.astype(object) << 64) + low.astype(object)
+    return total
+
+
+def kernel_parts(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Parts that one kernel call takes: native float32 or float64, bounded rows."""
     ready = rows.dtype.type in (np.float32, np.float64) and rows.dtype.isnative
     ready = ready and rows.flags.aligned

@@ -1,37 +1,44 @@
-"""Passes over rows that are read more than once, and the row-by-row transformations of a plan.
+"""Passes over rows that are read more than once: what each step of a plan counts or adds up.
 
-Every transformation here is elementwise over a block, or exact (no rounded reduction whose order
-NumPy or BLAS may choose): what a row becomes depends on that row alone, never on its place in
-a block. With ``add-remove`` neighbours the places shift.
+What a row becomes depends on that row alone, never on its place in a block (with ``add-remove``
+neighbours the places shift): the kernels see to it, and ``moments`` is elementwise.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _backend
+from ._backend import kernels
 from .arrow import as_batches
-from .exact_sum import ExactSum
+from .exact_sum import ExactSum, add_partial, as_integers, kernel_parts
 from .files import Rows
 
-__all__ = ["Passes", "halves", "moments", "rotate", "round_axes", "row_norms"]
+__all__ = ["Frame", "Passes", "moments"]
 
 Array = NDArray[np.float64]
 
+_NONE: Array = np.empty(0)
+
 #: Numbers of one block in double precision (4 MiB): the temporaries stay in cache.
 _NUMBERS_PER_BLOCK = 1 << 19
-
-#: Bits of a row entry (twice) and of an axis entry in exact products.
-_ROW_BITS, _AXIS_BITS = 22, 20
 
 _ONE_SHOT = (
     "data can be read only once, and this plan reads it several times: give an array, a "
     "memory map, open_rows(...), a table, or a function that returns a new iterator"
 )
+
+
+class Frame(NamedTuple):
+    """Where rows are seen from: y = scale * (x - center), or matrix @ (x - center)."""
+
+    center: Array  #: data units
+    scale: Array = _NONE
+    matrix: Array = _NONE  #: entries as `round_matrix` leaves them
 
 
 class Passes:
@@ -71,20 +78,16 @@ class Passes:
         if self.count is None and isinstance(self._data, Rows):
             self.count = self._data.n
         if self.count is None:
-            for _ in self.blocks():
+            for _ in self.batches():
                 pass
         return self.count or 0
 
-    def blocks(self, width: int | None = None) -> Iterator[Array]:
-        """One pass: C-ordered double blocks, small enough for temporaries of ``width`` columns."""
+    def batches(self) -> Iterator[NDArray[Any]]:
+        """One pass: the rows as they come."""
         data = self._data() if callable(self._data) else self._data
-        step = max(1, _NUMBERS_PER_BLOCK // (width or self.d))
         seen = 0
         for batch in as_batches(data, self.d):
-            for start in range(0, len(batch), step):
-                with np.errstate(all="ignore"):  # a warning would tell of a value
-                    block = np.ascontiguousarray(batch[start : start + step], dtype=np.float64)
-                yield block
+            yield batch
             seen += len(batch)
         self._check(seen)
 
@@ -94,80 +97,58 @@ class Passes:
         elif seen != self.count:
             raise ValueError(_ONE_SHOT if seen == 0 else "data changed between two passes over it")
 
-    def exact_sum(
-        self, total: ExactSum, transform: Callable[[Array], Array], width: int
-    ) -> ExactSum:
-        """One pass that adds transformed rows to ``total``."""
-        with np.errstate(all="ignore"):  # a huge value is a row's own matter: no warning
-            for block in self.blocks(width):
-                total.add(transform(block))
-        return total
+    def exact_sum(self, total: ExactSum, transform: Callable[[Array], Array], width: int) -> None:
+        """One pass that adds transformed rows, ``width`` numbers each, to ``total``."""
+        step = max(1, _NUMBERS_PER_BLOCK // width)
+        for batch in self.batches():
+            for start in range(0, len(batch), step):
+                with np.errstate(all="ignore"):  # a warning would tell of a value
+                    block = np.asarray(batch[start : start + step], dtype=np.float64)
+                    block = transform(block)
+                total.add(block)
 
-    def histogram(self, norms: Callable[[Array], Array], edges: Array) -> NDArray[np.int64]:
-        """One pass that counts rows with norm in (edges[k - 1], edges[k]]; the last bin has
-        all above, the first everything below and what is not a number."""
-        counts = np.zeros(edges.size, np.int64)
-        with np.errstate(all="ignore"):
-            for block in self.blocks(2 * self.d):
-                bins = np.searchsorted(
-                    edges[:-1], np.nan_to_num(norms(block), nan=0.0, posinf=np.inf)
-                )
-                counts += np.bincount(bins, minlength=edges.size)
+    def halves(
+        self, frame: Frame, radius: float, threads: int | None = None
+    ) -> NDArray[np.object_]:
+        """One pass: exact sums of the positive numbers of clipped, quantised rows, then of the
+        negative ones' magnitudes, shape (2 d,). **Private.**
+
+        Parameters
+        ----------
+        frame : Frame, grid units
+        radius : float, grid units, what rows are clipped to
+        """
+        low, high = np.zeros(2 * self.d, np.uint64), np.zeros(2 * self.d, np.int64)
+        workers = _backend.threads(threads)
+        for part in self._parts():
+            partial = np.zeros(2 * self.d, np.int64)
+            kernels.clip_sum(part, *frame, _NONE, radius, partial, workers, halves=True)
+            add_partial(low, high, partial)
+        return as_integers(low, high)
+
+    def histogram(
+        self, frame: Frame, edges: Array, threads: int | None = None
+    ) -> NDArray[np.int64]:
+        """One pass: rows whose distance lies in (edges[k - 1], edges[k]]. **Private.**
+
+        The last bin has all above the others, and the first one the rows that are not finite:
+        they count as the centre. Distances within 2^-20 of an edge, relatively, go to either
+        side.
+
+        Parameters
+        ----------
+        frame : Frame, in any unit
+        edges : array, of the same unit, 0 < edges < 2^500, ascending
+        """
+        counts, workers = np.zeros(edges.size, np.int64), _backend.threads(threads)
+        for part in self._parts():
+            kernels.distance_counts(part, *frame, edges, counts, workers)
         return counts
 
-
-def row_norms(y: Array) -> Array:
-    """l2 norm of each row, by folding halves: the same additions for a row wherever it is."""
-    return np.asarray(np.sqrt(_fold(y * y, np.add)))
-
-
-def halves(x: Array) -> Array:
-    """(x+, x-), shape (n, 2 d): positive and negative parts side by side, all >= 0."""
-    out = np.empty((len(x), 2 * x.shape[1]))
-    np.maximum(x, 0.0, out=out[:, : x.shape[1]])
-    np.maximum(-x, 0.0, out=out[:, x.shape[1] :])
-    return out
-
-
-def round_axes(basis: Array) -> Array:
-    """Axes with entries of 20 bits after the point, as :func:`rotate` needs them."""
-    return np.asarray(np.rint(np.ldexp(basis, _AXIS_BITS)) * 2.0**-_AXIS_BITS)
-
-
-def rotate(x: Array, axes: Array, reach: float) -> Array:
-    """x @ axes by matrix products without a rounding: a row's result is its own.
-
-    Entries are split into two integers of 22 bits, in units of 2^-22 and 2^-44 of a power of two
-    above ``reach``; with axes of 20 bits every sum of products in any order is an integer below
-    sqrt(d) 2^42 (Cauchy-Schwarz), so below 2^53 for d <= 2^20, and exact whatever BLAS does.
-    Rows that reach further are moved in along their line to the origin.
-
-    Parameters
-    ----------
-    x : array (n, d)
-    axes : array (d, d), columns of norm about 1, made by :func:`round_axes`
-    reach : float, the largest |x_ij| that is kept
-    """
-    unit = 2.0 ** (math.ceil(math.log2(reach)) - _ROW_BITS)
-    furthest = _fold(np.abs(x), np.maximum)[:, None]
-    scaled = np.where(furthest > reach, x * (reach / furthest), x) / unit
-    high = np.rint(scaled)
-    low = np.rint((scaled - high) * 2.0**_ROW_BITS)
-    integers = np.ldexp(axes, _AXIS_BITS)
-    result = (high @ integers) * 2.0**-_AXIS_BITS
-    result += (low @ integers) * 2.0 ** -(_AXIS_BITS + _ROW_BITS)
-    return np.asarray(result * unit)
-
-
-def _fold(values: Array, operation: np.ufunc) -> Array:
-    """Combine the columns of ``values`` (overwritten) in halves: one order for every row."""
-    width = values.shape[1]
-    while width > 1:
-        half = (width + 1) // 2
-        left = values[:, : width - half]
-        operation(left, values[:, half:width], out=left)
-        width = half
-    return np.asarray(values[:, 0])
+    def _parts(self) -> Iterator[NDArray[Any]]:
+        """One pass: what a kernel takes."""
+        for batch in self.batches():
+            yield from kernel_parts(batch)
 
 
 def moments(x: Array) -> Array:

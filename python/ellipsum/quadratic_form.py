@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _validate
+from . import _backend, _validate
 from ._backend import kernels
 
 __all__ = ["QuadraticForm", "QuadraticFormResult", "QuadraticFormWarning"]
@@ -20,7 +21,7 @@ _EXCESS, _ROOT, _SHORTFALL = 1, 2, 3  # moments of the kernel
 
 
 class QuadraticFormWarning(RuntimeWarning):
-    """A value of a :class:`QuadraticForm` whose error estimate is above 1e-10."""
+    """A value of a :class:`QuadraticForm` whose relative error is above 1e-10, or not known."""
 
 
 class QuadraticFormResult(NamedTuple):
@@ -64,6 +65,9 @@ class QuadraticForm:
         Noncentralities: the squared means, summed over the degrees of freedom.
     normal_sd, offset : float
         Standard deviation s of the normal term, and the constant m.
+    threads : int, optional
+        How many share the work on many q or probabilities at once: ``ELLIPSUM_THREADS``, or
+        else one. The results are the same bits for any number.
     """
 
     def __init__(
@@ -73,6 +77,8 @@ class QuadraticForm:
         noncentrality: ArrayLike = 0,
         normal_sd: float = 0,
         offset: float = 0,
+        *,
+        threads: int | None = None,
     ) -> None:
         if np.size(weights):
             self._weights = _validate.vector("weights", np.atleast_1d(weights))
@@ -85,6 +91,7 @@ class QuadraticForm:
         if self._normal_sd < 0:
             raise ValueError("normal_sd must not be negative")
         self._offset = _validate.finite("offset", offset)
+        self._threads = _backend.threads(threads)
         self._table = kernels.FormTable(
             self._weights, self._dof, self._noncentrality, self._normal_sd
         )
@@ -104,6 +111,8 @@ class QuadraticForm:
         cov: ArrayLike,
         linear: ArrayLike | None = None,
         constant: float = 0,
+        *,
+        threads: int | None = None,
     ) -> QuadraticForm:
         r"""The distribution of :math:`x^T A x + b^T x + c` for x ~ N(mean, cov).
 
@@ -119,7 +128,7 @@ class QuadraticForm:
         constant : float
             c.
         """
-        return cls(**_diagonal(matrix, mean, cov, linear, constant))
+        return cls(**_diagonal(matrix, mean, cov, linear, constant), threads=threads)
 
     # ---- tails and density ------------------------------------------------------------
 
@@ -155,7 +164,7 @@ class QuadraticForm:
         points = np.asarray(q, dtype=np.float64)
         flat = np.ascontiguousarray(points.ravel() - self._offset)
         out = np.empty((flat.size, 6))
-        self._table.tails(flat, out)
+        self._table.tails(flat, out, self._threads)
         return out, points.shape
 
     def _value(self, q: ArrayLike, upper: bool, log: bool) -> Any:
@@ -182,7 +191,8 @@ class QuadraticForm:
     def cdf(self, q: ArrayLike, method: str = "auto") -> Any:
         """P(Q <= q). ``method`` other than ``"auto"`` (``"contour"`` is the same) computes it
         in a classical way, for comparison: ``"ruben"``, ``"davies"``, ``"imhof"``,
-        ``"saddlepoint"``, ``"moment"``; see ``docs/quadratic_forms.md``.
+        ``"saddlepoint"``, ``"moment"``; see ``docs/quadratic_forms.md``. Most of these have an
+        absolute error, or none that is known, and warn where that is not enough.
         """
         if method in ("auto", "contour"):
             return self._value(q, upper=False, log=False)
@@ -199,8 +209,10 @@ class QuadraticForm:
 
         _validate.one_of("method", method, ["auto", "contour", *METHODS])
         points = np.asarray(q, dtype=np.float64)
-        tails = [METHODS[method](self, float(x)) for x in points.ravel()]
-        return np.array([t[which] for t in tails]).reshape(points.shape)[()]
+        tails = np.array([METHODS[method](self, float(x)) for x in points.ravel()]).reshape(-1, 3)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of the smaller tail, or NaN
+            _check(np.where(tails[:, 2] == 0, 0.0, tails[:, 2] / np.min(tails[:, :2], axis=1)))
+        return tails[:, which].reshape(points.shape)[()]
 
     def logcdf(self, q: ArrayLike) -> Any:
         """log P(Q <= q)."""
@@ -259,19 +271,19 @@ class QuadraticForm:
 
     def _quantiles(self, p: ArrayLike, upper: bool) -> Any:
         probability = np.asarray(p, dtype=np.float64)
-        flat = [self._quantile(float(x), upper) for x in probability.ravel()]
-        return np.array(flat, dtype=np.float64).reshape(probability.shape)[()]
-
-    def _quantile(self, p: float, upper: bool) -> float:
+        flat = probability.ravel()
         low, high = self.support()
-        if not 0 <= p <= 1:
-            return math.nan
-        if p in (0, 1) or low == high:
-            return high if (p == 0) == upper else low
-        log_tail = math.log(p) if p <= 0.5 else math.log1p(-p)
-        q, error, _ = self._table.quantile(log_tail, upper if p <= 0.5 else not upper)
-        _check(np.array([error]))
-        return float(self._offset + q)
+        value = np.where((flat == 0) == upper, high, low)  # right at 0 and 1, and for a point
+        value[~((flat >= 0) & (flat <= 1))] = math.nan
+        inside = (flat > 0) & (flat < 1) & (low < high)
+        some = flat[inside]
+        small = some <= 0.5
+        log_tail = np.where(small, np.log(some), np.log1p(-some))
+        out = np.empty((some.size, 2))
+        self._table.quantiles(log_tail, (small == upper).astype(np.float64), out, self._threads)
+        _check(out[:, 1])
+        value[inside] = self._offset + out[:, 0]
+        return value.reshape(probability.shape)[()]
 
     # ---- moments --------------------------------------------------------------------------
 
@@ -312,11 +324,19 @@ class QuadraticForm:
         points = np.asarray(t, dtype=np.float64)
         total = points * self._offset + 0.5 * (self._normal_sd * points) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
-            for w, k, nc in zip(self._weights, self._dof, self._noncentrality, strict=True):
+            for w, k, nc in self._blocks(points):
                 a = 1 - 2 * w * points
                 term = -0.5 * k * np.log1p(-2 * w * points) + nc * w * points / a
-                total = total + np.where(a > 0, term, np.inf)
+                total = total + np.sum(np.where(a > 0, term, np.inf), axis=0)
         return total[()]
+
+    def _blocks(self, beside: NDArray[Any]) -> Iterator[tuple[NDArray[np.float64], ...]]:
+        """Weights, dof and noncentralities, along an axis before those of ``beside``, so many at
+        a time that temporaries stay in cache."""
+        step = max(1, 2**16 // max(beside.size, 1))
+        for j in range(0, self._weights.size, step):
+            some = (slice(j, j + step), *[None] * beside.ndim)
+            yield self._weights[some], self._dof[some], self._noncentrality[some]
 
     def entropy(self) -> float:
         """Differential entropy in nats, by quadrature over the quantiles; to about 1e-8."""
@@ -383,9 +403,9 @@ class QuadraticForm:
         rng = np.random.default_rng(random_state)
         shape = () if size is None else tuple(np.atleast_1d(size))
         total = np.full(shape, self._offset) + self._normal_sd * rng.standard_normal(shape)
-        for w, k, nc in zip(self._weights, self._dof, self._noncentrality, strict=True):
-            extra = 2 * rng.poisson(0.5 * nc, shape) if nc else 0
-            total = total + w * 2 * rng.standard_gamma(0.5 * (k + extra), shape)
+        for w, k, nc in self._blocks(total):
+            extra = 2 * rng.poisson(0.5 * nc, (len(w), *shape))
+            total = total + np.sum(w * 2 * rng.standard_gamma(0.5 * (k + extra)), axis=0)
         return total[()]
 
 
@@ -425,9 +445,10 @@ def _square(name: str, value: ArrayLike, n: int) -> NDArray[np.float64]:
 
 def _check(errors: NDArray[np.float64]) -> None:
     if not (errors <= _TOLERANCE).all():
-        worst = np.max(errors)
+        worst = float(np.max(errors))
+        what = f"estimated relative error {worst:.1e} is above {_TOLERANCE:.0e}"
         warnings.warn(
-            f"the estimated relative error {worst:.1e} is above {_TOLERANCE:.0e}",
+            "the relative error is not known" if math.isnan(worst) else f"the {what}",
             QuadraticFormWarning,
             stacklevel=4,
         )

@@ -6,6 +6,7 @@
 using ellipsum::Batch;
 using ellipsum::Dtype;
 using ellipsum::Region;
+using ellipsum::Task;
 
 namespace {
 
@@ -44,37 +45,55 @@ std::vector<double> scaled(const Region& region, const std::vector<double>& x) {
   return y;
 }
 
-double norm_of(const std::vector<double>& y) {
+double norm2_of(const std::vector<double>& y) {
   double lane[8] = {};
   for (std::size_t j = 0; j < y.size(); ++j) lane[j % 8] += y[j] * y[j];
   const double a = lane[0] + lane[4], b = lane[1] + lane[5];
   const double c = lane[2] + lane[6], e = lane[3] + lane[7];
-  return std::sqrt((a + c) + (b + e));
+  return (a + c) + (b + e);
 }
 
 // Was it changed?
 bool clip(const Region& region, std::vector<double>& y) {
   bool changed = false;
-  if (region.limit || y.size() == 1) {
+  if (region.task == Task::box || (region.task == Task::ball && y.size() == 1)) {
     for (std::size_t j = 0; j < y.size(); ++j) {
-      const double limit = region.limit ? region.limit[j] : region.radius;
+      const double limit = region.task == Task::box ? region.limit[j] : region.radius;
       changed |= std::fabs(y[j]) > limit;
       y[j] = std::fmin(std::fmax(y[j], -limit), limit);
     }
     return changed;
   }
-  const double norm = norm_of(y);
+  const double norm = std::sqrt(norm2_of(y));
   if (norm <= region.radius) return false;
   const double factor = region.radius / norm;
   for (double& v : y) v *= factor;
   return true;
 }
 
+// A square as it is compared: its 21 leading bits.
+double cut(double norm2) {
+  int e;
+  const double mantissa = std::frexp(norm2, &e);
+  return std::ldexp(std::floor(std::ldexp(mantissa, 21)), e - 21);
+}
+
+std::size_t bin_of(const Region& region, double norm2) {
+  for (std::size_t k = 0; k + 1 < region.bins; ++k)
+    if (cut(norm2) <= cut(region.edges[k] * region.edges[k])) return k;
+  return region.bins - 1;
+}
+
+std::size_t entries(const Region& region) {
+  if (region.task == Task::distances) return region.bins;
+  return region.task == Task::halves ? 2 * region.d : region.d;
+}
+
 }  // namespace
 
 Sums clip_model(const Batch& batch, const Region& region) {
   Sums sums;
-  sums.partial.resize(batch.d);
+  sums.partial.resize(entries(region));
   for (std::size_t i = 0; i < batch.n; ++i) {
     std::vector<double> x(batch.d);
     bool finite = true;
@@ -82,13 +101,21 @@ Sums clip_model(const Batch& batch, const Region& region) {
       x[j] = entry(batch, i, j);
       finite &= std::isfinite(x[j]);
     }
+    if (region.task == Task::distances) {
+      ++sums.partial[finite ? bin_of(region, norm2_of(scaled(region, x))) : 0];
+      continue;
+    }
     if (!finite) {
       ++sums.clipped, ++sums.nonfinite;
       continue;
     }
     std::vector<double> y = scaled(region, x);
     sums.clipped += clip(region, y);
-    for (std::size_t j = 0; j < batch.d; ++j) sums.partial[j] += std::llrint(y[j]);
+    for (std::size_t j = 0; j < batch.d; ++j) {
+      const std::int64_t q = std::llrint(y[j]);
+      const bool below = region.task == Task::halves && q < 0;
+      sums.partial[below ? batch.d + j : j] += below ? -q : q;
+    }
   }
   return sums;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "clip.hpp"
 #include "clip_model.hpp"
 #include "clip_sum.hpp"
 #include "error.hpp"
@@ -30,25 +31,34 @@ double next_number() {
   return double(std::int64_t(state) >> 11) * 0x1p-52;
 }
 
-enum class Kind { ball, box, matrix };
-constexpr Kind kinds[] = {Kind::ball, Kind::box, Kind::matrix};
+struct Kind {
+  Task task;
+  bool matrix;
+};
+constexpr Kind kinds[] = {{Task::ball, false},     {Task::box, false},
+                          {Task::ball, true},      {Task::halves, false},
+                          {Task::halves, true},    {Task::distances, false},
+                          {Task::distances, true}};
 
 // A region and the arrays that it points into.
 struct Case {
-  std::vector<double> center, scale, limit, matrix;
+  std::vector<double> center, scale, limit, matrix, edges;
   Region region{};
-  Case(Kind kind, std::size_t d) : center(d), scale(d), limit(d) {
+  Case(Kind kind, std::size_t d) : center(d), scale(d), limit(d), edges(23) {
     for (double& c : center) c = next_number();
     for (double& s : scale) s = 0x1p23 * (1.1 + next_number()) / std::sqrt(double(d));
     for (double& l : limit) l = 0x1p22 * (1.1 + next_number());
-    if (kind == Kind::matrix) matrix.resize(d * d);
+    if (kind.matrix) matrix.resize(d * d);
     for (double& b : matrix) b = float(0x1p23 * next_number() / double(d));
+    for (std::size_t k = 0; k < edges.size(); ++k) edges[k] = std::ldexp(0x1p23, int(k) - 12);
+    region.task = kind.task;
     region.d = d;
     region.center = center.data();
-    (kind == Kind::matrix ? region.matrix : region.scale) =
-        kind == Kind::matrix ? matrix.data() : scale.data();
-    region.limit = kind == Kind::box ? limit.data() : nullptr;
+    (kind.matrix ? region.matrix : region.scale) = kind.matrix ? matrix.data() : scale.data();
+    region.limit = kind.task == Task::box ? limit.data() : nullptr;
     region.radius = 0x1p23 + 0.5;
+    region.edges = edges.data();
+    region.bins = edges.size();
   }
 };
 
@@ -71,8 +81,9 @@ struct Rows {
 };
 
 Sums run(const Kernels& kernels, const Batch& batch, const Region& region, int threads) {
+  const std::size_t entries = compiled_once::sums_of(region);
   Sums sums;
-  sums.partial.resize(batch.d);
+  sums.partial.resize(entries);
   const ClipCounts counts = clip_sum(kernels, batch, region, sums.partial.data(), threads);
   sums.clipped = counts.clipped, sums.nonfinite = counts.nonfinite;
   return sums;
@@ -108,7 +119,8 @@ void test_model(const Kernels& kernels, Kind kind, std::size_t n, std::size_t d)
 
 // Rows out of the model's range: the targets agree, and the row lies on the sphere.
 void test_huge_rows(const Kernels& kernels, const Kernels& other) {
-  for (Kind kind : {Kind::ball, Kind::matrix})
+  for (Kind kind : kinds) {
+    if (kind.task == Task::box || kind.task == Task::distances) continue;
     for (std::size_t d : {2u, 8u, 9u, 40u}) {
       const Case c(kind, d);
       Rows<double> rows(1, d);
@@ -120,6 +132,7 @@ void test_huge_rows(const Kernels& kernels, const Kernels& other) {
       check(std::fabs(std::sqrt(norm2) - c.region.radius) < std::sqrt(double(d)), "on the sphere",
             kernels.name, 1, d);
     }
+  }
 }
 
 void test_targets() {
@@ -134,13 +147,14 @@ void test_targets() {
           test_model<float>(kernels, kind, n, d);
           test_model<double>(kernels, kind, n, d);
         }
-    test_model<float>(kernels, Kind::ball, 5, 40000);
+    test_model<float>(kernels, kinds[0], 5, 40000);
+    test_model<float>(kernels, {Task::halves, false}, 5, 40000);
     test_huge_rows(kernels, baseline);
   }
 }
 
 void test_limits() {
-  const Case c(Kind::ball, 1);
+  const Case c(kinds[0], 1);
   Rows<double> rows(1, 1);
   rows.batch.n = std::size_t(clip_rows_limit) + 1;
   bool refused = false;

@@ -57,7 +57,7 @@ void test_samples(const Kernels& k, const Kernels& baseline) {
 
 void test_forms(const Kernels& k) {
   const double two = 2, one = 1, none = 0;
-  const QuadraticForm chi = prepare_form(&one, &two, &none, 1, 0);
+  const QuadraticForm chi = prepare_form(&one, &two, &none, 1, 0, k);
   for (double q : {0.1, 2.0, 50.0, 1000.0}) {
     const FormTail t = form_tail(chi, q, k);
     const double upper = t.upper ? std::exp(t.log_small) : -std::expm1(t.log_small);
@@ -69,7 +69,7 @@ void test_forms(const Kernels& k) {
     dof.push_back(1 + i % 2 * 0.5);
     noncentrality.push_back(i % 5);
   }
-  const QuadraticForm mixed = prepare_form(w.data(), dof.data(), noncentrality.data(), 300, 0.1);
+  const QuadraticForm mixed = prepare_form(w.data(), dof.data(), noncentrality.data(), 300, 0.1, k);
   const FormQuantile found = form_quantile(mixed, std::log(1e-6), true, k);
   const FormTail t = form_tail(mixed, found.q, k);
   check(t.upper && std::fabs(t.log_small - std::log(1e-6)) < 1e-9, "quantile", k.name, found.q);

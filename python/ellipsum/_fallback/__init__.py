@@ -1,6 +1,6 @@
 """Numba twins of the C++ kernels: same signatures, same integers, no compiler."""
 
-from .clip import CLIP_ROWS_LIMIT, clip_sum
+from .clip import CLIP_ROWS_LIMIT, clip_sum, distance_counts
 from .exact_sum import merge
 from .noise import keystream, rounded_gaussian, rounded_gaussian_of_words
 from .quadratic_form import FormTable
@@ -9,6 +9,7 @@ __all__ = [
     "CLIP_ROWS_LIMIT",
     "FormTable",
     "clip_sum",
+    "distance_counts",
     "keystream",
     "merge",
     "rounded_gaussian",

@@ -41,12 +41,12 @@ def _squared_norm(y, lane):
 
 
 @njit(cache=True, nogil=True)
-def _transform(matrix, h, y):
-    for i in range(y.size):
-        total = 0.0
-        for k in range(h.size):
-            total += matrix[i, k] * h[k]
-        y[i] = total
+def _transform(columns, h, y):
+    """Column by column: each y_i is added to in the order of k, many of them at once."""
+    y[:] = 0.0
+    for k in range(h.size):
+        for i in range(y.size):
+            y[i] += columns[k, i] * h[k]
 
 
 @njit(cache=True, nogil=True)
@@ -87,21 +87,21 @@ def _prepare_matrix_input(h):
 
 
 @njit(cache=True, nogil=True)
-def _clip_huge_row(row, center, scale, matrix, radius, h, y, lane):
+def _clip_huge_row(row, center, scale, columns, radius, h, y, lane):
     for j in range(row.size):
         h[j] = 0.25 * np.float64(row[j]) - 0.25 * center[j]
-    if matrix.size == 0:
+    if columns.size == 0:
         return _clip_scaled(radius, h, scale, 2, y, lane)
     exponent = _prepare_matrix_input(h) + 2
-    _transform(matrix, h, y)
+    _transform(columns, h, y)
     h[:] = y
     return _clip_scaled(radius, h, scale, exponent, y, lane)
 
 
 @njit(cache=True, nogil=True)
-def _scale_row(row, center, scale, matrix, h, y):
+def _scale_row(row, center, scale, columns, h, y):
     """y <- scaled row; False if a matrix cannot take it."""
-    if matrix.size == 0:
+    if columns.size == 0:
         for j in range(row.size):
             y[j] = (np.float64(row[j]) - center[j]) * scale[j]
         return True
@@ -111,7 +111,7 @@ def _scale_row(row, center, scale, matrix, h, y):
         inside &= abs(x) < LARGEST_MATRIX_INPUT
         h[j] = _matrix_input(x)
     if inside:
-        _transform(matrix, h, y)
+        _transform(columns, h, y)
     return inside
 
 
@@ -133,7 +133,19 @@ def _clip_box(y, limit):
 
 
 @njit(cache=True, nogil=True)
-def _clip_sum(rows, center, scale, matrix, limit, radius, partial):
+def _add(y, partial):
+    """Quantised numbers to ``partial``; with 2 d entries, negative ones' magnitudes apart."""
+    below = partial.size - y.size
+    for j in range(y.size):
+        q = np.int64(np.rint(y[j]))
+        if q < 0 and below:
+            partial[below + j] -= q
+        else:
+            partial[j] += q
+
+
+@njit(cache=True, nogil=True)
+def _clip_sum(rows, center, scale, columns, limit, radius, partial):
     n, d = rows.shape
     h = np.empty(d)
     y = np.empty(d)
@@ -142,7 +154,7 @@ def _clip_sum(rows, center, scale, matrix, limit, radius, partial):
     nonfinite = 0
     for i in range(n):
         row = rows[i]
-        ordinary = _scale_row(row, center, scale, matrix, h, y)
+        ordinary = _scale_row(row, center, scale, columns, h, y)
         n2 = _squared_norm(y, lane) if ordinary and limit.size == 0 else 0.0
         ordinary &= n2 < EXCEPTIONAL_NORM2
         if (limit.size or not ordinary) and not _finite(row):
@@ -152,42 +164,73 @@ def _clip_sum(rows, center, scale, matrix, limit, radius, partial):
         if limit.size:
             clipped += _clip_box(y, limit)
         elif not ordinary:
-            clipped += _clip_huge_row(row, center, scale, matrix, radius, h, y, lane)
+            clipped += _clip_huge_row(row, center, scale, columns, radius, h, y, lane)
         else:
             norm = math.sqrt(n2)
             clipped += norm > radius
             factor = radius / max(norm, radius)
             for j in range(d):
                 y[j] *= factor
-        for j in range(d):
-            partial[j] += np.int64(np.rint(y[j]))
+        _add(y, partial)
     return clipped, nonfinite
 
 
-def _split(rows, threads):
-    count = min(threads, max(len(rows), 1))
-    return np.array_split(rows, count)
+@njit(cache=True, nogil=True)
+def _distance_counts(rows, center, scale, columns, above, counts):
+    n, d = rows.shape
+    h = np.empty(d)
+    y = np.empty(d)
+    lane = np.empty(NORM_LANES)
+    for i in range(n):
+        ordinary = _scale_row(rows[i], center, scale, columns, h, y)
+        n2 = _squared_norm(y, lane) if ordinary else math.inf
+        if not n2 < EXCEPTIONAL_NORM2:
+            n2 = math.inf if _finite(rows[i]) else 0.0
+        k = 0
+        for start in above:
+            k += n2 >= start
+        counts[k] += 1
 
 
-def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads=1):
-    """Add the clipped, quantised rows to ``partial`` (int64); return (clipped, nonfinite)."""
+def _shared(kernel, rows, threads, partial):
+    """Each thread's share of the rows through ``kernel``, the sums to ``partial``; its answers."""
     if len(rows) > CLIP_ROWS_LIMIT:
         raise ValueError("internal: more rows than a partial sum can hold")
-    d = center.size
-    if d == 1 and not matrix.size and not limit.size:
-        limit = np.array([radius])  # on the line, ball and box are one set
-    shape = center, scale, np.reshape(matrix, (d, d)) if matrix.size else np.empty((0, 0)), limit
 
     def work(part):
-        sums = np.zeros(d, np.int64)
-        return *_clip_sum(part, *shape, float(radius), sums), sums
+        sums = np.zeros_like(partial)
+        return kernel(part, sums), sums
 
-    parts = _split(rows, threads)
+    parts = np.array_split(rows, min(threads, max(len(rows), 1)))
     if len(parts) == 1:
         results = [work(parts[0])]
     else:
         with ThreadPoolExecutor(len(parts)) as pool:
             results = list(pool.map(work, parts))
-    for _, _, sums in results:
+    for _, sums in results:
         partial += sums
-    return sum(result[0] for result in results), sum(result[1] for result in results)
+    return [answer for answer, _ in results]
+
+
+def _columns(matrix, d):
+    if not matrix.size:
+        return np.empty((0, 0))
+    return np.ascontiguousarray(np.reshape(matrix, (d, d)).T)
+
+
+def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads=1, halves=False):
+    """Add the clipped, quantised rows to ``partial`` (int64); return (clipped, nonfinite)."""
+    d = center.size
+    if d == 1 and not (matrix.size or limit.size or halves):
+        limit = np.array([radius])  # on the line, ball and box are one set
+    shape = center, scale, _columns(matrix, d), limit, float(radius)
+    assert partial.size == (2 * d if halves else d)
+    counts = _shared(lambda part, sums: _clip_sum(part, *shape, sums), rows, threads, partial)
+    return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
+
+
+def distance_counts(rows, center, scale, matrix, edges, counts, threads=1):
+    """Add to ``counts`` (int64) the rows by the bins, ending at ``edges``, of their distance."""
+    cut = (edges[:-1] * edges[:-1]).view(np.int64) >> 32  # the next number of 21 bits is above
+    shape = center, scale, _columns(matrix, center.size), ((cut + 1) << 32).view(np.float64)
+    _shared(lambda part, sums: _distance_counts(part, *shape, sums), rows, threads, counts)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numba import njit
@@ -151,6 +153,27 @@ def _quantile(w, k, nc, sd, exponent, lowest, highest, dof, mean, variance, thir
     return x, error, evaluations
 
 
+@_jit
+def _quantiles(w, k, nc, sd, exponent, low, high, dof, mean, variance, third, log_tail, upper, out):
+    for i in range(log_tail.size):
+        found = _quantile(
+            w, k, nc, sd, exponent, low, high, dof, mean, variance, third, log_tail[i], upper[i]
+        )
+        out[i, 0] = found[0]
+        out[i, 1] = found[1]
+
+
+def _in_parts(call, n, threads):
+    """``call`` on slices of n items, each on a thread of its own."""
+    edges = [n * i // threads for i in range(threads + 1)]
+    parts = [slice(a, b) for a, b in itertools.pairwise(edges) if a < b]
+    if len(parts) < 2:
+        call(slice(0, n))
+        return
+    with ThreadPoolExecutor(len(parts)) as pool:
+        list(pool.map(call, parts))
+
+
 class FormTable:
     """A prepared quadratic form: zero weights dropped, equal ones merged, scaled by 2^-exponent."""
 
@@ -181,13 +204,22 @@ class FormTable:
         """(log of the smaller tail, log density, their errors, is it the upper?, nodes)."""
         return _tail(*self._parameters(), float(q))
 
-    def tails(self, q, out):
+    def tails(self, q, out, threads=1):
         """The same for many q, a row each."""
-        _tails(*self._parameters(), q, out)
+        _in_parts(lambda part: _tails(*self._parameters(), q[part], out[part]), q.size, threads)
 
     def quantile(self, log_tail, upper):
         """(q, error, evaluations) where the tail's logarithm is log_tail <= log 1/2."""
         return _quantile(*self._parameters(), float(log_tail), bool(upper))
+
+    def quantiles(self, log_tail, upper, out, threads=1):
+        """(q, error) of many, a row each."""
+        parameters = self._parameters()
+        _in_parts(
+            lambda part: _quantiles(*parameters, log_tail[part], upper[part] != 0, out[part]),
+            log_tail.size,
+            threads,
+        )
 
     def _saddle(self, q, upper, power):
         sign, highest = (1.0, self._highest) if upper else (-1.0, -self._lowest)

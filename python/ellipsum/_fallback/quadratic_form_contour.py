@@ -10,10 +10,10 @@ from numba import njit
 _INFINITY = math.inf
 _LOG2 = math.log(2.0)
 _WIDEST = 700.0  # of the chart: exp(_WIDEST) is still a double
-_FIRST_STEP = 0.2  # of the trapezoid rule in u
+_FIRST_STEP = 0.09  # of the trapezoid rule in u
 _BLOCK = 8
-_NEGLIGIBLE = 1e-18  # a node against the largest
-_WIDTH = 4.0  # of the path, in standard deviations
+_NEGLIGIBLE = 1e-17  # a node against the largest
+_WIDTH = 3.0  # of the path, in standard deviations
 _EAGERNESS = 1.5  # bend against that of steepest descent at the saddle
 _LEAST_BEND = 0.1
 _FARTHEST = 690.0  # u where sinh u nears overflow
@@ -222,12 +222,16 @@ def _saddle_of_tail(w, k, nc, sd, variance, sign, highest, log_tail):
 
 @_jit
 def _path(k, r, kappa, t0, right, phi2, phi3, drift, sd, q):
-    width = min(min(t0, right), _WIDTH / math.sqrt(phi2))
+    bulk = _WIDTH / math.sqrt(phi2)
+    width = min(min(t0, right), bulk)
     wanted = _EAGERNESS * phi3 / (3 * phi2) * width
     direction = 1.0 if q > 0 else (-1.0 if q < 0 else 0.0)
     if wanted * direction >= 0:
         limit = 0.7 if sd > 0 else 1.0
-        return width, direction * min(limit, max(abs(wanted), _LEAST_BEND)), width
+        bend = min(limit, max(abs(wanted), _LEAST_BEND))
+        ahead, behind = (t0, right) if direction < 0 else (right, t0)
+        width = min(min(ahead * (1 + bend), behind), bulk)
+        return width, direction * bend, width
     y = width
     for _ in range(400):
         if not direction * _slope_off_axis(r, k, kappa, drift, y) > 0:
@@ -305,16 +309,18 @@ def _node(u, k, r, kappa, path, t0, normal, drift):
 @_jit
 def _error(change, previous):
     """What three levels of the trapezoid rule say (see quadratic_form_contour.cpp)."""
+    if not previous < 5e-4:
+        return max(change, 1e-3 * previous * previous)
     if change < 2e-14:
-        return change
+        return change + 1e-15
     after = 10 * change * change
-    consistent = change < 1e-3 * previous and change < 10 * previous * previous + 1e-15
+    consistent = change < 1e-3 * previous and change < 10 * previous * previous + 1e-11
     return after + 1e-15 if consistent and after < 1e-14 else change
 
 
 @_jit
 def _done(change, previous):
-    return _error(change, previous) < 1e-13 or (change < 1e-10 and change > 0.03 * previous)
+    return _error(change, previous) < 1e-13 or (change < 1e-11 and change > 0.1 * previous)
 
 
 @_jit
@@ -331,7 +337,8 @@ def _integrate(k, saddle, sd, total_dof, q, moment):
     root_q = math.sqrt(q) if q > 0 else 0.0
     no_density = q == 0 and sd == 0 and total_dof <= 2
     h = _FIRST_STEP
-    value = pdf = even = even_pdf = largest = largest_pdf = top = top_pdf = 0.0
+    value = pdf = even = even_pdf = fourth = fourth_pdf = 0.0
+    largest = largest_pdf = last = last_pdf = 0.0
     count = 0
     while True:
         g, size, ratio = _node(count * h, k, r, kappa, path, t0, normal, drift)
@@ -343,20 +350,26 @@ def _integrate(k, saddle, sd, total_dof, q, moment):
         if count % 2 == 0:
             even += a
             even_pdf += b
-        top = max(top, size * abs(weight))
-        top_pdf = max(top_pdf, size)
+        if count % 4 == 0:
+            fourth += a
+            fourth_pdf += b
+        largest = max(largest, size * abs(weight))
+        largest_pdf = max(largest_pdf, size)
         count += 1
+        if count % _BLOCK == _BLOCK - 1:
+            last, last_pdf = size * abs(weight), size
         if count % _BLOCK == 0:
-            largest = max(largest, top)
-            largest_pdf = max(largest_pdf, top_pdf)
-            if top < _NEGLIGIBLE * largest and (no_density or top_pdf < _NEGLIGIBLE * largest_pdf):
+            last, last_pdf = max(last, size * abs(weight)), max(last_pdf, size)
+            over = no_density or last_pdf < _NEGLIGIBLE * largest_pdf
+            if (over and last < _NEGLIGIBLE * largest) or count * h >= _FARTHEST:
                 break
-            if count * h >= _FARTHEST:
-                break
-            top = top_pdf = 0.0
-    change, density_change = _change(value, 2 * even), _change(pdf, 2 * even_pdf)
-    previous, density_previous = change, density_change
+    # The first level is three: with every node, every second, every fourth.
+    change, previous = _change(value, 2 * even), _change(2 * even, 4 * fourth)
+    density_change = _change(pdf, 2 * even_pdf)
+    density_previous = _change(2 * even_pdf, 4 * fourth_pdf)
     while count < _MOST_NODES:
+        if _done(change, previous) and (no_density or _done(density_change, density_previous)):
+            break
         old, old_pdf = value * h, pdf * h
         for i in range(count):
             g, size, ratio = _node((i + 0.5) * h, k, r, kappa, path, t0, normal, drift)
@@ -367,8 +380,6 @@ def _integrate(k, saddle, sd, total_dof, q, moment):
         count *= 2
         previous, density_previous = change, density_change
         change, density_change = _change(value * h, old), _change(pdf * h, old_pdf)
-        if _done(change, previous) and (no_density or _done(density_change, density_previous)):
-            break
     error, pdf_error = _error(change, previous), _error(density_change, density_previous)
     log_value = log_factor - math.log(t0) - (order - 1) * math.log(t)
     log_value += math.log(value * h / math.pi) if value > 0 else -_INFINITY
