@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 #: the prediction should be right, wide where it may be wrong.
 _NEAR = [0.5, 0.6, 0.7, 0.8, 0.86, 0.92, 1, 1.06, 1.12, 1.2, 1.3, 1.45, 1.65, 2, 2.6]
 _FAR = [3.5, 5, 8, 16, 32, 64]
-EDGES = np.array([0.015, 0.03, 0.06, 0.12, 0.25, *_NEAR, *_FAR])
+EDGES = np.array([0.015, 0.03, 0.06, 0.085, 0.12, 0.17, 0.25, 0.35, *_NEAR, *_FAR])
 #: The first histogram knows nothing: bins of ratio sqrt(2) from the corner of the box inwards.
 _FIRST_BINS = 30
 
@@ -40,7 +40,7 @@ SURPRISE, _EVIDENCE = 1.3, 6.0
 #: How far a bin's true share is expected to lie from the fitted law's, at the mode, per squared
 #: width of the law; it falls off with the square of the distance, as for tails that hardly have
 #: a mean.
-_MISFIT = 0.3
+_MISFIT = 0.25
 #: What a bin says beyond that and its noise counts in full where it exceeds this many deviations.
 _DOUBT = 3.0
 
