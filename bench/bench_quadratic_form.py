@@ -183,7 +183,7 @@ def scores() -> Iterator[Score]:
     found[0].errors[[not case[2] for case in peer_cases()]] = np.abs(lower / true - 1)
     for method in OURS:
         found.append(
-            score(method, lambda w, q: prepared[q].sf(q, method=method), 1)  # noqa: B023
+            score(f"our {method}", lambda w, q: prepared[q].sf(q, method=method), 1)  # noqa: B023
         )
     try:
         import momentchi2
@@ -251,8 +251,8 @@ def picture(out: Path) -> None:
         time = np.median(each.seconds) * 1e6
         (line,) = axis.loglog([time, time], [middle, most], "-", lw=1)
         axis.loglog(time, middle, "o" if each.name == "ellipsum" else "x", color=line.get_color())
-        below = each.name in ("momentchi2 hbe", "moment")  # where labels would meet
-        left = each.name == "momentchi2 wf"
+        below = each.name in ("momentchi2 hbe", "our moment")  # where labels would meet
+        left = each.name in ("momentchi2 wf", "momentchi2 hbe")
         axis.annotate(
             each.name,
             (time, middle),

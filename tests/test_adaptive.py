@@ -215,6 +215,15 @@ def test_axes_and_points_are_each_others_inverse():
     np.testing.assert_allclose(frame.matrix @ (point - frame.center), 2.0, rtol=1e-6)
 
 
+def test_a_frame_keeps_the_entries_whose_products_are_exact():
+    domain = domain_of(9, turned=True)
+    for size in (2.0**-401, 2.0**-395, 1.0, 2.0**400):
+        entries = np.abs(domain.frame(np.ones(9), np.full(9, size)).matrix)
+        assert ((entries == 0) | ((entries >= 2.0**-400) & (entries <= 2.0**400))).all()
+    with pytest.raises(ValueError, match="change the unit"):
+        domain.frame(np.ones(9), np.full(9, 2.0**401))
+
+
 def test_rows_that_are_not_finite_lie_at_the_centre_and_huge_ones_far_away():
     d = 4
     for turned in (False, True):

@@ -126,3 +126,26 @@ def test_the_stub_names_what_the_extension_has():
     stub = ast.parse(Path(core.__file__).with_name("_core.pyi").read_text())
     named = {node.name for node in stub.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     assert named == {name for name in dir(core) if callable(getattr(core, name))}
+
+
+CALLER = "from ._jit import jit\nfrom .callee import f\n\n\n@jit\ndef g():\n    return 10 * f()\n"
+CALLEE = "from ._jit import jit\n\n\n@jit\ndef f():\n    return {}\n"
+
+
+def test_a_changed_source_is_not_hidden_by_the_cache_of_another(tmp_path):
+    """Numba looks at the time of the caller's file alone, which here stays the same."""
+    twins = tmp_path / "twins"
+    twins.mkdir()
+    (twins / "__init__.py").touch()
+    (twins / "_jit.py").write_text((Path(_fallback.__file__).parent / "_jit.py").read_text())
+    (twins / "caller.py").write_text(CALLER)
+    for value in (1, 2):
+        (twins / "callee.py").write_text(CALLEE.format(value))
+        code = "from twins.caller import g; print(g())"
+        assert run(code, PYTHONPATH=str(tmp_path)).stdout == f"{10 * value}\n"
+    assert len(list(twins.rglob("*.nbi"))) == 4  # cached indeed
+
+
+def test_every_twin_is_cached_by_the_one_decorator():
+    for path in Path(_fallback.__file__).parent.glob("*.py"):
+        assert "cache=True" not in path.read_text() or path.name == "_jit.py"

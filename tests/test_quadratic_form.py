@@ -3,33 +3,22 @@
 import itertools
 import pickle
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
 from ellipsum import QuadraticForm, QuadraticFormWarning, quadratic_form
+from reference_tables import reference_cases as stored_cases
 
-TABLE = Path(__file__).parent / "reference" / "quadratic_form_reference.npz"
 Q = np.array([1e-8, 0.1, 1.0, 3.0, 20.0, 200.0])
 MIXED = dict(weights=[1, 0.5, 0.2, -0.1], noncentrality=[0, 1, 2, 0], normal_sd=0.3, offset=2)
 POSITIVE = dict(weights=[1, 0.5, 0.25], dof=[1, 2, 3.5], noncentrality=[0.5, 0, 1])
 
 
 def reference_cases():
-    with np.load(TABLE) as stored:
-        table = dict(stored)
-    ends = np.cumsum(table["size"])
-    for i, end in enumerate(ends):
-        part = slice(end - table["size"][i], end)
-        form = QuadraticForm(
-            table["weights"][part],
-            table["dof"][part],
-            table["noncentrality"][part],
-            table["normal_sd"][i],
-        )
-        yield form, {name: table[name][i] for name in ("index", "q", "upper", "tail", "pdf")}
+    for parameters, case in stored_cases("quadratic_form_reference.npz"):
+        yield QuadraticForm(*parameters), case
 
 
 def test_smaller_tail_and_density_agree_with_ten_thousand_reference_cases():

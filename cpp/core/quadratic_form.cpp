@@ -1,4 +1,5 @@
 #include "form_saddle.hpp"
+#include "form_few.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -120,15 +121,27 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double log2e = 0.69314718055994530942;
 
-FormTail outside(bool upper) { return {-infinity, -infinity, 0, 0, upper, 0}; }
+}  // namespace
 
-// log P(Z > x), x >= 0: Mills' ratio by its continued fraction where erfc would underflow.
+// Mills' ratio by its continued fraction where erfc would underflow.
 double log_normal_tail(double x) {
   if (x < 5) return std::log(0.5 * std::erfc(x * 0.70710678118654752440));
   double fraction = 0;
   for (int k = 60; k >= 1; --k) fraction = k / (x + fraction);
   return -0.5 * x * x - std::log((x + fraction) * 2.50662827463100050242);
 }
+
+FormTail complement(FormTail t) {
+  const double large = std::exp(t.log_small);
+  t.error *= large / (1 - large);
+  t.log_small = std::log1p(-large);
+  t.upper = !t.upper;
+  return t;
+}
+
+namespace {
+
+FormTail outside(bool upper) { return {-infinity, -infinity, 0, 0, upper, 0}; }
 
 FormTail normal_only(double x) {
   return {log_normal_tail(std::fabs(x)), -0.5 * x * x - 0.91893853320467274178, 4e-16, 4e-16,
@@ -166,14 +179,6 @@ namespace {
 
 FormTail as_tail(const FormIntegral& i, bool upper) {
   return {i.log_value, i.log_pdf, i.error, i.pdf_error, upper, i.nodes};
-}
-
-FormTail complement(FormTail t) {
-  const double large = std::exp(t.log_small);
-  t.error *= large / (1 - large);
-  t.log_small = std::log1p(-large);
-  t.upper = !t.upper;
-  return t;
 }
 
 // exp(K(t) - tq) bounds its tail (Chernoff), so a saddlepoint where it is below 1/2 proves
@@ -222,6 +227,8 @@ FormTail form_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
   if (!smooth && f.highest == 0 && q > 0) return outside(true);
   if (!smooth && q == 0 && (f.lowest == 0 || f.highest == 0)) {
     out = at_edge(f);
+  } else if (few_degrees(f, q)) {
+    out = few_tail(f, q);
   } else {
     out = contour_tail(f, q, kernels);
   }

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "dispatch.hpp"
+#include "form_few.hpp"
 #include "form_saddle.hpp"
 #include "threads.hpp"
 
@@ -109,7 +110,7 @@ void tails_of_run(const QuadraticForm& f, const Run& run, const Kernels& kernels
     }
     out = form_tail(f, run.q[*i], kernels);
     anchor.valid = false;
-    if (bare || !(out.log_small < largest_log) || !std::isfinite(out.log_small)) continue;
+    if (bare || few_degrees(f, x) || !(out.log_small < largest_log) || !std::isfinite(out.log_small)) continue;
     const double hazard = std::exp(out.log_pdf + f.exponent * ln2 - out.log_small);
     const std::size_t* ahead = i;  // the last that this contour could serve from there
     while (ahead + 1 != run.end &&

@@ -7,10 +7,16 @@ each, and computes the smaller tail and the density there with python-flint: a B
 integral of 330 bits or more on two paths of different apex, width and bend. The balls bound
 all rounding; the paths must agree to 25 digits, or the step is halved. Only where to put q
 is taken from the code under test; q is then rounded to nine digits.
+
+    python quadratic_form_reference.py few quadratic_form_few.npz
+
+does the same for a fixed list of distributions of few degrees of freedom, at q from 1e-250
+to the far tails.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from typing import NamedTuple
@@ -111,7 +117,7 @@ def path_sums(case: Case, q: float, sign: float, t0: arb, A: arb, c: float, h: f
     small_before = 0
     first = None
     cutoff = 2.0 ** (-0.55 * ctx.prec)
-    for i in range(20000):
+    for i in range(300_000):
         u = arb(i) * h
         cosh, sinh = u.cosh(), u.sinh()
         t = acb(t0 + A * c * (cosh - 1), A * sinh)
@@ -210,6 +216,36 @@ def draw_q(rng: np.random.Generator, case: Case) -> tuple[float, bool]:
     return float(f"{q:.9g}"), upper
 
 
+FEW_WEIGHTS = ((1.0,), (1.0, -0.7), (1.0, 0.3, -1e-4), (-1.0, -1e-30, 1e-8))
+FEW_DOF = (1e-3, 0.03, 0.6, 1.8)  # in all
+FEW_Q = (1e-250, 1e-60, 1e-12, 1e-5, 0.01, 1.0, 20.0, 400.0, 1200.0)
+
+
+def few_cases():
+    """One- and two-sided, with and without a small normal term; q on both sides of 0."""
+    for weights, total, sd in itertools.product(FEW_WEIGHTS, FEW_DOF, (0.0, 1e-9)):
+        w = np.array(weights)
+        share = np.array([0.5, 0.3, 0.2])[: w.size]
+        case = Case(w, short(total * share / share.sum(), 4), np.zeros(w.size), sd)
+        for q in FEW_Q:
+            for sign in (1.0, -1.0):
+                reach = np.abs(w[sign * w > 0]).max(initial=sd)
+                # scaled to the tail's own weight, where q is not near 0
+                x = sign * (q if q < 1e-4 else float(f"{q * reach:.9g}"))
+                if (sd == 0 and not (sign * w > 0).any()) or (reach == sd and abs(x) > 30 * sd):
+                    continue
+                yield case, x, sign > 0
+
+
+def main_few(out: str) -> None:
+    rows = []
+    for index, (case, q, upper) in enumerate(few_cases()):
+        upper, tail, density = smaller_tail(case, q, upper)
+        rows.append((index, case, q, upper, float(tail.mid()), float(density.mid())))
+    save(out, rows)
+    print(f"{len(rows)} cases")
+
+
 def main(count: int, out: str, seed: int = 20260901) -> None:
     import warnings
 
@@ -255,4 +291,4 @@ def save(out: str, rows: list) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main_few(sys.argv[2]) if sys.argv[1] == "few" else main(int(sys.argv[1]), sys.argv[2])

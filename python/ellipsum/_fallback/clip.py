@@ -6,7 +6,8 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
+
+from ._jit import jit
 
 CLIP_ROWS_LIMIT = 1 << 31  # rows that one call may add to a partial sum of zero
 NORM_LANES = 8
@@ -16,19 +17,19 @@ SMALLEST_MATRIX_INPUT = 2.0**-400
 _NO_EXPONENT = -(1 << 30)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _matrix_input(h):
     shifted = h * 16777217.0  # 2^24 + 1: Veltkamp's splitting to 29 bits
     rounded = shifted - (shifted - h)
     return 0.0 if abs(h) < SMALLEST_MATRIX_INPUT else rounded
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _sum_lanes(v):
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _squared_norm(y, lane):
     lane[:] = 0.0
     whole = y.size - y.size % NORM_LANES
@@ -40,7 +41,7 @@ def _squared_norm(y, lane):
     return _sum_lanes(lane)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _transform(columns, h, y):
     """Column by column: each y_i is added to in the order of k, many of them at once."""
     y[:] = 0.0
@@ -49,7 +50,7 @@ def _transform(columns, h, y):
             y[i] += columns[k, i] * h[k]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _split_product(h, scale, j):
     mh, eh = math.frexp(h[j])
     ms, es = math.frexp(scale[j]) if scale.size else (1.0, 0)
@@ -57,7 +58,7 @@ def _split_product(h, scale, j):
     return m, eh + es if m != 0.0 else _NO_EXPONENT
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _clip_scaled(radius, h, scale, exponent, y, lane):
     """y <- z min(1, C/|z|) for z_j = h_j scale_j 2^exponent; was z outside?"""
     top = _NO_EXPONENT
@@ -74,7 +75,7 @@ def _clip_scaled(radius, h, scale, exponent, y, lane):
     return outside
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _prepare_matrix_input(h):
     top = _NO_EXPONENT
     for j in range(h.size):
@@ -86,7 +87,7 @@ def _prepare_matrix_input(h):
     return top
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _clip_huge_row(row, center, scale, columns, radius, h, y, lane):
     for j in range(row.size):
         h[j] = 0.25 * np.float64(row[j]) - 0.25 * center[j]
@@ -98,7 +99,7 @@ def _clip_huge_row(row, center, scale, columns, radius, h, y, lane):
     return _clip_scaled(radius, h, scale, exponent, y, lane)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _scale_row(row, center, scale, columns, h, y):
     """y <- scaled row; False if a matrix cannot take it."""
     if columns.size == 0:
@@ -115,7 +116,7 @@ def _scale_row(row, center, scale, columns, h, y):
     return inside
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _finite(row):
     finite = True
     for j in range(row.size):
@@ -123,7 +124,7 @@ def _finite(row):
     return finite
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _clip_box(y, limit):
     changed = False
     for j in range(y.size):
@@ -132,19 +133,20 @@ def _clip_box(y, limit):
     return changed
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _add(y, partial):
     """Quantised numbers to ``partial``; with 2 d entries, negative ones' magnitudes apart."""
     below = partial.size - y.size
     for j in range(y.size):
         q = np.int64(np.rint(y[j]))
-        if q < 0 and below:
-            partial[below + j] -= q
+        if below:
+            partial[j] += max(q, 0)
+            partial[below + j] += max(-q, 0)
         else:
             partial[j] += q
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _clip_sum(rows, center, scale, columns, limit, radius, partial):
     n, d = rows.shape
     h = np.empty(d)
@@ -175,7 +177,7 @@ def _clip_sum(rows, center, scale, columns, limit, radius, partial):
     return clipped, nonfinite
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _distance_counts(rows, center, scale, columns, above, counts):
     n, d = rows.shape
     h = np.empty(d)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
+from ._jit import jit
 
 
-@njit(cache=True, nogil=True)
+@jit
 def merge(low, high, other_low, other_high):
     """Add 128-bit totals (uint64 low words, int64 high words) in place."""
     for j in range(low.size):

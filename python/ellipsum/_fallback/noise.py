@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numba import njit, uint32, uint64
 
+from ._jit import jit
 from .gaussian_coefficients import ATANH, DENOMINATOR, NUMERATOR
 
 BLOCK_WORDS = 8
@@ -40,7 +41,7 @@ def _quarter_round(x, a, b, c, d):
     x[b] = _rotate(x[b] ^ x[c], 7)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _block(start, x):
     for i in range(16):
         x[i] = start[i]
@@ -57,7 +58,7 @@ def _block(start, x):
         x[i] += start[i]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _keystream(out, key, nonce, start):
     """Words start, start + 1, ... of the stream (nonce and start are uint64)."""
     state = np.empty(16, np.uint32)
@@ -92,7 +93,7 @@ def _horner(c, x):
     return y
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # 2/m at m = 0 is infinite, no error
+@jit(error_model="numpy")  # 2/m at m = 0 is infinite, no error
 def _gaussian_of_words(words, sigma, phase, out, doubtful):
     """Samples and, for each, whether the error bound leaves two integers possible."""
     d = sigma.size

@@ -7,29 +7,18 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
 
+from ._jit import jit
 from .quadratic_form_contour import _contour, _integrate, _saddle, _saddle_of_tail
+from .quadratic_form_few import _few_degrees, _few_tail, _log_normal_tail
 
 _INFINITY = math.inf
 _LOG2 = math.log(2.0)
 _TAIL, _EXCESS, _ROOT, _SHORTFALL = 0, 1, 2, 3
 _UNITS = (0.0, 1.0, 0.5, 1.0)  # power of the scale in each moment
 
-_jit = njit(cache=True, nogil=True)
 
-
-@_jit
-def _log_normal_tail(x):
-    if x < 5:
-        return math.log(0.5 * math.erfc(x * math.sqrt(0.5)))
-    fraction = 0.0
-    for n in range(60, 0, -1):
-        fraction = n / (x + fraction)
-    return -0.5 * x * x - math.log((x + fraction) * math.sqrt(2 * math.pi))
-
-
-@_jit
+@jit
 def _edge_log_pdf(w, k, nc, total_dof):
     if total_dof != 2:
         return _INFINITY if total_dof < 2 else -_INFINITY
@@ -39,7 +28,7 @@ def _edge_log_pdf(w, k, nc, total_dof):
     return log_pdf
 
 
-@_jit
+@jit
 def _contour_tail(w, k, nc, sd, lowest, highest, total_dof, mean, variance, third, q):
     """The side is proven by Chernoff's bound where that is below 1/2."""
     upper = q > mean - third / (6 * variance)
@@ -62,7 +51,7 @@ def _contour_tail(w, k, nc, sd, lowest, highest, total_dof, mean, variance, thir
     return j[0], j[1], j[2], j[3], not upper, i[4] + j[4]
 
 
-@_jit
+@jit
 def _tail(w, k, nc, sd, exponent, lowest, highest, total_dof, mean, variance, third, q):
     q = math.ldexp(q, -exponent)
     none = -_INFINITY
@@ -83,11 +72,14 @@ def _tail(w, k, nc, sd, exponent, lowest, highest, total_dof, mean, variance, th
     if sd == 0 and q == 0 and (lowest == 0 or highest == 0):
         log_pdf = _edge_log_pdf(w, k, nc, total_dof) - exponent * _LOG2
         return none, log_pdf, 0.0, 0.0, highest == 0, 0
-    out = _contour_tail(w, k, nc, sd, lowest, highest, total_dof, mean, variance, third, q)
+    if _few_degrees(w, k, nc, sd, total_dof, q):
+        out = _few_tail(w, k, nc, sd, total_dof, q)
+    else:
+        out = _contour_tail(w, k, nc, sd, lowest, highest, total_dof, mean, variance, third, q)
     return out[0], out[1] - exponent * _LOG2, out[2], out[3], out[4], out[5]
 
 
-@_jit
+@jit
 def _tails(w, k, nc, sd, exponent, lowest, highest, dof, mean, variance, third, q, out):
     for i in range(q.size):
         row = _tail(w, k, nc, sd, exponent, lowest, highest, dof, mean, variance, third, q[i])
@@ -99,7 +91,7 @@ def _tails(w, k, nc, sd, exponent, lowest, highest, dof, mean, variance, third, 
         out[i, 5] = row[5]
 
 
-@_jit
+@jit
 def _inside(x, near, far, sign, edge):
     if math.isinf(far):
         return 0.1 * x if edge else x + sign * abs(x)
@@ -108,7 +100,7 @@ def _inside(x, near, far, sign, edge):
     return -sign * math.sqrt(near * far) if edge else 0.5 * sign * (near + far)
 
 
-@_jit
+@jit
 def _quantile(w, k, nc, sd, exponent, lowest, highest, dof, mean, variance, third, log_tail, upper):
     """Newton's method on the log tail (see quadratic_form_quantile.cpp)."""
     sign, top = (1.0, highest) if upper else (-1.0, -lowest)
@@ -153,7 +145,7 @@ def _quantile(w, k, nc, sd, exponent, lowest, highest, dof, mean, variance, thir
     return x, error, evaluations
 
 
-@_jit
+@jit
 def _quantiles(w, k, nc, sd, exponent, low, high, dof, mean, variance, third, log_tail, upper, out):
     for i in range(log_tail.size):
         found = _quantile(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from ._jit import jit
 
 _INFINITY = math.inf
 _LOG2 = math.log(2.0)
@@ -20,17 +21,15 @@ _FARTHEST = 690.0  # u where sinh u nears overflow
 _MOST_NODES = 200000
 _TAIL, _EXCESS, _ROOT, _SHORTFALL = 0, 1, 2, 3
 
-_jit = njit(cache=True, nogil=True)
 
-
-@_jit
+@jit
 def _survivor(w, t, gap, highest):
     if w > 0 and gap < 0.5:
         return ((highest - w) + w * gap) / highest
     return 1 - 2 * w * t
 
 
-@_jit
+@jit
 def _point_at(chart, highest):
     if not highest > 0:
         return math.exp(chart), 1.0
@@ -40,7 +39,7 @@ def _point_at(chart, highest):
     return share / (2 * highest), gap
 
 
-@_jit
+@jit
 def _balance(w, k, nc, sd, sign, highest, q, power, t, gap):
     up = sd * sd * t
     down = power / t
@@ -65,7 +64,7 @@ def _balance(w, k, nc, sd, sign, highest, q, power, t, gap):
     return up, down, up_slope, down_slope
 
 
-@_jit
+@jit
 def _solve(w, k, nc, sd, mean, variance, sign, highest, q, power):
     distance = q - sign * mean
     root = math.sqrt(distance * distance + 4 * power * variance)
@@ -96,7 +95,7 @@ def _solve(w, k, nc, sd, mean, variance, sign, highest, q, power):
     return _point_at(x, highest)
 
 
-@_jit
+@jit
 def _log_defect(x):
     """log(1 - x) + x, to full relative accuracy."""
     if abs(x) > 0.125:
@@ -109,7 +108,7 @@ def _log_defect(x):
     return -2 * s * (s / (1 + s) + series)
 
 
-@_jit
+@jit
 def _add(total, v):
     s = total[0] + v
     b = s - total[0]
@@ -117,14 +116,14 @@ def _add(total, v):
     total[0] = s
 
 
-@_jit
+@jit
 def _halves(a):
     high = a * 134217729.0  # 2^27 + 1, Veltkamp
     high -= high - a
     return high, a - high
 
 
-@_jit
+@jit
 def _add_product(total, a, b):
     """Adds a b with the product's own rounding (Dekker)."""
     p = a * b
@@ -135,7 +134,7 @@ def _add_product(total, a, b):
         _add(total, ((ah * bh - p) + ah * bl + al * bh) + al * bl)
 
 
-@_jit
+@jit
 def _describe(w, k, nc, sd, sign, highest, q, power, t, gap):
     """The terms seen from a point, in units of 2^unit (see form_saddle.hpp)."""
     unit = math.frexp(t)[1]
@@ -172,7 +171,7 @@ def _describe(w, k, nc, sd, sign, highest, q, power, t, gap):
     return t, unit, t0, normal, phi2, phi3, right, drift, log_mgf[0] + log_mgf[1], r, kappa
 
 
-@_jit
+@jit
 def _slope_off_axis(r, k, kappa, drift, y):
     slope = drift
     for j in range(r.size):
@@ -182,13 +181,13 @@ def _slope_off_axis(r, k, kappa, drift, y):
     return slope
 
 
-@_jit
+@jit
 def _saddle(w, k, nc, sd, mean, variance, sign, highest, q, power):
     t, gap = _solve(w, k, nc, sd, mean, variance, sign, highest, q, power)
     return _describe(w, k, nc, sd, sign, highest, q, power, t, gap)
 
 
-@_jit
+@jit
 def _saddle_of_tail(w, k, nc, sd, variance, sign, highest, log_tail):
     """The q where the saddlepoint approximation of the tail has this logarithm."""
     below, above, reach, q = -_INFINITY, _INFINITY, 2.0, 0.0
@@ -220,7 +219,7 @@ def _saddle_of_tail(w, k, nc, sd, variance, sign, highest, log_tail):
     return q
 
 
-@_jit
+@jit
 def _path(k, r, kappa, t0, right, phi2, phi3, drift, sd, q):
     bulk = _WIDTH / math.sqrt(phi2)
     width = min(min(t0, right), bulk)
@@ -240,7 +239,7 @@ def _path(k, r, kappa, t0, right, phi2, phi3, drift, sd, q):
     return width, direction * 0.5, 2 * y
 
 
-@_jit
+@jit
 def _exponent(k, r, kappa, x, y):
     """K(t0 + z) - K(t0), the normal term left out."""
     re = 0.0
@@ -263,7 +262,7 @@ def _exponent(k, r, kappa, x, y):
     return re, im
 
 
-@_jit
+@jit
 def _gauss_cauchy(z, squared):
     """(1/pi) int e^{-x^2} g(x^2) / (z^2 + x^2) dx by the midpoint rule of step 1/2."""
     z2 = z * z
@@ -278,7 +277,7 @@ def _gauss_cauchy(z, squared):
     return total
 
 
-@_jit
+@jit
 def _weigh(moment, ratio, t, root_q):
     if moment == _EXCESS:
         return ratio * ratio
@@ -291,7 +290,7 @@ def _weigh(moment, ratio, t, root_q):
     return ratio * (root_q + 0.5 * root_pi * erfcx / root_t)
 
 
-@_jit
+@jit
 def _node(u, k, r, kappa, path, t0, normal, drift):
     """exp(K(t) - tq - K(t0) + t0 q) dt/du / i, its size, and t0/t."""
     width, bend, radius = path
@@ -306,7 +305,7 @@ def _node(u, k, r, kappa, path, t0, normal, drift):
     return g, size, 1 / complex(1 + x / t0, y / t0)
 
 
-@_jit
+@jit
 def _error(change, previous):
     """What three levels of the trapezoid rule say (see quadratic_form_contour.cpp)."""
     if not previous < 5e-4:
@@ -318,17 +317,17 @@ def _error(change, previous):
     return after + 1e-15 if consistent and after < 1e-14 else change
 
 
-@_jit
+@jit
 def _done(change, previous):
     return _error(change, previous) < 1e-13 or (change < 1e-11 and change > 0.1 * previous)
 
 
-@_jit
+@jit
 def _change(now, before):
     return abs(now - before) / abs(now) if now != 0 else _INFINITY
 
 
-@_jit
+@jit
 def _integrate(k, saddle, sd, total_dof, q, moment):
     """(log value, log density, error, density error, nodes, step) on the saddle's contour."""
     t, unit, t0, normal, phi2, phi3, right, drift, log_factor, r, kappa = saddle
@@ -390,7 +389,7 @@ def _integrate(k, saddle, sd, total_dof, q, moment):
     return log_value, log_pdf, error, pdf_error, count, h
 
 
-@_jit
+@jit
 def _contour(k, saddle, sd, total_dof, q):
     """Nodes t and weights of the density, in units of the scaled distribution."""
     t, unit, t0, normal, phi2, phi3, right, drift, log_factor, r, kappa = saddle
