@@ -4,8 +4,6 @@
 
 namespace ellipsum {
 
-constexpr double few_degrees_at_most = 2;
-
 // Whether q (in scaled units) belongs to it.
 bool few_degrees(const QuadraticForm& form, double q);
 

@@ -6,7 +6,6 @@
 #include <deque>
 
 #include "dispatch.hpp"
-#include "form_few.hpp"
 #include "quadratic_form.hpp"
 
 namespace ellipsum {
@@ -201,17 +200,6 @@ class Bins {
 
 }  // namespace
 
-namespace {
-
-double total_dof(const QuadraticForm& f) {
-  double total = 0;
-  for (const FormTerm& t : f.terms) total += t.dof;
-  for (const FormCluster& c : f.clusters) total += 2 * c.half_dof;
-  return total;
-}
-
-}  // namespace
-
 void cluster_terms(QuadraticForm& f, const FormInput& input, const FormRange& range,
                    const Kernels& kernels) {
   for (const bool keep_all : {false, true}) {
@@ -220,8 +208,7 @@ void cluster_terms(QuadraticForm& f, const FormInput& input, const FormRange& ra
       const FormTerm t = input.term(j);
       if (t.counts()) bins.add(t);
     }
-    // Few degrees of freedom in all have a regime that asks for every weight.
-    if (bins.finish(f) && (keep_all || total_dof(f) > few_degrees_at_most)) return;
+    if (bins.finish(f)) return;
     f.terms.clear();
     f.clusters.clear();
     f.members.clear();
