@@ -69,11 +69,10 @@ def test_the_predicted_noise_is_that_of_the_release(mechanism, neighbors):
 @pytest.mark.parametrize(
     ("d", "alpha", "n"), [(4, 1.0, 1000), (5, 2.0, 100_000), (6, 0.5, 20_000), (2, 2.0, 10**6)]
 )
-def test_no_other_shape_is_better_by_more_than_a_quarter_percent(d, alpha, n):
-    """The radius' own search is in it: on a grid, it costs up to 0.1 % where few are clipped."""
+def test_no_other_shape_is_better_by_more_than_a_tenth_of_a_percent(d, alpha, n):
     sigma = np.arange(1, d + 1.0) ** -alpha
     saved, share = bench.gain_of_a_free_shape(sigma, n)
-    assert 0 <= saved < 0.0025 + 0.001 * (share < 1e-4)
+    assert 0 <= saved < 0.001 and share < 0.1
     assumed = Assumptions(Law(sigma, np.zeros(d)), n, MULTIPLIER)
     _, ours = best_region._best_radius(best_region.best_region(assumed)[0], assumed, 1.0)
     assert best_region._best_radius(sigma**-0.5, assumed, 1.0)[1] >= ours * (1 - 1e-9)

@@ -277,14 +277,17 @@ def _best_radius(b: Array, assumed: Assumptions, unit: float) -> tuple[float, fl
 def _refined(
     log_radius: Array, cost: Array, k: int, allowed: NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """The minimum of a parabola through the least value and its neighbours."""
-    if k == 0 or k == cost.size - 1 or not allowed[k - 1]:
+    """The minimum near the least value, on the polynomial through it and its neighbours."""
+    reach = min(2, k, cost.size - 1 - k)
+    if reach == 0 or not allowed[k - 1]:
         return math.exp(log_radius[k]), float(cost[k])
-    fit = np.polyfit(log_radius[k - 1 : k + 2] - log_radius[k], cost[k - 1 : k + 2] / cost[k], 2)
-    at = float(np.clip(-fit[1] / (2 * fit[0]), -1, 1) if fit[0] > 0 else 0.0)
-    step = log_radius[k + 1] - log_radius[k]
-    at = max(-step, min(step, at))
-    return math.exp(log_radius[k] + at), float(cost[k] * np.polyval(fit, at))
+    step, near = log_radius[k + 1] - log_radius[k], slice(k - reach, k + reach + 1)
+    places = np.arange(-reach, reach + 1.0)
+    fit = np.polyfit(places, np.log(cost[near] / cost[k]), 2 * reach)
+    fine = np.linspace(-1, 1, 201)
+    values = np.polyval(fit, fine)
+    best = int(np.argmin(values))
+    return math.exp(log_radius[k] + step * fine[best]), float(cost[k] * math.exp(values[best]))
 
 
 def _turns(basis: Array | None) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
