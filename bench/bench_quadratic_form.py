@@ -252,7 +252,7 @@ def picture(out: Path) -> None:
         (line,) = axis.loglog([time, time], [middle, most], "-", lw=1)
         axis.loglog(time, middle, "o" if each.name == "ellipsum" else "x", color=line.get_color())
         below = each.name in ("momentchi2 hbe", "our moment")  # where labels would meet
-        left = each.name == "momentchi2 wf"
+        left = each.name in ("momentchi2 wf", "momentchi2 hbe")
         axis.annotate(
             each.name,
             (time, middle),

@@ -288,7 +288,59 @@ def table(cells: list[Cell]) -> str:
         row = [f"{best(cell, column):.2g}" for column in METHODS]
         setting = [cell.data, str(cell.d), str(cell.n), f"{cell.alpha:g}"]
         lines.append("| " + " | ".join(setting + row) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + goals(cells)) + "\n"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """``ours`` within ``limit`` times the best of ``others``, in the cells that ``where`` names."""
+
+    ours: str
+    others: tuple[str, ...]
+    limit: float
+    where: Callable[[Cell], bool]
+    words: str
+
+
+SIGMA, BOX = "ellipsum, sigma known", "ellipsum, box alone"
+PUBLISHED = ("PLAN", "shifted-clipped-mean", "CoinPress")
+GOALS = [
+    Goal(SIGMA, (REFERENCE,), 1.3, lambda c: c.n >= 4000 and c.d <= 128, "n >= 4000, d <= 128"),
+    Goal(
+        SIGMA,
+        (REFERENCE,),
+        3,
+        lambda c: c.d == 1024 and c.n >= 4000 and c.alpha <= 1,
+        "d = 1024, n >= 4000, alpha <= 1",
+    ),
+    Goal(BOX, PUBLISHED, 1.1, lambda c: True, "all"),
+    Goal(BOX, (REFERENCE,), 2, lambda c: c.n == 20000 and c.d <= 128, "n = 20000, d <= 128"),
+    Goal(SIGMA, ("centre of the box",), 1, lambda c: True, "all"),
+    Goal(BOX, ("centre of the box",), 1, lambda c: True, "all"),
+]
+
+
+def goals(cells: list[Cell]) -> list[str]:
+    """The worst ratio of the Gaussian cells for each goal, and the cells that miss it."""
+    lines = []
+    for goal in GOALS:
+        here = [c for c in cells if c.data == "gaussian" and goal.where(c)]
+        if not here or goal.ours not in METHODS or not set(goal.others) <= set(METHODS):
+            continue
+        ratios = {
+            f"({c.d}, {c.n}, {c.alpha:g})": best(c, goal.ours)
+            / min(best(c, other) for other in goal.others)
+            for c in here
+        }
+        worst = max(ratios, key=lambda key: ratios[key])
+        missed = [f"{key} {ratio:.2f}" for key, ratio in ratios.items() if ratio > goal.limit]
+        against = "the best published" if goal.others == PUBLISHED else f"the {goal.others[0]}"
+        lines.append(
+            f"- *{goal.ours}*, {goal.words}: wanted {goal.limit:g} times {against}; worst "
+            f"{ratios[worst]:.2g} at {worst}; missed in {len(missed)} of {len(ratios)}"
+            + (f": {', '.join(missed)}" if missed else "")
+        )
+    return ["", "## Goals, Gaussian cells (d, n, alpha)", "", *lines] if lines else []
 
 
 def picture(cells: list[Cell], path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ import pytest
 from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, adaptive, calibrate
 from ellipsum.domain import Domain, make_domain
 from ellipsum.passes import Frame, Passes
-from ellipsum.plan import make_plan
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 MU = 1 / calibrate.noise_multiplier(1.0, 1e-6)
@@ -26,21 +24,7 @@ def gaussian_rows(n, sigma, mean, seed=0):
     return mean + sigma * np.random.default_rng(seed).standard_normal((n, np.size(sigma)))
 
 
-# ---- the budget --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
-@pytest.mark.parametrize("kind", ["mean", "sum"])
-@pytest.mark.parametrize("mu", [0.01, MU, 3.0])
-def test_the_shares_add_up_to_one_exactly(neighbors, kind, mu):
-    for n in (1, 10, 100, 1000, 10**5, 10**9):
-        for d in (1, 3, 50, 1000):
-            plan = make_plan(n, d, mu, neighbors, kind)
-            total = sum((step.share for step in plan.steps), Fraction(0))
-            assert all(step.share > 0 for step in plan.steps)
-            assert plan.hopeless or total == 1
-            spent = math.sqrt(sum(plan.step_mu(step) ** 2 for step in plan.steps))
-            assert plan.hopeless or spent == pytest.approx(mu, rel=1e-12)
+# ---- what a step may change, and spend -------------------------------------------------------
 
 
 class Recorder:
@@ -231,6 +215,15 @@ def test_axes_and_points_are_each_others_inverse():
     np.testing.assert_allclose(frame.matrix @ (point - frame.center), 2.0, rtol=1e-6)
 
 
+def test_a_frame_keeps_the_entries_whose_products_are_exact():
+    domain = domain_of(9, turned=True)
+    for size in (2.0**-401, 2.0**-395, 1.0, 2.0**400):
+        entries = np.abs(domain.frame(np.ones(9), np.full(9, size)).matrix)
+        assert ((entries == 0) | ((entries >= 2.0**-400) & (entries <= 2.0**400))).all()
+    with pytest.raises(ValueError, match="change the unit"):
+        domain.frame(np.ones(9), np.full(9, 2.0**401))
+
+
 def test_rows_that_are_not_finite_lie_at_the_centre_and_huge_ones_far_away():
     d = 4
     for turned in (False, True):
@@ -323,7 +316,7 @@ def test_it_comes_near_the_oracle(alpha, neighbors):
     covariance = np.diag(sigma**2)
     for known in ({}, {"sigma": sigma}, {"covariance": covariance}):
         error = median_error(rows, rows.mean(axis=0), **box(d), **known)
-        assert error < 2.5 * (oracle + sampled), known
+        assert error < 2 * (oracle + sampled), known
 
 
 def test_the_ball_and_the_box_find_the_same():
@@ -358,12 +351,12 @@ def test_where_the_rows_are_too_few_the_centre_is_answered(neighbors):
     assert len(release.plan.steps) == (neighbors == "add-remove")
 
 
-@pytest.mark.parametrize("n", [60, 100, 200, 400, 1000])
+@pytest.mark.parametrize("n", [60, 80, 100, 140, 200, 280, 400, 1000])
 def test_it_is_never_worse_than_the_centre_of_the_box(n):
     """Rows near the centre are the hardest: all that is answered is noise."""
     d = 64
     errors = []
-    for seed in range(12):
+    for seed in range(40):
         offset = np.full(d, 0.5)
         rows = np.tile(offset, (n, 1))
         value = PrivateMean(**box(d, 1.0), **BUDGET)(rows, seed=seed).value
@@ -398,6 +391,31 @@ def test_the_noise_is_as_large_as_it_says():
     scatter = np.std([r.value for r in releases], axis=0)
     told = np.sqrt(np.mean([r.sd**2 for r in releases], axis=0))
     assert (np.abs(scatter / told - 1) < 0.35).all()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_tail_of_skewed_rows_is_clipped_no_closer_than_its_noise_is_worth(known):
+    """Where noise is small beside the scatter of the rows, so must be what the clips take."""
+    d, n, rng = 16, 20_000, np.random.default_rng(4)
+    sigma = 1 / np.arange(1.0, d + 1)
+    rows = 10 + sigma * (np.exp(rng.normal(size=(n, d))) - math.exp(0.5)) / 2.16
+    more = {"sigma": sigma} if known else {}
+    error = median_error(rows, rows.mean(axis=0), seeds=9, **box(d), **more)
+    assert error < 3 * np.sum(sigma**2) / n
+
+
+def test_what_the_clips_may_have_taken_is_said():
+    rng, sigma = np.random.default_rng(5), np.array([1.0, 0.5, 0.25, 0.1])
+    rows = 3 + sigma * (rng.exponential(size=(3000, 4)) - 1)
+    mechanism = PrivateMean(**box(4), **BUDGET)
+    releases = [mechanism(rows, seed=s) for s in range(80)]
+    lost = np.mean([r.value for r in releases], axis=0) - rows.mean(axis=0)
+    told = np.median([r.clip_loss for r in releases], axis=0)
+    noise = np.median([r.sd for r in releases], axis=0) / math.sqrt(80)
+    assert (np.abs(lost) < 2 * told + 5 * noise).all()
+    assert (told < 0.2 * sigma).all()
+    total = PrivateSum(**box(4), **BUDGET)(rows, seed=0)
+    np.testing.assert_allclose(total.clip_loss, 3000 * releases[0].clip_loss)
 
 
 def test_skewed_rows_cost_no_catastrophe():

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
+import region_shapes as bench
 from ellipsum import Ellipsoid, PrivateMean, PrivateSum, QuadraticForm, best_region, calibrate
 from ellipsum.best_region import Assumptions, Law
 
@@ -66,24 +66,16 @@ def test_the_predicted_noise_is_that_of_the_release(mechanism, neighbors):
     np.testing.assert_allclose(told, (sd * (made.n or n) / n) ** 2, rtol=3e-4)
 
 
-def worst_cost(b, assumed):
-    return best_region._best_radius(b, assumed, 1.0)
-
-
-@pytest.mark.parametrize(("d", "alpha", "n"), [(4, 1.0, 1000), (5, 2.0, 100_000), (6, 0.5, 20_000)])
-def test_no_other_shape_is_better_by_more_than_one_percent(d, alpha, n):
+@pytest.mark.parametrize(
+    ("d", "alpha", "n"), [(4, 1.0, 1000), (5, 2.0, 100_000), (6, 0.5, 20_000), (2, 2.0, 10**6)]
+)
+def test_no_other_shape_is_better_by_more_than_a_tenth_of_a_percent(d, alpha, n):
     sigma = np.arange(1, d + 1.0) ** -alpha
+    saved, share = bench.gain_of_a_free_shape(sigma, n)
+    assert 0 <= saved < 0.001 and share < 0.1
     assumed = Assumptions(Law(sigma, np.zeros(d)), n, MULTIPLIER)
-    b, _ = best_region.best_region(assumed)
-    _, ours = worst_cost(b, assumed)
-    free = minimize(
-        lambda log_b: worst_cost(np.exp(log_b - log_b.mean()), assumed)[1] / ours,
-        np.log(b),
-        method="Nelder-Mead",
-        options={"maxfev": 600, "xatol": 1e-3, "fatol": 1e-6},
-    )
-    assert free.fun > 0.99
-    assert worst_cost(sigma**-0.5, assumed)[1] >= ours * (1 - 1e-9)
+    _, ours = best_region._best_radius(best_region.best_region(assumed)[0], assumed, 1.0)
+    assert best_region._best_radius(sigma**-0.5, assumed, 1.0)[1] >= ours * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("n", [1000, 20_000, 1_000_000])
@@ -196,6 +188,22 @@ def test_correlations_are_worth_their_matrix():
     assert np.sum(diagonal.noise) > 1.5 * np.sum(matrix.noise)
 
 
+@pytest.mark.parametrize("d", [20, 60])
+@pytest.mark.parametrize("table", list(bench.covariances(2, np.random.default_rng(0))))
+def test_the_shape_of_twice_d_rows_is_nearly_the_best_their_eigenvectors_allow(d, table):
+    covariance = bench.covariances(d, np.random.default_rng(1))[table]
+    cost, least = bench.sample_costs(covariance, trials=10)
+    assert 0 <= least <= cost < least + 0.03
+    assert cost < {"independent": 0.02, "correlations 0.6": 0.03}.get(table, 0.11)
+
+
+def test_columns_that_repeat_each_other_leave_a_region():
+    rows = np.random.default_rng(3).standard_normal((60, 24))
+    rows[:, 1] = rows[:, 0]
+    region = Ellipsoid.for_sample(rows, n=1000, epsilon=1, delta=1e-6)
+    assert np.isfinite(region.scale).all()
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.6])
 def test_a_public_sample_of_twice_d_rows_costs_little(rho):
     rng, d, n = np.random.default_rng(5), 20, 4000
@@ -213,7 +221,7 @@ def test_a_public_sample_of_twice_d_rows_costs_little(rho):
         bias2 = np.sum(np.mean(f[:, None] * (rows - region.center), axis=0) ** 2)
         noise = (2 * MULTIPLIER * region.clip_norm / n) ** 2 * np.sum(inverse**2)
         costs.append((noise + bias2) / target)
-    assert np.mean(costs) < 1.25
+    assert np.mean(costs) < 1.12
 
 
 def test_a_sample_of_fewer_rows_than_coordinates_still_gives_a_region():

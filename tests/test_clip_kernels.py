@@ -311,6 +311,45 @@ def test_clipped_counts_the_rows_outside(target):
         assert region.sums(_core, rows)[0] == (10, 0)
 
 
+# ---- what a binding takes --------------------------------------------------------------
+
+
+def not_what(good):
+    """Arrays that a kernel cannot take in the place of ``good``."""
+    yield np.zeros(good.nbytes + 1, np.uint8)[1:].view(good.dtype)  # unaligned
+    wide = np.zeros(2 * good.size, good.dtype)
+    yield from (wide[::2], wide[: good.size + 1], wide[: good.size - 1])
+    for dtype in (np.float32, np.uint64, np.longdouble, complex, object, good.dtype.newbyteorder()):
+        yield good.astype(dtype)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrays_of_another_size_type_or_layout_are_refused(kind):
+    region, rows = Region(kind, 3), np.ones((4, 3))
+    good = {"center": region.center, "scale": region.scale, "matrix": region.matrix}
+    partial = np.zeros(region.width, np.int64)
+    if "distances" in kind:
+        kernel, good = _core.distance_counts, good | {"edges": region.edges, "counts": partial}
+    else:
+        good |= {"limit": region.limit, "radius": region.radius, "partial": partial}
+        kernel, good["halves"] = _core.clip_sum, "halves" in kind
+    kernel(rows, **good)
+    for name, array in good.items():
+        if isinstance(array, np.ndarray) and array.size:
+            for bad in not_what(array):
+                with pytest.raises(ValueError, match="internal: "):
+                    kernel(rows, **(good | {name: bad}))
+    for shape in [(12,), (4, 3, 1), (4, 4), (4, 2), (4, 0), (0, 0)]:
+        with pytest.raises(ValueError, match="internal: "):
+            kernel(np.ones(shape), **good)
+    for dtype in (np.float16, np.int64, ">f8", complex, object):
+        with pytest.raises(ValueError, match="internal: rows must be float32 or float64"):
+            kernel(rows.astype(dtype), **good)
+    for threads in (0, -1):
+        with pytest.raises(ValueError, match="internal: threads"):
+            kernel(rows, **good, threads=threads)
+
+
 # ---- headroom, threads -----------------------------------------------------------------
 
 
@@ -332,7 +371,7 @@ def test_sums_wrap_nowhere_below_the_limit_of_int64(target):
 @pytest.mark.parametrize("backend", [_core, _fallback])
 def test_more_rows_than_a_partial_sum_can_hold_are_refused(backend):
     limit = backend.CLIP_ROWS_LIMIT
-    assert limit * 2**32 <= 2**63  # |q| <= 2^32
+    assert 2 * limit * 2**30 < 2**63  # |q| <= 2^30; halves are half of sum |q| + sum q
     rows = np.broadcast_to(np.zeros(1), (limit + 1, 1))
     with pytest.raises(ValueError, match="more rows than a partial sum can hold"):
         Region("ball", 1).sums(backend, rows)

@@ -2,6 +2,7 @@
 #pragma once
 #include <pybind11/numpy.h>
 
+#include <cstdint>
 #include <string>
 
 #include "batch.hpp"
@@ -24,19 +25,19 @@ inline ellipsum::Batch batch_view(const pybind11::array& rows) {
           rows.strides(0), rows.strides(1)};
 }
 
-// A contiguous, writeable one-dimensional array of exactly `size` elements of type T.
-template <class T>
-T* output_view(pybind11::array& a, std::size_t size, const char* what) {
-  if (!pybind11::isinstance<pybind11::array_t<T, pybind11::array::c_style>>(a) ||
-      std::size_t(a.size()) != size || !a.writeable())
-    bad_view(what);
-  return static_cast<T*>(a.mutable_data());
-}
-
+// A contiguous, aligned array of exactly `size` elements of type T.
 template <class T>
 const T* input_view(const pybind11::array& a, std::size_t size, const char* what) {
   if (!pybind11::isinstance<pybind11::array_t<T, pybind11::array::c_style>>(a) ||
-      std::size_t(a.size()) != size)
+      std::size_t(a.size()) != size || reinterpret_cast<std::uintptr_t>(a.data()) % alignof(T))
     bad_view(what);
   return static_cast<const T*>(a.data());
+}
+
+// The same, writeable.
+template <class T>
+T* output_view(pybind11::array& a, std::size_t size, const char* what) {
+  input_view<T>(a, size, what);
+  if (!a.writeable()) bad_view(what);
+  return static_cast<T*>(a.mutable_data());
 }

@@ -14,19 +14,21 @@ struct ShortSums {
 template <class T, Task task>
 static void short_row(const Region& region, const char* row, std::ptrdiff_t stride,
                       ShortSums& sums) {
-  double y[vec_lanes] = {}, h[vec_lanes];
+  double y[vec_lanes] = {}, limit[vec_lanes] = {}, h[vec_lanes];
   bool changed = false;
   double test = 0;
   for (std::size_t j = 0; j < region.d; ++j) {
     const double x = element<T>(row, stride, j);
     y[j] = (x - region.center[j]) * region.scale[j];
-    test += task == Task::box ? x * 0.0 : 0.0;
     if (task != Task::box) continue;
-    const double limit = region.limit[j];
-    changed |= std::fabs(y[j]) > limit;
-    y[j] = y[j] > limit ? limit : (y[j] < -limit ? -limit : y[j]);
+    test += x * 0.0;
+    limit[j] = region.limit[j];
   }
-  if (task != Task::box) {
+  if (task == Task::box) {  // in vectors, where no compiler makes branches of it
+    const Vec all = load<double>(y), inside = clamp(all, load<double>(limit));
+    changed = count_nonzero(or_difference({}, all, inside)) > 0;
+    store(y, inside);
+  } else {
     double square[vec_lanes];
     for (int l = 0; l < vec_lanes; ++l) square[l] = y[l] * y[l];
     test = sum_lanes(load<double>(square));
@@ -49,7 +51,7 @@ static void short_row(const Region& region, const char* row, std::ptrdiff_t stri
   }
   for (std::size_t j = 0; j < region.d; ++j) {
     const std::int64_t q = std::int64_t(std::rint(y[j]));
-    if (task == Task::halves) sums.partial[q < 0 ? region.d + j : j] += q < 0 ? -q : q;
+    if (task == Task::halves) add_halves(q, q < 0 ? -q : q, region.d, j, sums.partial);
     else sums.partial[j] += q;
   }
 }

@@ -7,7 +7,8 @@
 
 namespace ellipsum {
 
-// Rows that one call may add to a partial sum of zero: |q| <= 2^32, and 2^31 of them fit int64.
+// Rows that one call may add to a partial sum of zero: |q| <= 2^30, so that 2^31 of them, and
+// sum |q| + sum q of the halves, fit int64.
 constexpr std::int64_t clip_rows_limit = std::int64_t{1} << 31;
 
 // Adds what region.task makes of the rows to partial (d entries; 2 d of halves: d of positive

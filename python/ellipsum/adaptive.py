@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from .domain import Domain
 from .ellipsoid import Ellipsoid
 from .passes import Frame, Passes
 from .plan import Plan, Step, count_share, make_plan
+from .radius import EDGES, SURPRISE, choose_radius, first_edges
 
 __all__ = ["Outcome", "halves_sensitivity", "run"]
 
@@ -33,28 +33,9 @@ Array = NDArray[np.float64]
 
 _UP = 1 + 2.0**-50  # covers the roundings of a noise level: noise is never too small
 
-#: Upper edges of the distance bins, in units of the predicted root mean square: narrow where
-#: the prediction should be right, wide where it may be wrong.
-_NEAR = [0.5, 0.6, 0.7, 0.8, 0.86, 0.92, 1, 1.06, 1.12, 1.2, 1.3, 1.45, 1.65, 2, 2.6]
-_EDGES = np.array([0.12, 0.25, *_NEAR, 3.5, 5, 8, 16, 32, 64])
-#: The first histogram knows nothing: bins of ratio sqrt(2) from the corner of the box inwards.
-_FIRST_BINS = 30
-
-#: A usual distance this many times the predicted one means that the centre was wrong.
-_SURPRISE = 1.3
-#: One below this part of it: the region was much too wide, and its bins tell little of the next.
+#: A usual distance below this part of the predicted one: the region was much too wide, and its
+#: bins tell little of the next.
 _FORGET = 0.3
-
-#: Laws that are fitted to a histogram of distances: two-piece log-normal, of these widths.
-_WIDTHS = np.array([0.03, 0.06, 0.1, 0.16, 0.25, 0.4, 0.6, 0.9])
-_MODES = 100
-
-#: Nodes and weights for an upper half normal (midpoints, to z = 6).
-_TAIL_Z = (np.arange(120) + 0.5) / 20
-_TAIL_WEIGHT = np.exp(-(_TAIL_Z**2) / 2) / math.sqrt(2 * math.pi) / 20
-
-#: What the bins say beyond the fitted law counts as far as it exceeds this many deviations.
-_DOUBT = 3.0
 
 #: Weight of what earlier histograms said, for each round back: regions change less and less.
 _MEMORY = 0.6
@@ -73,6 +54,7 @@ class Outcome:
     offset: Array  # of the mean
     sd: Array  # noise of the offset
     spread: Array  # standard deviation of the rows, as far as seen
+    lost: Array  # what the clips may have moved the offset by
     integers: list[NDArray[np.object_]] = field(default_factory=list)
     regions: list[Ellipsoid] = field(default_factory=list)
 
@@ -125,23 +107,25 @@ class _Run:
         self.center = np.zeros(d)  # offset from the domain's centre
         self.error = domain.half.copy()  # of the centre, standard deviations
         self.spread = np.zeros(d) if domain.sigma is None else domain.sigma
-        # The domain counts as an observation of its centre: no answer is worse than that one
-        # because of a coordinate that only shows noise.
-        self.weighted, self.precision = np.zeros(d), 1 / domain.half**2
+        # The domain counts as an observation of its centre, which nothing takes away: no answer
+        # is worse than that one because of a coordinate that only shows noise.
+        self.weighted, self.precision = np.zeros(d), np.zeros(d)
+        self.lost = np.zeros(d)  # what the clips of each round may have taken, times its weight
         self.shares: tuple[Array, float] | None = None
         self.integers: list[NDArray[np.object_]] = []
         self.regions: list[Ellipsoid] = []
 
     def go(self, kind: str) -> Outcome:
         n = self._rows_counted(kind)
-        plan = make_plan(max(n, 1), self.rows.d, self.mu, self.neighbors, kind)
+        plan = make_plan(max(n, 1), self.domain, self.mu, self.neighbors, kind)
         rounds = [step for step in plan.steps if step.name != "count"]
         for k in range(0, len(rounds), 2):
-            radius = self._radius(plan, rounds[k], first=k == 0)
-            self._center(plan, rounds[k + 1], radius)
+            radius, loss = self._radius(plan, rounds[k], first=k == 0)
+            self._center(plan, rounds[k + 1], radius, loss)
         sd = np.zeros(self.rows.d) if plan.hopeless else self.error
+        lost, regions = self.lost * self.error**2, self.regions
         return Outcome(
-            plan, n, self.count_sd, self.center, sd, self.spread, self.integers, self.regions
+            plan, n, self.count_sd, self.center, sd, self.spread, lost, self.integers, regions
         )
 
     # ---- steps: each one Gaussian mechanism --------------------------------------------
@@ -157,12 +141,11 @@ class _Run:
         self.count_sd = 1 / mu
         return int(self._noisy(np.array([count]), 1.0, mu)[0])
 
-    def _radius(self, plan: Plan, step: Step, *, first: bool) -> float:
+    def _radius(self, plan: Plan, step: Step, *, first: bool) -> tuple[float, float]:
         b = self._scale()
-        edges = _EDGES
+        edges = EDGES
         if first:
-            corner = float(np.linalg.norm(b * self.domain.half))
-            edges = corner * 2.0 ** (np.arange(1 - _FIRST_BINS, 1) / 2) * (1 + 1e-9)
+            edges = first_edges(float(np.linalg.norm(b * self.domain.half)))
         counts = self.rows.histogram(self._local(b), edges, self.threads)
         sensitivity = math.sqrt(2) if self.neighbors == "replace" else 1.0
         mu = plan.step_mu(step)
@@ -170,26 +153,25 @@ class _Run:
         share, sd = self._remembered(noisy / plan.n, sensitivity / mu / plan.n, forget=first)
         # Between d (what shrinks the next region most) and d_eff (what the answer is worth).
         ratio = plan.noise_ratio * (self._effective_dimension() / plan.d) ** 0.25
-        radius, usual = _choose_radius(edges, share, sd, ratio, coarse=first)
-        if not first and usual > _SURPRISE:
+        radius, usual, loss = choose_radius(edges, share, sd, ratio, coarse=first)
+        if not first and usual > SURPRISE:
             self._distrust(usual)
-        if not _FORGET < usual < _SURPRISE:
+        if not _FORGET < usual < SURPRISE:
             self.shares = None  # the next region will be another one
-        return radius
+        return radius, loss
 
     def _remembered(self, share: Array, sd: float, *, forget: bool) -> tuple[Array, float]:
         """Average of this histogram and the earlier ones (bins relative to their regions)."""
-        share = share.astype(np.float64)
+        share, precision = share.astype(np.float64), 1 / sd**2
         if not forget and self.shares is not None:
             old, weight = self.shares
-            share = (share + _MEMORY * weight * old) / (1 + _MEMORY * weight)
-            weight = 1 + _MEMORY * weight
-        else:
-            weight = 1.0
-        self.shares = None if forget else (share, weight)
-        return share, sd / math.sqrt(weight)
+            weight *= _MEMORY
+            share = (precision * share + weight * old) / (precision + weight)
+            precision += weight
+        self.shares = None if forget else (share, precision)
+        return share, 1 / math.sqrt(precision)
 
-    def _center(self, plan: Plan, step: Step, radius: float) -> None:
+    def _center(self, plan: Plan, step: Step, radius: float, loss: float) -> None:
         b = self._scale()
         d = plan.d
         region = Ellipsoid(self.center, b, radius)  # along the domain's axes
@@ -200,7 +182,7 @@ class _Run:
         self.regions.append(region)
         above, below = region.unscale(noisy.reshape(2, d) * region.grid) / plan.n
         sd = math.sqrt(2) * sensitivity * region.grid / (mu * plan.n) / region.scale
-        self._update(above - below, above + below, sd)
+        self._update(above - below, above + below, sd, loss)
 
     def _noisy(self, exact: NDArray[Any], sensitivity: float, mu: float) -> NDArray[np.object_]:
         """The one place where private integers become public ones."""
@@ -233,68 +215,29 @@ class _Run:
 
     def _distrust(self, factor: float) -> None:
         """Rows lie further away than predicted: the centres so far are that much worse."""
-        self.error = self.error * factor
         self.weighted, self.precision = self.weighted / factor**2, self.precision / factor**2
+        self.lost = self.lost / factor**2
+        self.error = self._uncertain()
 
-    def _update(self, shift: Array, deviation: Array, sd: Array) -> None:
-        """Average the centres by precision; measure the spread about the new one."""
+    def _update(self, shift: Array, deviation: Array, sd: Array, loss: float) -> None:
+        """Average the centres by precision; measure the spread about the new one.
+
+        What a clip takes from the distances moves coordinate j by loss/b_j, if all of it is the
+        coordinate's and in one direction.
+        """
         self.weighted += (self.center + shift) / sd**2
         self.precision += 1 / sd**2
-        new = self.weighted / self.precision
+        self.lost += loss / self._scale() / sd**2
+        self.error = self._uncertain()
+        new = self.weighted * self.error**2
         if self.domain.sigma is None:
             spread = _spread(new - self.center, deviation, sd)
             self.spread = np.minimum(spread, self.domain.largest_spread)
-        self.center, self.error = new, 1 / np.sqrt(self.precision)
+        self.center = new
 
-
-def _choose_radius(
-    edges: Array, share: Array, sd: float, ratio: float, coarse: bool
-) -> tuple[float, float]:
-    """C that minimises (ratio C)^2 + (E(t - C)+)^2, and the usual distance t (the mode).
-
-    Noise, and clip losses that all point the same way (the worst case), for the law of t behind
-    the noisy shares. The expectation is that of the fitted law, moved by what the bins say
-    beyond it as far as that exceeds its noise; with coarse bins everything counts at its
-    bin's upper edge, because no law can tell where inside it lies.
-    """
-    radius = np.geomspace(edges[0], edges[-1], 240)
-    law, mode, tail = _fit_law(edges, share)
-    low = np.concatenate([[0.0], edges[:-1]])
-    over = np.clip(edges - radius[:, None], 0, None)
-    if not coarse:
-        over = (over**2 - np.clip(low - radius[:, None], 0, None) ** 2) / (2 * (edges - low))
-    beyond, doubt = over @ (share - law), _DOUBT * sd * np.sqrt(np.sum(over**2, axis=1))
-    loss = over @ law if coarse else np.clip(tail[0] - radius[:, None], 0, None) @ tail[1]
-    loss = loss + np.sign(beyond) * np.maximum(np.abs(beyond) - doubt, 0)
-    best = np.argmin((ratio * radius) ** 2 + np.maximum(loss, 0) ** 2)
-    return float(radius[best]), mode
-
-
-def _fit_law(edges: Array, share: Array) -> tuple[Array, float, tuple[Array, Array]]:
-    """The two-piece log-normal law nearest to the noisy shares: its shares, its mode, and
-    nodes and weights of its upper piece.
-
-    Least squares in three parameters (mode, widths to the left and to the right): the noise
-    averages out where single bins drown in it.
-    """
-    laws, grid = _two_piece(tuple(edges))
-    best = int(np.argmax(laws @ share - np.sum(laws**2, axis=1) / 2))
-    mode, left, right = grid[best]
-    nodes = np.exp(mode + right * _TAIL_Z)
-    return laws[best], math.exp(mode), (nodes, 2 * right / (left + right) * _TAIL_WEIGHT)
-
-
-@lru_cache(maxsize=8)
-def _two_piece(bins: tuple[float, ...]) -> tuple[Array, Array]:
-    """Bin probabilities of every candidate law, and (log mode, left, right) of each."""
-    edges = np.array(bins)
-    modes = np.linspace(math.log(edges[0] / 2), math.log(edges[-1]), _MODES)
-    grid = np.array([(m, a, b) for m in modes for a in _WIDTHS for b in _WIDTHS if b >= a])
-    mode, left, right = grid[:, :1], grid[:, 1:2], grid[:, 2:]
-    z = np.log(edges[:-1]) - mode
-    lower = 2 * left / (left + right) * ndtr(z / left)
-    upper = 1 - 2 * right / (left + right) * ndtr(-z / right)
-    return np.diff(np.where(z < 0, lower, upper), axis=1, prepend=0.0, append=1.0), grid
+    def _uncertain(self) -> Array:
+        """Standard deviation of the centre, with what the domain says of it."""
+        return np.asarray(1 / np.sqrt(1 / self.domain.half**2 + self.precision))
 
 
 def _folded_table() -> tuple[Array, Array]:

@@ -26,8 +26,9 @@ class AdaptiveRelease(Release):
     noisy integers and public parameters. The value never leaves the domain (times n for a
     sum): it is projected onto it, which is post-processing.
 
-    The noise levels speak of the *added noise* of the weighted average of all steps: not of
-    sampling, of what the clips took away, or of the shrinking below.
+    The noise levels and intervals speak of the *added noise* of the weighted average of all
+    steps: not of sampling, or of the shrinking below, and not of what the clips took away, which
+    skewed rows lose in one direction: :attr:`clip_loss` says how much that may be.
 
     The value is drawn towards the domain's centre by 1 - (d - 2)/d ||sd||^2/||value - centre||^2
     (James & Stein 1961): nothing where the data speak, everything where only noise does.
@@ -80,6 +81,19 @@ class AdaptiveRelease(Release):
         basis, own = self._domain.basis, self._outcome.sd
         turned = own if basis is None else np.sqrt(basis**2 @ own**2)
         return np.asarray(np.hypot(self._factor * turned, self._counted()))
+
+    @property
+    def clip_loss(self) -> Array:
+        """How far the clips may have moved each coordinate, shape (d,), data units.
+
+        An estimate, not a bound: what the noisy histograms say was lost, as if all rows lost it
+        in the same direction, and each coordinate all of it. Rows that lie evenly about their
+        mean lose much less; of very skewed ones (log-normal) the most skewed coordinate was seen
+        to lose up to twice as much.
+        """
+        basis, own = self._domain.basis, self._outcome.lost
+        turned = own if basis is None else np.sqrt(basis**2 @ own**2)
+        return np.asarray(self._factor * turned)
 
     @property
     def covariance(self) -> Array:

@@ -24,6 +24,9 @@ MAX_CLIP_PROBABILITY = 0.5
 #: Where tau is looked for, in units of 1/sigma: beyond, the shape is that of a limit.
 _TAU_LOW, _TAU_HIGH = 1e-3, 1e3
 
+#: From so many coordinates on each eigenvalue of a sample is shrunk for itself (if none is tiny).
+_NONLINEAR_FROM, _SINGULAR = 20, 1e-6
+
 
 @dataclass(frozen=True)
 class Law:
@@ -206,22 +209,47 @@ def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum")
 
 
 def sample_law(rows: Array) -> tuple[Array, Array]:
-    """Mean and covariance of public rows (m, d), the correlations shrunk towards zero.
+    """Mean and covariance of public rows (m, d), the correlations shrunk.
 
-    The weight that the identity gets is that of Ledoit & Wolf (2004) for the standardised
-    rows: it makes the matrix invertible for any m >= 2, and costs nothing where m >> d.
+    With enough rows for it, each eigenvalue of the correlations for itself
+    (:func:`_nonlinear_shrinkage`); else all towards one, with the weight of Ledoit & Wolf (2004)
+    for the standardised rows: it makes the matrix invertible for any m >= 2.
     """
     m, d = rows.shape
     center, sd = rows.mean(axis=0), rows.std(axis=0, ddof=1)
     if not (sd > 0).all():
         raise ValueError(f"column {int(np.argmin(sd))} of rows is constant: leave it out")
     z = (rows - center) / sd
-    correlation = z.T @ z / m
+    correlation = z.T @ z / (m - 1)
+    if d >= _NONLINEAR_FROM and m >= 1.5 * d:
+        values, basis = np.linalg.eigh(correlation)
+        if values[0] > _SINGULAR:
+            shrunk = (basis * _nonlinear_shrinkage(values, m - 1)) @ basis.T
+            return center, (shrunk + shrunk.T) / 2 * np.outer(sd, sd)
     distance = float(np.sum((correlation - np.eye(d)) ** 2))
     scatter = (float(np.sum(np.sum(z * z, axis=1) ** 2)) / m - float(np.sum(correlation**2))) / m
     weight = min(1.0, scatter / distance) if distance > 0 else 1.0
     shrunk = (1 - weight) * correlation + weight * np.eye(d)
     return center, shrunk * np.outer(sd, sd)
+
+
+def _nonlinear_shrinkage(values: Array, m: int) -> Array:
+    """Estimates of u_i^T S u_i for the eigenvectors u_i of a sample covariance, from its
+    ascending eigenvalues and m degrees of freedom (Ledoit & Wolf 2020, section 4.7).
+
+    With these eigenvectors, b_i = (u_i^T S u_i)^(-1/4) has the least noise for E||y||^2 = 1.
+    """
+    ratio, width = values.size / m, m ** (-1 / 3)
+    scale = width * values
+    x = (values[:, None] - values) / scale
+    inside = 1 - x**2 / 5
+    density = np.mean(0.75 / math.sqrt(5) * np.maximum(inside, 0) / scale, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = inside * np.log(np.abs((math.sqrt(5) - x) / (math.sqrt(5) + x)))
+    log = np.where(np.abs(inside) < 1e-12, 0.0, log)  # its limit at the kernel's edge
+    hilbert = np.mean((-0.3 * x + 0.75 / math.sqrt(5) * log) / (math.pi * scale), axis=1)
+    part = math.pi * ratio * values
+    return np.asarray(values / ((part * density) ** 2 + (1 - ratio - part * hilbert) ** 2))
 
 
 def _shape(sigma: Array, tau: float) -> Array:
@@ -249,14 +277,17 @@ def _best_radius(b: Array, assumed: Assumptions, unit: float) -> tuple[float, fl
 def _refined(
     log_radius: Array, cost: Array, k: int, allowed: NDArray[np.bool_]
 ) -> tuple[float, float]:
-    """The minimum of a parabola through the least value and its neighbours."""
-    if k == 0 or k == cost.size - 1 or not allowed[k - 1]:
+    """The minimum near the least value, on the polynomial through it and its neighbours."""
+    reach = min(2, k, cost.size - 1 - k)
+    if reach == 0 or not allowed[k - 1]:
         return math.exp(log_radius[k]), float(cost[k])
-    fit = np.polyfit(log_radius[k - 1 : k + 2] - log_radius[k], cost[k - 1 : k + 2] / cost[k], 2)
-    at = float(np.clip(-fit[1] / (2 * fit[0]), -1, 1) if fit[0] > 0 else 0.0)
-    step = log_radius[k + 1] - log_radius[k]
-    at = max(-step, min(step, at))
-    return math.exp(log_radius[k] + at), float(cost[k] * np.polyval(fit, at))
+    step, near = log_radius[k + 1] - log_radius[k], slice(k - reach, k + reach + 1)
+    places = np.arange(-reach, reach + 1.0)
+    fit = np.polyfit(places, np.log(cost[near] / cost[k]), 2 * reach)
+    fine = np.linspace(-1, 1, 201)
+    values = np.polyval(fit, fine)
+    best = int(np.argmin(values))
+    return math.exp(log_radius[k] + step * fine[best]), float(cost[k] * math.exp(values[best]))
 
 
 def _turns(basis: Array | None) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:

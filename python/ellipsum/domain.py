@@ -21,6 +21,9 @@ Array = NDArray[np.float64]
 #: Half widths from here to its inverse: no square of anything made from them overflows.
 _NARROWEST = 2.0**-200
 
+#: Up to here the products of a turned frame's entries with rows are exact (cpp/core/clip.hpp).
+_LARGEST_SCALE = 2.0**400
+
 
 @dataclass(frozen=True)
 class Domain:
@@ -52,6 +55,8 @@ class Domain:
         """How the kernels see rows from a point, ``scale`` along each axis."""
         if self.basis is None:
             return Frame(self.back(offset), scale)
+        if not float(scale.max()) <= _LARGEST_SCALE:
+            raise ValueError("the rows are too close together: change the unit of the data")
         return Frame(self.back(offset), matrix=round_matrix(scale[:, None] * self.basis.T))
 
     @property

@@ -243,7 +243,7 @@ class Ellipsoid:
     ) -> Ellipsoid:
         """Return the ellipsoid for rows like these **public** ones.
 
-        Their mean, their covariance with the correlations shrunk (Ledoit & Wolf 2004; with
+        Their mean, their covariance with the correlations shrunk (Ledoit & Wolf 2004, 2020; with
         ``diagonal`` the variances alone), and the standard error of their mean.
 
         Parameters

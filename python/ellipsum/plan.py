@@ -7,22 +7,48 @@ steps find out moves and shapes the *regions* of later steps, never their shares
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
+from .domain import Domain
+
 __all__ = ["Plan", "Step", "count_share", "make_plan"]
+
+Array = NDArray[np.float64]
 
 #: Shares of mu^2 are multiples of 2^-20, so that they add up to one exactly.
 _SHARE_UNITS = 1 << 20
 
-#: What the radii may take together, and how well each bin of one is wanted (share of the rows).
-_RADIUS_SHARE, _RADIUS_SD = 0.07, 0.004
+#: E|Z| = sqrt(2/pi): from a mean absolute deviation to a standard deviation.
+_SD_PER_MAD = math.sqrt(math.pi / 2)
 
-#: Centring steps: 3 to polish the scales after the ones that shrink the box by ``_DEPTH``.
-_MIN_STEPS, _MAX_STEPS, _POLISH, _DEPTH = 4, 12, 3, 1e-4
+#: What the radii take: a part that follows the sums' (the larger the less noise matters beside
+#: sampling), and a floor for each, so that a bin errs by this share of the rows; the floors take at
+#: most so much together, and limit the rounds where rows are few, but not below so many.
+_RADIUS_SHARE, _RADIUS_SD, _RADIUS_FLOORS, _ROUNDS_ANYWAY = (0.05, 0.15), 0.16, 0.2, 5
 
-#: Later steps clip closer, so a share there buys more: each gets this many times the one before.
-_GROWTH = 1.2
+#: Rounds: how many are tried, and what a further one (two passes) must gain.
+_MOST_ROUNDS, _ROUND_COST = 20, 0.01
+
+#: A round's part: even ones shrink the box, and the last ones polish, each with this many times
+#: the part of the one before; how much polishing is tried.
+_POLISH, _POLISHES = 3.5, np.array([0.0, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
+
+#: The clip radius in the model of a plan, in root mean square distances.
+_MODEL_RADIUS = 1.15
+
+#: Where sigma is not known: standard deviations that are allowed for, over half widths, and how
+#: they fall off over the coordinates (a power of the rank).
+_ALLOWED = ((0.1, 0.0), (0.01, 1.0), (0.001, 0.0))
+#: Smaller ones are no different.
+_LEAST_ALLOWED = 1e-9
+
+#: Coordinates of the model: more are grouped.
+_MODEL_SIZE = 48
 
 #: Above this noise-to-radius ratio nothing is learned: the plan answers the centre of the box.
 #: So it does where a noisy count stands out from its noise less than this many times.
@@ -113,25 +139,27 @@ class Plan:
         return f"of mu^2: {', '.join(parts)}; {self.passes} passes over the data"
 
 
-def make_plan(n: int, d: int, mu: float, neighbors: str, kind: str = "mean") -> Plan:
+def make_plan(n: int, domain: Domain, mu: float, neighbors: str, kind: str = "mean") -> Plan:
     """The plan for n rows (for add-remove: a noisy number of them).
 
-    The noise of a centring step with share s is r = r_1/sqrt(s) times the radius of its region,
-    r_1 = 2 sqrt(d)/(n mu) (sqrt(2) sqrt(d)/(n mu) for add-remove). K equal steps shrink the box by
-    r^K, which is least at r = e^(-1/2): more than K = 1/(e r_1^2) steps make it worse.
+    Rounds and parts are those with the least predicted error (:func:`_predicted`), where a
+    further round must gain 1 %.
     """
+    d = domain.center.size
     count = count_share(kind, neighbors)
     counting = [Step("count", count, "noisy number of rows")] if count else []
-    ratio = _noise_ratio(n, d, mu, neighbors) / math.sqrt((1 - count) * (1 - _RADIUS_SHARE))
+    ratio = _noise_ratio(n, 1, mu * math.sqrt(1 - count), neighbors)
     vague = count > 0 and n * mu * math.sqrt(count) < _COUNT_STANDS_OUT
-    steps = 0 if ratio >= _HOPELESS or vague else _step_count(ratio)
-    radius = min(_RADIUS_SHARE / max(steps, 1), 2 / (_RADIUS_SD * n * mu) ** 2)
-    growth = _GROWTH if steps < _best_steps(ratio) / 2 else 1.0
-    weights: list[float] = []
-    for k in range(steps):
-        weights += [radius, (1 - steps * radius) * growth**k * _first_term(growth, steps)]
-    shares = _exact_shares(weights, 1 - count)
-    return Plan(n, d, mu, neighbors, tuple(counting + _rounds(shares)))
+    if vague or ratio * math.sqrt(d) >= _HOPELESS:
+        return Plan(n, d, mu, neighbors, tuple(counting))
+    floor = min(_RADIUS_FLOORS / _ROUNDS_ANYWAY, 2 / (_RADIUS_SD * n * mu) ** 2)
+    most = int(_RADIUS_FLOORS / floor + 1e-9)
+    _, weights = min(_candidates(ratio, n, domain, most), key=lambda found: found[0])
+    rounds, radius = len(weights), _radius_share(ratio, n, domain)
+    both: list[float] = []
+    for weight in weights * (1 - rounds * floor):
+        both += [floor + radius * weight, (1 - radius) * weight]
+    return Plan(n, d, mu, neighbors, tuple(counting + _rounds(_exact_shares(both, 1 - count))))
 
 
 def count_share(kind: str, neighbors: str) -> Fraction:
@@ -139,26 +167,77 @@ def count_share(kind: str, neighbors: str) -> Fraction:
     return _COUNT_SHARE[kind] if neighbors == "add-remove" else Fraction(0)
 
 
-def _first_term(growth: float, steps: int) -> float:
-    """The first of ``steps`` geometric terms that add up to one."""
-    return 1 / sum(growth**k for k in range(steps))
-
-
 def _noise_ratio(n: int, d: int, mu: float, neighbors: str) -> float:
     sensitivity = 2.0 if neighbors == "replace" else math.sqrt(2)
     return sensitivity * math.sqrt(d) / (max(n, 1) * mu)
 
 
-def _best_steps(ratio: float) -> float:
-    return 1 / (math.e * ratio**2)
+def _candidates(ratio: float, n: int, domain: Domain, most: int) -> Iterator[tuple[float, Array]]:
+    """(cost, parts of the rounds) of the best division for each number of rounds."""
+    laws = [_grouped(domain.half, sigma) for sigma in _presumed(domain)]
+    for rounds in range(1, min(most, _MOST_ROUNDS) + 1):
+        weights = 1 + _POLISHES[:, None] * _POLISH ** np.arange(1.0 - rounds, 1)
+        weights /= np.sum(weights, axis=1, keepdims=True)
+        cost = np.zeros(len(weights))
+        for half, sigma, times in laws:
+            error = _predicted(weights * 0.9, ratio, half, sigma, times, domain.sigma is not None)
+            least = (_MODEL_RADIUS * ratio * float(times @ sigma)) ** 2
+            sampling = float(times @ sigma**2) / n
+            cost += np.log((error + sampling) / (least + sampling))
+        best = int(np.argmin(cost))
+        yield float(cost[best]) / len(laws) + _ROUND_COST * rounds, weights[best]
 
 
-def _step_count(ratio: float) -> int:
-    most = max(1, min(_MAX_STEPS, round(_best_steps(ratio))))
-    for steps in range(_MIN_STEPS, most):
-        if (ratio * math.sqrt(steps)) ** (steps - _POLISH) <= _DEPTH:
-            return steps
-    return most
+def _radius_share(ratio: float, n: int, domain: Domain) -> float:
+    """More where the noise is small beside the scatter of the rows themselves."""
+    parts = []
+    for sigma in _presumed(domain):
+        sampling = float(np.sum(sigma**2)) / n
+        parts.append(sampling / (sampling + (_MODEL_RADIUS * ratio * float(np.sum(sigma))) ** 2))
+    low, high = _RADIUS_SHARE
+    return low + (high - low) * float(np.mean(parts)) ** 2
+
+
+def _presumed(domain: Domain) -> list[Array]:
+    """The rows' standard deviations, or what is allowed for."""
+    if domain.sigma is not None:
+        return [np.clip(domain.sigma, _LEAST_ALLOWED * domain.half, domain.largest_spread)]
+    rank = np.arange(1.0, domain.half.size + 1)
+    return [domain.half * part * rank**-power for part, power in _ALLOWED]
+
+
+def _grouped(half: Array, sigma: Array) -> tuple[Array, Array, Array]:
+    """(half width, sigma, how many) of coordinates of about the same sigma."""
+    order = np.argsort(-sigma)
+    if sigma.size <= _MODEL_SIZE:
+        return half, sigma, np.ones(sigma.size)
+    starts = np.unique(np.geomspace(1, sigma.size, _MODEL_SIZE).astype(int)) - 1
+    times = np.diff(starts, append=sigma.size).astype(np.float64)
+    means = [np.add.reduceat(values[order], starts) / times for values in (half, sigma)]
+    return means[0], means[1], times
+
+
+def _predicted(
+    weights: Array, ratio: float, half: Array, sigma: Array, times: Array, known: bool
+) -> Array:
+    """The squared error that the rounds leave, for each row of ``weights``, if all goes well.
+
+    The recursion that the rounds follow (docs/guarantees.md, section 7), with what they find out
+    replaced by what is expected.
+    """
+    precision = np.broadcast_to(1 / half**2, (len(weights), half.size))
+    measured = np.zeros_like(precision)
+    spread = sigma if known else np.zeros_like(sigma)
+    for k in range(weights.shape[1]):
+        error = 1 / np.sqrt(precision)
+        u, distance = np.hypot(spread, error), np.hypot(sigma, error)
+        energy = distance**2 / u @ times
+        level = (ratio * _MODEL_RADIUS) ** 2 / weights[:, k] * energy
+        gain = 1 / (level[:, None] * u)
+        precision, measured = precision + gain, measured + gain
+        if not known:
+            spread = distance + _SD_PER_MAD / np.sqrt(measured)
+    return (1 / precision) @ times
 
 
 def _exact_shares(weights: list[float], total: Fraction) -> list[Fraction]:

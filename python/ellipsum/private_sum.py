@@ -136,9 +136,7 @@ class PrivateSum:
         if self._domain is None:
             raise ValueError("an ellipsoid was given: one pass, which takes the whole budget")
         rows = int(_validate.positive("n", n))
-        return make_plan(
-            rows, self._domain.center.size, self._mu, self.guarantee.neighbors, self._kind
-        )
+        return make_plan(rows, self._domain, self._mu, self.guarantee.neighbors, self._kind)
 
     @property
     def _mu(self) -> float:

@@ -139,8 +139,9 @@ def _add(y, partial):
     below = partial.size - y.size
     for j in range(y.size):
         q = np.int64(np.rint(y[j]))
-        if q < 0 and below:
-            partial[below + j] -= q
+        if below:
+            partial[j] += max(q, 0)
+            partial[below + j] += max(-q, 0)
         else:
             partial[j] += q
 

@@ -1,0 +1,76 @@
+// No branch and no address of a clip kernel depends on the numbers of ordinary rows: the rows
+// are declared undefined to Valgrind's memcheck, which then counts each branch and address that
+// is made of them. Allowed is one branch for each test for exceptional rows, whose answer is no.
+// (Valgrind runs no AVX-512: that target is left to its likeness with the others.)
+#include <valgrind/memcheck.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "clip.hpp"
+#include "clip_sum.hpp"
+
+using namespace ellipsum;
+
+namespace {
+
+constexpr std::size_t rows_in_test = 33;  // groups of eight, and one row alone
+
+struct Case {
+  Task task;
+  std::size_t d;
+  bool matrix;
+};
+
+// Branches and addresses made of the rows' numbers, each time that they are taken.
+template <class T>
+unsigned dependences(const Kernels& kernels, const Case& c) {
+  std::vector<T> rows(rows_in_test * c.d);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = T(int(i * 37 % 101) - 50) / 25;
+  const std::vector<double> center(c.d, 0.1), scale(c.d, 0x1p22), matrix(c.d * c.d, 0x1p20);
+  const std::vector<double> edges{0x1p21, 0x1p23, 0x1p25};
+  Region region{};
+  region.task = c.task;
+  region.d = c.d;
+  region.center = center.data();
+  (c.matrix ? region.matrix : region.scale) = c.matrix ? matrix.data() : scale.data();
+  region.limit = c.task == Task::box ? scale.data() : nullptr;
+  region.radius = 0x1p23;
+  region.edges = edges.data();
+  region.bins = edges.size();
+  const Batch batch{rows.data(), sizeof(T) == 4 ? Dtype::float32 : Dtype::float64, rows_in_test,
+                    c.d, std::ptrdiff_t(c.d * sizeof(T)), sizeof(T)};
+  std::vector<std::int64_t> partial(compiled_once::sums_of(region));
+  (void)VALGRIND_MAKE_MEM_UNDEFINED(rows.data(), rows.size() * sizeof(T));
+  const unsigned before = VALGRIND_COUNT_ERRORS;
+  clip_sum(kernels, batch, region, partial.data(), 1);
+  return VALGRIND_COUNT_ERRORS - before;
+}
+
+}  // namespace
+
+int main() {
+  if (!RUNNING_ON_VALGRIND) return std::puts("run me under valgrind"), 1;
+  int failures = 0;
+  const KernelTable table = kernel_table();
+  for (std::size_t t = 0; t < table.count; ++t) {
+    if (!table.first[t].supported()) continue;
+    for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
+      for (std::size_t d : {1u, 3u, 8u, 9u, 20u, 100u})
+        for (bool matrix : {false, true}) {
+          if (matrix && task == Task::box) continue;
+          const Case c{task, d, matrix};
+          const unsigned allowed = rows_in_test / 8 + 1 + (matrix ? rows_in_test : 0);
+          for (unsigned found : {dependences<float>(table.first[t], c),
+                                 dependences<double>(table.first[t], c)}) {
+            if (found > 0 && found <= allowed) continue;
+            ++failures;
+            std::printf("FAILED: %u branches or addresses, %u allowed (%s, task %d, d = %zu%s)\n",
+                        found, allowed, table.first[t].name, int(task), d,
+                        matrix ? ", matrix" : "");
+          }
+        }
+  }
+  std::puts(failures ? "rows can be told by their time" : "time tells of exceptional rows only");
+  return failures != 0;
+}

@@ -1,0 +1,90 @@
+"""The plan: its shares are the budget, it knows public numbers only, and it divides well."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ellipsum import PrivateMean, calibrate, plan
+from ellipsum.domain import make_domain
+from ellipsum.plan import make_plan
+
+MU = 1 / calibrate.noise_multiplier(1.0, 1e-6)
+
+
+def box(d, half=50.0, **known):
+    return make_domain(np.full(d, -half), np.full(d, half), None, None, **known)
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+@pytest.mark.parametrize("kind", ["mean", "sum"])
+@pytest.mark.parametrize("mu", [0.01, MU, 3.0])
+def test_the_shares_add_up_to_one_exactly(neighbors, kind, mu):
+    for n in (1, 10, 100, 1000, 10**5, 10**9):
+        for d in (1, 3, 50, 1000):
+            for known in ({}, {"sigma": 1 / np.arange(1.0, d + 1) ** 3}):
+                made = make_plan(n, box(d, **known), mu, neighbors, kind)
+                total = sum((step.share for step in made.steps), Fraction(0))
+                assert all(step.share > 0 for step in made.steps)
+                assert all((step.share * 2**20).denominator == 1 for step in made.steps)
+                assert made.hopeless or total == 1
+                spent = math.sqrt(sum(made.step_mu(step) ** 2 for step in made.steps))
+                assert made.hopeless or spent == pytest.approx(mu, rel=1e-12)
+
+
+@pytest.mark.parametrize("half", [1e-50, 1.0, 1e50])
+@pytest.mark.parametrize("sigma", [1e-90, 1e-3, 1e90])
+def test_extreme_units_make_a_plan_too(half, sigma):
+    for known in ({}, {"sigma": np.full(4, sigma)}):
+        assert not make_plan(10_000, box(4, half, **known), MU, "replace").hopeless
+    lopsided = make_domain(-np.array([1e-9, 1.0, 1e9]), np.array([1e-9, 1.0, 1e9]), None, None)
+    assert not make_plan(10_000, lopsided, MU, "replace").hopeless
+
+
+def test_known_deviations_shape_the_plan():
+    d = 64
+    alike, unlike = np.ones(d), 1 / np.arange(1.0, d + 1) ** 2
+    plans = [
+        PrivateMean(
+            lower=np.full(d, -50.0), upper=np.full(d, 50.0), sigma=sigma, epsilon=1, delta=1e-6
+        ).plan(4000)
+        for sigma in (alike, unlike, None)
+    ]
+    assert len({made.steps for made in plans}) == 3
+    assert plans[0] == plans[0].__class__(**vars(plans[0]))
+
+
+@pytest.mark.parametrize(("d", "n"), [(16, 4000), (128, 4000), (128, 20_000), (600, 20_000)])
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0])
+def test_no_division_of_other_rounds_gains_much(d, n, alpha):
+    """In the model: against random divisions, and against all rounds alike."""
+    sigma = np.arange(1.0, d + 1) ** -alpha
+    domain, rng = box(d, 50.0, sigma=sigma), np.random.default_rng(0)
+    made = make_plan(n, domain, MU, "replace")
+    ours = np.array([float(s.share) for s in made.steps if s.name != "radius"])
+    rounds, ratio = ours.size, plan._noise_ratio(n, 1, MU, "replace")
+    law = plan._grouped(domain.half, sigma)
+    alike = np.ones((1, rounds))
+    geometric = 3.0 ** (rng.uniform(-1, 2, size=(300, 1)) * np.arange(rounds))
+    near = ours * np.exp(rng.normal(size=(300, rounds)))
+    others = np.concatenate([alike, geometric, near])
+    others *= ours.sum() / others.sum(axis=1, keepdims=True)
+    errors = plan._predicted(np.concatenate([[ours], others]), ratio, *law, True)
+    sampling = np.sum(sigma**2) / n
+    assert errors[0] + sampling < 1.05 * (errors.min() + sampling)
+
+
+def test_grouped_coordinates_are_as_good_as_all():
+    d = 2000
+    sigma = 1 / np.arange(1.0, d + 1)
+    half, ratio = np.full(d, 50.0), plan._noise_ratio(20_000, 1, MU, "replace")
+    weights = np.array([[0.02, 0.03, 0.05, 0.1, 0.2, 0.6]])
+    groups = plan._grouped(half, sigma)
+    assert groups[0].size <= plan._MODEL_SIZE and groups[2].sum() == d
+    for known in (True, False):
+        told = plan._predicted(weights, ratio, *groups, known)
+        exact = plan._predicted(weights, ratio, half, sigma, np.ones(d), known)
+        np.testing.assert_allclose(told, exact, rtol=0.05)
