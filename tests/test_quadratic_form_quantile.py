@@ -2,6 +2,7 @@
 
 import collections
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -97,3 +98,8 @@ def test_a_quantile_below_the_doubles_is_zero_or_denormal(backend):
         table = kernels.FormTable(w, np.full(w.size, 1e-3 / w.size), np.zeros(w.size), 0.0)
         q, error, count = table.quantile(math.log(0.45), False)
         assert abs(q) < 1e-290 and error < 1 and count <= 3
+
+
+if __name__ == "__main__":  # python test_quadratic_form_quantile.py 40000: counts of evaluations
+    found = (evaluations(_backend.kernels, *drawn(i)) for i in range(int(sys.argv[1])))
+    print(sorted(collections.Counter(found).items()))
