@@ -355,6 +355,19 @@ def test_the_bound_chooses_the_side_where_the_median_misleads(
     assert result.met and result.nodes < 1000
 
 
+def test_scales_that_pull_the_path_both_ways():
+    """A bulk as narrow as a Gaussian beside half a degree of freedom: where the bent path cancels,
+    the straight one does not. Against the convolution of the two parts."""
+    bulk = QuadraticForm([3.18049788e-6], 3.7, 61148.04565, 1e-3)
+    whole = QuadraticForm([3.18049788e-6, -0.128230502], [3.7, 0.5], [61148.04565, 0], 1e-3)
+    x = 10.0 ** np.linspace(-30, 2, 20001)  # of the chi-square, in a logarithmic chart
+    weight = stats.chi2(0.5).pdf(x) * x * np.log(10) * (32 / 20000)
+    for q in (0.17, 0.1735, 0.18):
+        value = whole.evaluate(q)
+        expected = np.sum(weight * bulk.cdf(q + 0.128230502 * x)) + stats.chi2(0.5).cdf(1e-30)
+        assert value.met and value.cdf == pytest.approx(expected, rel=1e-6)
+
+
 def test_extreme_dof_and_noncentrality():
     assert QuadraticForm([1], 1e6).sf(1_005_000.0) == pytest.approx(
         special.chdtrc(1e6, 1_005_000.0), rel=1e-11

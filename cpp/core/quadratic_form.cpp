@@ -233,7 +233,7 @@ FormIntegral form_moment(const QuadraticForm& f, double q, double sign, FormMome
                          const Kernels& kernels) {
   q = sign * std::ldexp(q, -f.exponent);
   const double highest = sign > 0 ? f.highest : -f.lowest;
-  if (highest == 0 && f.normal_sd == 0 && q >= 0) return {-infinity, -infinity, 0, 0, 0, 0, false};
+  if (highest == 0 && f.normal_sd == 0 && q >= 0) return {-infinity, -infinity, 0, 0, 0};
   FormIntegral out = form_integral(f, q, sign, moment, kernels);
   const double unit = moment == FormMoment::tail ? 0 : moment == FormMoment::root ? 0.5 : 1;
   out.log_value += unit * f.exponent * log2e;

@@ -88,9 +88,11 @@ struct FormIntegral {
   double log_pdf;     // log density at q
   double error;       // estimated relative error of exp(log_value)
   double pdf_error;   // the same for the density
-  int nodes;
-  double step;        // of the trapezoid rule in the end
-  bool halved;        // the first step did not do
+  int nodes;          // in all
+  FormPath path{};    // of the trapezoid rule in the end,
+  int count = 0;      // its nodes,
+  double step = 0;    // their distance,
+  bool halved = false;  // and whether the first one did not do
 };
 
 // Both tails of the distribution at q, the smaller one integrated.

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <complex>
 #include <limits>
+#include <utility>
 
 #include "dispatch.hpp"
 #include "form_saddle.hpp"
@@ -150,12 +151,25 @@ FormIntegral form_integral(const QuadraticForm& form, double q, double sign, For
   return integrate(form, find_saddle(form, q, sign, pole_order(moment)), q, moment, kernels);
 }
 
-FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
-                       FormMoment moment, const Kernels& kernels,
-                       std::vector<FormValues>* record) {
+namespace {
+
+FormPath straight_path(const FormSaddle& s) {
+  const double width = std::min(std::min(s.left, s.right), widest / std::sqrt(s.phi2));
+  return {width, 0, width, s.t, s.drift, s.normal_variance};
+}
+
+// NaN where a value is.
+double worst_error(const FormIntegral& i) {
+  return i.log_value - i.log_value + std::fmax(i.error, i.pdf_error);
+}
+
+FormIntegral integrate_along(const FormPath& path, int most, const QuadraticForm& form,
+                             const FormSaddle& s, double q, FormMoment moment,
+                             const Kernels& kernels, std::vector<FormValues>* record) {
   const double order = pole_order(moment);
   const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2;
-  Integrator in{s, choose_path(form, s, q), relative_terms(s), kernels, moment,
+  if (record) record->clear();
+  Integrator in{s, path, relative_terms(s), kernels, moment,
                 q > 0 ? std::sqrt(q) : 0, no_density, record, {}, {}, {}};
   double h = first_step;
   int blocks = 1;
@@ -168,7 +182,7 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
   Convergence density{relative_change(pdf, in.even.pdf * 2 * h),
                       relative_change(2 * in.even.pdf, 4 * in.fourth.pdf)};
   const auto done = [&] { return tail.done() && (no_density || density.done()); };
-  while (!done() && in.nodes < most_nodes) {
+  while (!done() && in.nodes < most) {
     for (int b = 0; b < blocks; ++b) in.add((b * double(form_block) + 0.5) * h, h);
     h *= 0.5;
     blocks *= 2;
@@ -188,9 +202,32 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
     out.pdf_error = 0;
   }
   out.nodes = in.nodes;
+  out.path = path;
+  out.count = in.nodes;
   out.step = h;
   out.halved = h < first_step;
   return out;
+}
+
+}  // namespace
+
+// Where two scales pull apart, the bent path can cancel that the straight one does not.
+FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
+                       FormMoment moment, const Kernels& kernels,
+                       std::vector<FormValues>* record) {
+  constexpr int patience = 1 << 14;
+  constexpr double enough = 1e-10;
+  const FormPath bent = choose_path(form, s, q), straight = straight_path(s);
+  FormIntegral best;
+  int nodes = 0;
+  for (const auto& [path, most] : {std::pair{bent, patience}, {straight, patience}, {bent, most_nodes}}) {
+    const FormIntegral tried = integrate_along(path, most, form, s, q, moment, kernels, record);
+    if (nodes == 0 || !(worst_error(best) <= worst_error(tried))) best = tried;
+    nodes += tried.nodes;
+    if (worst_error(best) < enough) break;
+  }
+  best.nodes = nodes;
+  return best;
 }
 
 FormContour form_contour(const QuadraticForm& form, double q, const Kernels& kernels) {
@@ -198,16 +235,15 @@ FormContour form_contour(const QuadraticForm& form, double q, const Kernels& ker
   const double sign = q > form.mean ? 1 : -1;
   const FormSaddle s = find_saddle(form, sign * q, sign, 1);
   const FormIntegral whole = integrate(form, s, sign * q, FormMoment::tail, kernels);
-  const FormPath path = choose_path(form, s, sign * q);
   const FormRelative relative = relative_terms(s);
   const double unit = sign * std::ldexp(1.0, s.unit - form.exponent);
   const double scale = whole.step / pi * std::exp(s.log_factor) * std::fabs(unit);
   FormContour out;
-  for (int first = 0; first < whole.nodes; first += int(form_block)) {
+  for (int first = 0; first < whole.count; first += int(form_block)) {
     double sinh_u[form_block], cosh_u[form_block];
     hyperbolic(first * whole.step, whole.step, sinh_u, cosh_u);
     FormValues v;
-    kernels.form_nodes(path, relative, sinh_u, cosh_u, v);
+    kernels.form_nodes(whole.path, relative, sinh_u, cosh_u, v);
     for (std::size_t i = 0; i < form_block; ++i) {
       const std::complex<double> ratio(v.ratio_re[i], v.ratio_im[i]);
       const double half = first + int(i) == 0 ? 0.5 : 1;

@@ -19,6 +19,7 @@ _EAGERNESS = 1.5  # bend against that of steepest descent at the saddle
 _LEAST_BEND = 0.1
 _FARTHEST = 690.0  # u where sinh u nears overflow
 _MOST_NODES = 200000
+_PATIENCE, _ENOUGH = 1 << 14, 1e-10
 _TAIL, _EXCESS, _ROOT, _SHORTFALL = 0, 1, 2, 3
 
 
@@ -328,11 +329,10 @@ def _change(now, before):
 
 
 @jit
-def _integrate(k, saddle, sd, total_dof, q, moment):
-    """(log value, log density, error, density error, nodes, step) on the saddle's contour."""
-    t, unit, t0, normal, phi2, phi3, right, drift, log_factor, r, kappa = saddle
+def _along(path, most, k, saddle, sd, total_dof, q, moment):
+    """(log value, log density, error, density error, nodes, step) on a path."""
+    t, unit, t0, normal, _phi2, _phi3, _right, drift, log_factor, r, kappa = saddle
     order = 2.0 if moment == _EXCESS or moment == _SHORTFALL else 1.0
-    path = _path(k, r, kappa, t0, right, phi2, phi3, drift, sd, q)
     root_q = math.sqrt(q) if q > 0 else 0.0
     no_density = q == 0 and sd == 0 and total_dof <= 2
     h = _FIRST_STEP
@@ -366,7 +366,7 @@ def _integrate(k, saddle, sd, total_dof, q, moment):
     change, previous = _change(value, 2 * even), _change(2 * even, 4 * fourth)
     density_change = _change(pdf, 2 * even_pdf)
     density_previous = _change(2 * even_pdf, 4 * fourth_pdf)
-    while count < _MOST_NODES:
+    while count < most:
         if _done(change, previous) and (no_density or _done(density_change, density_previous)):
             break
         old, old_pdf = value * h, pdf * h
@@ -390,11 +390,47 @@ def _integrate(k, saddle, sd, total_dof, q, moment):
 
 
 @jit
+def _worst(found):
+    """Infinite where a value is none."""
+    worst = max(found[2], found[3])
+    return worst if found[0] > -_INFINITY and worst == worst else _INFINITY
+
+
+@jit
+def _best(k, saddle, sd, total_dof, q, moment):
+    """The path that does, of the bent and the straight one; what `_along` says; nodes in all."""
+    _t, _unit, t0, _normal, phi2, phi3, right, drift, _log_factor, r, kappa = saddle
+    path = _path(k, r, kappa, t0, right, phi2, phi3, drift, sd, q)
+    width = min(min(t0, right), _WIDTH / math.sqrt(phi2))
+    found = _along(path, _PATIENCE, k, saddle, sd, total_dof, q, moment)
+    nodes = found[4]
+    for straight in (True, False):
+        if _worst(found) < _ENOUGH:
+            break
+        other = (width, 0.0, width) if straight else _path(
+            k, r, kappa, t0, right, phi2, phi3, drift, sd, q
+        )
+        most = _PATIENCE if straight else _MOST_NODES
+        tried = _along(other, most, k, saddle, sd, total_dof, q, moment)
+        nodes += tried[4]
+        if not _worst(found) <= _worst(tried):
+            path, found = other, tried
+    return path, found, nodes
+
+
+@jit
+def _integrate(k, saddle, sd, total_dof, q, moment):
+    """(log value, log density, error, density error, nodes, step) on the saddle's contour."""
+    _, found, nodes = _best(k, saddle, sd, total_dof, q, moment)
+    return found[0], found[1], found[2], found[3], nodes, found[5]
+
+
+@jit
 def _contour(k, saddle, sd, total_dof, q):
     """Nodes t and weights of the density, in units of the scaled distribution."""
-    t, unit, t0, normal, phi2, phi3, right, drift, log_factor, r, kappa = saddle
-    path = _path(k, r, kappa, t0, right, phi2, phi3, drift, sd, q)
-    _, _, _, _, count, h = _integrate(k, saddle, sd, total_dof, q, _TAIL)
+    t, unit, t0, normal, _phi2, _phi3, _right, drift, log_factor, r, kappa = saddle
+    path, found, _ = _best(k, saddle, sd, total_dof, q, _TAIL)
+    count, h = found[4], found[5]
     nodes = np.empty(count, np.complex128)
     weights = np.empty(count, np.complex128)
     scale = h / math.pi * math.exp(log_factor) * math.ldexp(1.0, unit)
