@@ -158,8 +158,9 @@ FormPath straight_path(const FormSaddle& s) {
   return {width, 0, width, s.t, s.drift, s.normal_variance};
 }
 
-// NaN where a value is.
-double worst_error(const FormIntegral& i) {
+// NaN where a value is, or where it is above its bound: what is left of a cancellation.
+double worst_error(const FormIntegral& i, double bound) {
+  if (i.log_value > bound) return std::numeric_limits<double>::quiet_NaN();
   return i.log_value - i.log_value + std::fmax(i.error, i.pdf_error);
 }
 
@@ -218,14 +219,18 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
   constexpr int patience = 1 << 14;
   constexpr double enough = 1e-10;
   const FormPath bent = choose_path(form, s, q), straight = straight_path(s);
+  // Chernoff: no tail is above exp(K(t) - tq).
+  const double bound = moment == FormMoment::tail ? s.log_factor + 1e-6
+                                                  : std::numeric_limits<double>::infinity();
   FormIntegral best;
   int nodes = 0;
   for (const auto& [path, most] : {std::pair{bent, patience}, {straight, patience}, {bent, most_nodes}}) {
     const FormIntegral tried = integrate_along(path, most, form, s, q, moment, kernels, record);
-    if (nodes == 0 || !(worst_error(best) <= worst_error(tried))) best = tried;
+    if (nodes == 0 || !(worst_error(best, bound) <= worst_error(tried, bound))) best = tried;
     nodes += tried.nodes;
-    if (worst_error(best) < enough) break;
+    if (worst_error(best, bound) < enough) break;
   }
+  if (best.log_value > bound) best.error = best.pdf_error = 1;
   best.nodes = nodes;
   return best;
 }

@@ -390,22 +390,23 @@ def _along(path, most, k, saddle, sd, total_dof, q, moment):
 
 
 @jit
-def _worst(found):
-    """Infinite where a value is none."""
+def _worst(found, bound):
+    """Infinite where a value is none, or above its bound: what is left of a cancellation."""
     worst = max(found[2], found[3])
-    return worst if found[0] > -_INFINITY and worst == worst else _INFINITY
+    return worst if -_INFINITY < found[0] <= bound and worst == worst else _INFINITY
 
 
 @jit
 def _best(k, saddle, sd, total_dof, q, moment):
     """The path that does, of the bent and the straight one; what `_along` says; nodes in all."""
-    _t, _unit, t0, _normal, phi2, phi3, right, drift, _log_factor, r, kappa = saddle
+    _t, _unit, t0, _normal, phi2, phi3, right, drift, log_factor, r, kappa = saddle
     path = _path(k, r, kappa, t0, right, phi2, phi3, drift, sd, q)
     width = min(min(t0, right), _WIDTH / math.sqrt(phi2))
     found = _along(path, _PATIENCE, k, saddle, sd, total_dof, q, moment)
     nodes = found[4]
+    bound = log_factor + 1e-6 if moment == _TAIL else _INFINITY  # Chernoff
     for straight in (True, False):
-        if _worst(found) < _ENOUGH:
+        if _worst(found, bound) < _ENOUGH:
             break
         other = (width, 0.0, width) if straight else _path(
             k, r, kappa, t0, right, phi2, phi3, drift, sd, q
@@ -413,8 +414,10 @@ def _best(k, saddle, sd, total_dof, q, moment):
         most = _PATIENCE if straight else _MOST_NODES
         tried = _along(other, most, k, saddle, sd, total_dof, q, moment)
         nodes += tried[4]
-        if not _worst(found) <= _worst(tried):
+        if not _worst(found, bound) <= _worst(tried, bound):
             path, found = other, tried
+    if found[0] > bound:
+        found = (found[0], found[1], 1.0, 1.0, found[4], found[5])
     return path, found, nodes
 
 
