@@ -77,6 +77,14 @@ def test_any_order_split_and_merge_tree_gives_the_same_bytes(seed, d, cuts, kind
     assert parts[0].to_bytes() == expected
 
 
+def test_a_sum_at_the_bound_is_read_back_on_either_side():
+    """One row of clip norm 8808038.4 grid units: its negative sum is 2^64 less that."""
+    region = make_regions(1)["ball"]
+    for row in ([[1e6]], [[-1e6]]):
+        total = summed(region, np.array(row))
+        assert ExactSum.from_bytes(total.to_bytes()).to_bytes() == total.to_bytes()
+
+
 def exact_row(region, row):
     """The integers of one row before rounding, by exact rationals and an integer root."""
     center, scale, matrix, limit, radius = region.kernel_arguments()

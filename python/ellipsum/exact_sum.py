@@ -318,5 +318,8 @@ def _parse(cls: type[ExactSum], raw: bytes, threads: int | None) -> ExactSum:
 def _beyond(total: ExactSum) -> bool:
     """Is a sum larger than ``count`` rows can make it?"""
     bound = total._count * (total._ellipsoid.row_bound() + 1)
-    magnitude = np.abs(total._high.astype(np.float64) * 2.0**64 + total._low.astype(np.float64))
-    return bool((magnitude > bound).any())
+    # 2^64 + low would round a small negative sum away: most fit 64 signed bits.
+    signed = total._low.view(np.int64)
+    wide = total._high.astype(np.float64) * 2.0**64 + total._low.astype(np.float64)
+    value = np.where(total._high == signed >> 63, signed.astype(np.float64), wide)
+    return bool((np.abs(value) > bound).any())
