@@ -1,6 +1,6 @@
 """The fixed plan for a mean when nothing is known but a box: steps, passes, shares of the budget.
 
-A plan is a function of public numbers alone (n, d, mu, the neighbours). Everything that the
+A plan is a function of public things alone (n, the domain, mu, the neighbours). Everything that the
 steps find out moves and shapes the *regions* of later steps, never their shares.
 """
 
