@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 
-from ellipsum import _core, backend
+from ellipsum import backend
+from ellipsum.kernels import _core
 
 
 def main() -> int:

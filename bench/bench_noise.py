@@ -11,10 +11,11 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-from ellipsum import _fallback, noise
+from ellipsum import noise
+from ellipsum.kernels import twins
 
 try:
-    from ellipsum import _core
+    from ellipsum.kernels import _core
 except ImportError:
     _core = None
 
@@ -56,7 +57,7 @@ def test_numpy_ziggurat(benchmark):
 @pytest.mark.parametrize("columns", [1, 1000])
 @pytest.mark.parametrize("target", TARGETS)
 def test_rounded_gaussian(benchmark, monkeypatch, target, columns):
-    kernels = _fallback if target == "numba" else _core
+    kernels = twins if target == "numba" else _core
     monkeypatch.setattr(noise, "kernels", kernels)
     if kernels is _core:
         _core.choose_target(target)
@@ -73,7 +74,7 @@ def test_rounded_gaussian(benchmark, monkeypatch, target, columns):
 @pytest.mark.benchmark(group="key stream, 2^20 words")
 @pytest.mark.parametrize("target", TARGETS)
 def test_keystream(benchmark, target):
-    kernels = _fallback if target == "numba" else _core
+    kernels = twins if target == "numba" else _core
     if kernels is _core:
         _core.choose_target(target)
     out = np.empty(N, dtype=np.uint64)

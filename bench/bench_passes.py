@@ -21,7 +21,8 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 
 import measure  # noqa: E402
 from ellipsum import Ellipsoid, ExactSum, PrivateMean  # noqa: E402
-from ellipsum.passes import Frame, Passes  # noqa: E402
+from ellipsum.adaptive.domain import Frame  # noqa: E402
+from ellipsum.adaptive.passes import Passes  # noqa: E402
 from report import DTYPES, RESULTS, Table, markdown  # noqa: E402
 
 DS = (1, 2, 4, 8, 16, 64, 128, 1024, 16384)

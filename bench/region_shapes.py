@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ellipsum import best_region, calibrate
-from ellipsum.best_region import Assumptions, Law, sample_law
-from ellipsum.clip_moments import TailDensity
+from ellipsum import calibrate
+from ellipsum.shapes import best as best_region
+from ellipsum.shapes.best import Assumptions, Law, sample_law
+from ellipsum.shapes.clip_moments import TailDensity
 
 Array = NDArray[np.float64]
 

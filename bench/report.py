@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 import measure  # noqa: E402
 import pictures  # noqa: E402
 from ellipsum import Ellipsoid, ExactSum  # noqa: E402
-from ellipsum._backend import kernels  # noqa: E402
+from ellipsum.kernels.backend import kernels  # noqa: E402
 
 RESULTS = Path(__file__).parent / "results"
 DTYPES = ("float32", "float64")

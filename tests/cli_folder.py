@@ -10,8 +10,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from ellipsum._exit import Exit
-from ellipsum.cli import main
+from ellipsum.cli.exit import Exit
+from ellipsum.cli.main import main
 
 N, D = 4000, 3
 NAMES = ["age", "height", "weight"]

@@ -5,30 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ellipsum import Ellipsoid, _backend, _fallback, exact_sum
-from regions import make_regions
-
-try:
-    from ellipsum import _core
-except ImportError:  # a pure-Python install: the Numba twins are all there is
-    _core = None
-
-KERNEL_SETS = ["numba"] + ([] if _core is None else [f"cpp-{t}" for t in _core.targets()])
+from ellipsum import Ellipsoid
+from ellipsum.kernels.backend import use_kernels
+from regions import KERNEL_SETS, make_regions
 
 
 @pytest.fixture(params=KERNEL_SETS)
-def kernel_set(request, monkeypatch):
+def kernel_set(request):
     """Run a test under each backend and each instruction set that this machine has."""
-    name = request.param
-    if name == "numba":
-        monkeypatch.setattr(exact_sum, "kernels", _fallback)
-        yield name
-        return
-    _core.choose_target(name.removeprefix("cpp-"))
-    monkeypatch.setattr(exact_sum, "kernels", _core)
-    yield name
-    chosen = _backend.backend()
-    _core.choose_target(chosen.cpu if chosen.name == "cpp" else "")
+    with use_kernels(request.param):
+        yield request.param
 
 
 @pytest.fixture(params=["ball", "box", "ellipsoid", "matrix"])

@@ -1,10 +1,17 @@
-"""Regions of each kind, for tests."""
+"""Regions of each kind, and the kernels that this machine has, for tests."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ellipsum import Ellipsoid
+
+try:
+    from ellipsum.kernels import _core
+except ImportError:  # a pure-Python install: the Numba twins are all there is
+    _core = None
+
+KERNEL_SETS = ["numba"] + ([] if _core is None else [f"cpp-{t}" for t in _core.targets()])
 
 
 def make_regions(d: int) -> dict[str, Ellipsoid]:

@@ -8,9 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, adaptive, calibrate
-from ellipsum.domain import Domain, make_domain
-from ellipsum.passes import Frame, Passes
+from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, calibrate
+from ellipsum.adaptive import rounds as adaptive
+from ellipsum.adaptive.domain import Domain, Frame, make_domain
+from ellipsum.adaptive.passes import Passes
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 MU = 1 / calibrate.noise_multiplier(1.0, 1e-6)

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ellipsum.arrow import WIDE_BYTES, as_batches, wide_block
+from ellipsum.rows.arrow import WIDE_BYTES, wide_block
+from ellipsum.rows.batches import as_batches
 
 CANARY = 987654.321
 
@@ -368,7 +369,7 @@ def test_a_conversion_that_pyarrow_refuses_quotes_nothing(monkeypatch):
     def refuse(*_given):
         raise pa.ArrowInvalid(f"cannot cast {CANARY}")
 
-    monkeypatch.setattr("ellipsum.arrow._floats", refuse)
+    monkeypatch.setattr("ellipsum.rows.arrow._floats", refuse)
     with pytest.raises(TypeError, match="is not numeric") as caught:
         list(as_batches(pa.table({"a": [CANARY]}), 1))
     assert str(CANARY) not in str(caught.value)
@@ -413,5 +414,5 @@ def test_without_pyarrow_a_frame_that_is_also_an_array_still_works(rows, monkeyp
 
 
 def test_importing_the_package_does_not_import_pyarrow():
-    code = "import sys, ellipsum.arrow, ellipsum.files; sys.exit('pyarrow' in sys.modules)"
+    code = "import sys, ellipsum.rows.files; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ellipsum import _backend, _fallback
+from ellipsum.kernels import backend as _backend
+from ellipsum.kernels import twins
 
 CODE = "import ellipsum; print(ellipsum.backend())"
 
@@ -23,14 +24,14 @@ def run(code=CODE, **environment):
 
 
 def test_each_target_can_be_forced_by_name():
-    core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+    core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
     assert core.targets()[-1] == "baseline"
     for name in core.targets():
         assert run(ELLIPSUM_CPU=name).stdout.startswith(f"cpp ({name}): forced by ELLIPSUM_CPU")
 
 
 def test_an_unknown_or_missing_target_is_a_clear_error():
-    core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+    core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
     result = run(ELLIPSUM_CPU="sse9")
     assert result.returncode != 0
     assert "ELLIPSUM_CPU=sse9 is unknown: use baseline, avx2 or avx512" in result.stderr
@@ -45,34 +46,34 @@ def test_an_unknown_backend_is_a_clear_error():
 
 def test_threads_come_from_the_argument_then_the_environment_then_one(monkeypatch):
     monkeypatch.delenv("ELLIPSUM_THREADS", raising=False)
-    assert _backend.threads() == 1
-    assert _backend.threads(3) == 3
+    assert _backend.thread_count() == 1
+    assert _backend.thread_count(3) == 3
     monkeypatch.setenv("ELLIPSUM_THREADS", "2")
-    assert (_backend.threads(), _backend.threads(5)) == (2, 5)
+    assert (_backend.thread_count(), _backend.thread_count(5)) == (2, 5)
 
 
 @pytest.mark.parametrize("bad", ["0", "-1", "two", "1.5", "1025"])
 def test_a_bad_environment_variable_for_threads_is_named(monkeypatch, bad):
     monkeypatch.setenv("ELLIPSUM_THREADS", bad)
     with pytest.raises(ValueError, match="ELLIPSUM_THREADS must be a whole number above 0"):
-        _backend.threads()
+        _backend.thread_count()
 
 
 @pytest.mark.parametrize("bad", [0, -2, 1025, 2**31, 2**70])
 def test_a_number_of_threads_out_of_range_is_refused(bad):
     with pytest.raises(ValueError, match="threads must be at least 1"):
-        _backend.threads(bad)
+        _backend.thread_count(bad)
 
 
 @pytest.mark.parametrize("bad", [1.0, "2", True])
 def test_threads_must_be_a_whole_number(bad):
     with pytest.raises(TypeError, match="threads must be a whole number"):
-        _backend.threads(bad)
+        _backend.thread_count(bad)
 
 
 FORK = """
 import os, numpy as np
-from ellipsum import _core
+from ellipsum.kernels import _core
 x, none = np.ones((1000, 20)), np.empty(0)
 def total():
     partial = np.zeros(20, np.int64)
@@ -89,22 +90,22 @@ print("ok")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_threads_work_after_a_fork():
-    pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+    pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
     assert run(FORK).stdout == "ok\n"
 
 
 def test_an_import_without_the_extension_says_why_it_runs_on_numba():
-    code = "import sys; sys.modules['ellipsum._core'] = None; " + CODE
+    code = "import sys; sys.modules['ellipsum.kernels._core'] = None; " + CODE
     assert "not built by this install" in run(code).stdout
     assert "this install has no C++ kernels" in run(code, ELLIPSUM_BACKEND="cpp").stderr
 
 
 def test_both_backends_have_the_same_functions_and_parameters():
-    core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+    core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
     compiled = {n for n in dir(core) if callable(getattr(core, n))} - {"choose_target", "targets"}
-    assert compiled == {n for n in _fallback.__all__ if callable(getattr(_fallback, n))}
+    assert compiled == {n for n in twins.__all__ if callable(getattr(twins, n))}
     for name in compiled:
-        ours, twin = getattr(core, name), getattr(_fallback, name)
+        ours, twin = getattr(core, name), getattr(twins, name)
         if inspect.isclass(ours):
             assert public(ours) == public(twin), name
             continue
@@ -122,30 +123,30 @@ def test_backend_is_a_name_a_cpu_and_a_reason():
 
 
 def test_the_stub_names_what_the_extension_has():
-    core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+    core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
     stub = ast.parse(Path(core.__file__).with_name("_core.pyi").read_text())
     named = {node.name for node in stub.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     assert named == {name for name in dir(core) if callable(getattr(core, name))}
 
 
-CALLER = "from ._jit import jit\nfrom .callee import f\n\n\n@jit\ndef g():\n    return 10 * f()\n"
-CALLEE = "from ._jit import jit\n\n\n@jit\ndef f():\n    return {}\n"
+CALLER = "from .jit import jit\nfrom .callee import f\n\n\n@jit\ndef g():\n    return 10 * f()\n"
+CALLEE = "from .jit import jit\n\n\n@jit\ndef f():\n    return {}\n"
 
 
 def test_a_changed_source_is_not_hidden_by_the_cache_of_another(tmp_path):
     """Numba looks at the time of the caller's file alone, which here stays the same."""
-    twins = tmp_path / "twins"
-    twins.mkdir()
-    (twins / "__init__.py").touch()
-    (twins / "_jit.py").write_text((Path(_fallback.__file__).parent / "_jit.py").read_text())
-    (twins / "caller.py").write_text(CALLER)
+    copied = tmp_path / "copied"
+    copied.mkdir()
+    (copied / "__init__.py").touch()
+    (copied / "jit.py").write_text((Path(twins.__file__).parent / "jit.py").read_text())
+    (copied / "caller.py").write_text(CALLER)
     for value in (1, 2):
-        (twins / "callee.py").write_text(CALLEE.format(value))
-        code = "from twins.caller import g; print(g())"
+        (copied / "callee.py").write_text(CALLEE.format(value))
+        code = "from copied.caller import g; print(g())"
         assert run(code, PYTHONPATH=str(tmp_path)).stdout == f"{10 * value}\n"
-    assert len(list(twins.rglob("*.nbi"))) == 4  # cached indeed
+    assert len(list(copied.rglob("*.nbi"))) == 4  # cached indeed
 
 
 def test_every_twin_is_cached_by_the_one_decorator():
-    for path in Path(_fallback.__file__).parent.glob("*.py"):
-        assert "cache=True" not in path.read_text() or path.name == "_jit.py"
+    for path in Path(twins.__file__).parent.glob("*.py"):
+        assert "cache=True" not in path.read_text() or path.name == "jit.py"

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import region_shapes as bench
-from ellipsum import Ellipsoid, PrivateMean, PrivateSum, QuadraticForm, best_region, calibrate
-from ellipsum.best_region import Assumptions, Law
+from ellipsum import Ellipsoid, PrivateMean, PrivateSum, QuadraticForm, calibrate
+from ellipsum.shapes import best as best_region
+from ellipsum.shapes.best import Assumptions, Law
 
 MULTIPLIER = calibrate.noise_multiplier(1.0, 1e-6)
 

@@ -13,9 +13,9 @@ import pytest
 
 import ellipsum
 from cli_folder import BUDGET, CENTER, MEAN, NAMES, SD, D, N, folder, inside, released, rows, run
-from ellipsum import cli
-from ellipsum._cli_shape import moments
-from ellipsum._exit import Exit
+from ellipsum.cli.exit import Exit
+from ellipsum.cli.main import main as cli
+from ellipsum.cli.shape import moments
 from ellipsum.ellipsoid import Ellipsoid
 from ellipsum.private_sum import PrivateMean, PrivateSum
 
@@ -243,7 +243,7 @@ def test_info_says_what_runs_and_why(capsys):
 
 
 def test_info_survives_a_bad_environment_and_missing_packages(capsys, monkeypatch):
-    from ellipsum import _cli_info
+    from ellipsum.cli import info as _cli_info
 
     monkeypatch.setenv("ELLIPSUM_THREADS", "many")
     monkeypatch.setattr(_cli_info, "_OPTIONAL", {"no-such-package": "arrow"})
@@ -313,4 +313,4 @@ def test_the_entry_point_is_the_same_function():
     from importlib.metadata import entry_points
 
     (script,) = entry_points(group="console_scripts", name="ellipsum")
-    assert script.load() is cli.main
+    assert script.load() is cli

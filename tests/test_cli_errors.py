@@ -10,10 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 from cli_folder import BUDGET, CANARY, MEAN, folder, inside, rows, run
-from ellipsum import _cli_release
-from ellipsum._exit import Exit
-from ellipsum.cli import main
-from ellipsum.files import open_rows
+from ellipsum.cli import release as _cli_release
+from ellipsum.cli.exit import Exit
+from ellipsum.cli.main import main
+from ellipsum.kernels.backend import use_kernels
+from ellipsum.rows.files import open_rows
 
 # ---- exit codes and messages -----------------------------------------------------------
 
@@ -114,7 +115,7 @@ def test_bad_input_is_one_sentence_and_an_exit_code(capfd, case):
 def test_a_file_cut_short_half_way_leaves_nothing_behind(capsys, folder, tmp_path, monkeypatch):
     path = tmp_path / "x.csv"
     path.write_bytes((folder / "rows.csv").read_bytes())
-    monkeypatch.setattr("ellipsum._csv.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("ellipsum.rows.csv_file.CHUNK_BYTES", 1000)
     shape = _cli_release.known_of_rows
     monkeypatch.setattr(
         _cli_release,
@@ -160,12 +161,12 @@ def test_no_text_but_our_own_is_printed(capsys, monkeypatch, stage, kind):
     assert CANARY not in err and err.count("\n") == 1
 
 
-def test_a_kernel_that_refuses_its_arguments_quotes_none_of_them(capsys, monkeypatch):
-    core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+def test_a_kernel_that_refuses_its_arguments_quotes_none_of_them(capsys):
+    core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
     kernels = SimpleNamespace(**vars(core))
     kernels.clip_sum = core.merge  # it cannot take these arguments, and pybind11 shows them all
-    monkeypatch.setattr("ellipsum.exact_sum.kernels", kernels)
-    code, out, err = run(capsys, *MEAN, "--ball", "1")
+    with use_kernels(kernels):
+        code, out, err = run(capsys, *MEAN, "--ball", "1")
     assert (code, out) == (Exit.BUG, "")
     assert err == "ellipsum: internal error (TypeError): please report it\n"
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ellipsum import _fallback
+from ellipsum.kernels import twins
 
-_core = pytest.importorskip("ellipsum._core", reason="this install has no C++ kernels")
+_core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
 
 RADIUS = 2.0**23 + 0.5  # a ball in grid units: C/g lies in [2^23, 2^24)
 NONE = np.empty(0)
@@ -99,7 +99,7 @@ def test_every_target_gives_the_integers_of_the_numba_twin(target, kind, dtype):
         for n in (1, 7, 8, 9, 31):
             for make in (gaussian_rows, hostile_rows):
                 rows = make(n, d, dtype)
-                wanted = region.sums(_fallback, rows)
+                wanted = region.sums(twins, rows)
                 assert region.sums(_core, rows) == wanted, (d, n, make.__name__)
 
 
@@ -109,7 +109,7 @@ def test_clipped_rows_agree_to_the_last_bit(target, kind, dtype):
     for d in [*range(2, 20), 63, 64, 130, 257]:
         region = Region(kind, d, unit=2.0**26)
         rows = gaussian_rows(25, d, dtype)
-        assert region.sums(_core, rows) == region.sums(_fallback, rows), d
+        assert region.sums(_core, rows) == region.sums(twins, rows), d
 
 
 @pytest.mark.parametrize("kind", ["ball", "box", "halves", "distances"])
@@ -118,7 +118,7 @@ def test_long_rows_agree_on_every_target(target, kind, dtype):
     for d in (1000, 16384, 100_003):
         rows = hostile_rows(5, d, dtype)
         region = Region(kind, d)
-        assert region.sums(_core, rows) == region.sums(_fallback, rows), d
+        assert region.sums(_core, rows) == region.sums(twins, rows), d
 
 
 def test_float32_rows_give_the_integers_of_the_same_values_in_float64(target):
@@ -161,7 +161,7 @@ def test_splits_orders_and_threads_give_the_same_bytes(kind, d, n, dtype, thread
     rows = hostile_rows(n, d, dtype, seed)
     counts, wanted = region.sums(_core, rows)
     assert region.sums(_core, rows, threads) == (counts, wanted)
-    assert region.sums(_fallback, rows, threads) == (counts, wanted)
+    assert region.sums(twins, rows, threads) == (counts, wanted)
     order = np.random.default_rng(seed).permutation(n)
     cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=4)))
     partial = np.zeros(region.width, np.int64)
@@ -368,7 +368,7 @@ def test_sums_wrap_nowhere_below_the_limit_of_int64(target):
         assert partial[1] == start
 
 
-@pytest.mark.parametrize("backend", [_core, _fallback])
+@pytest.mark.parametrize("backend", [_core, twins])
 def test_more_rows_than_a_partial_sum_can_hold_are_refused(backend):
     limit = backend.CLIP_ROWS_LIMIT
     assert 2 * limit * 2**30 < 2**63  # |q| <= 2^30; halves are half of sum |q| + sum q

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, ncx2
 
-from ellipsum import clip_moments
-from ellipsum.clip_moments import TailDensity
+from ellipsum.shapes import clip_moments
+from ellipsum.shapes.clip_moments import TailDensity
 
 
 @pytest.mark.parametrize("d", [1, 2, 5, 40, 300])

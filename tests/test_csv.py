@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ellipsum import PrivateSum
-from ellipsum._exit import Exit
-from ellipsum.cli import main
+from ellipsum.cli.exit import Exit
+from ellipsum.cli.main import main
 from ellipsum.ellipsoid import Ellipsoid
-from ellipsum.files import open_rows
+from ellipsum.rows.files import open_rows
 
 CANARY = "987654.321"
 GOOD = b"0.5,0.25\n" * 3

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from ellipsum._exit import Exit
-from ellipsum.cli import main
-from ellipsum.demo import CLIP_PROBABILITY, make_demo, report
+from ellipsum.cli.demo import CLIP_PROBABILITY, make_demo, report
+from ellipsum.cli.exit import Exit
+from ellipsum.cli.main import main
 from ellipsum.ellipsoid import Ellipsoid
 from ellipsum.private_sum import PrivateMean
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from ellipsum import Ellipsoid, ExactSum, estimates
-from ellipsum.passes import moments
+from ellipsum.adaptive.passes import moments
 from ellipsum.wishart import best_wishart, delta
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}

@@ -15,9 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ellipsum import _csv, _sources, arrow
-from ellipsum.arrow import as_batches
-from ellipsum.files import open_rows
+from ellipsum.rows import arrow
+from ellipsum.rows import csv_file as _csv
+from ellipsum.rows import sources as _sources
+from ellipsum.rows.batches import as_batches
+from ellipsum.rows.files import open_rows
 
 N, D = 5000, 3
 NAMES = ["a", "b", "c"]
@@ -158,7 +160,7 @@ def test_memory_stays_flat_over_a_large_row_group(tmp_path):
     table = pa.table({str(j): values for j in range(20)})  # 320 MB in a single row group
     pq.write_table(table, tmp_path / "x.parquet", row_group_size=4_000_000, use_dictionary=False)
     code = (
-        "import sys, pyarrow, ellipsum.files as f\n"
+        "import sys, pyarrow, ellipsum.rows.files as f\n"
         "assert sum(map(len, f.open_rows(sys.argv[1]))) == 4_000_000\n"
         "print(pyarrow.default_memory_pool().max_memory())"
     )

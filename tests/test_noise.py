@@ -15,17 +15,14 @@ import pytest
 from scipy.special import ndtr
 from scipy.stats import chi2
 
-from ellipsum import _exact_gaussian, _fallback, noise
-
-try:
-    from ellipsum import _core
-except ImportError:
-    _core = None
+from ellipsum import noise
+from ellipsum.kernels import exact_gaussian, twins
+from ellipsum.kernels.backend import use_kernels
+from regions import KERNEL_SETS
 
 KEY = bytes(range(32))
 REFERENCE = Path(__file__).parent / "reference"
 NO_WORDS = np.empty(0, dtype=np.uint64)
-KERNELS = ["numba", *(_core.targets() if _core else [])]
 
 
 def load(name: str) -> ModuleType:
@@ -39,20 +36,11 @@ def load(name: str) -> ModuleType:
 reference = load("rounded_gaussian")
 
 
-@pytest.fixture(params=KERNELS)
-def kernels(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[ModuleType]:
+@pytest.fixture(params=KERNEL_SETS)
+def kernels(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
     """Every backend and instruction set of this machine, in the place of the chosen one."""
-    name = request.param
-    if name == "numba":
-        monkeypatch.setattr(noise, "kernels", _fallback)
-        yield _fallback
-        return
-    _core.choose_target(name)
-    monkeypatch.setattr(noise, "kernels", _core)
-    yield _core
-    _core.choose_target("")
+    with use_kernels(request.param) as module:
+        yield module
 
 
 def words_of(key: bytes, n: int, count: int = 3) -> list[np.ndarray]:
@@ -60,7 +48,7 @@ def words_of(key: bytes, n: int, count: int = 3) -> list[np.ndarray]:
 
 
 def exact(sigma: float, words: list[int]) -> int:
-    return _exact_gaussian.nearest(sigma, lambda k: words[k] if k < len(words) else 0)
+    return exact_gaussian.nearest(sigma, lambda k: words[k] if k < len(words) else 0)
 
 
 # ---- key stream -------------------------------------------------------------------------
@@ -109,7 +97,7 @@ def test_key_stream_gives_the_block_of_rfc_8439_section_2_3_2(kernels):
 def test_key_stream_seeks_to_any_word(kernels, start, n):
     origin = start - start % 8
     whole, part = np.empty(n + 16, dtype=np.uint64), np.empty(n, dtype=np.uint64)
-    _fallback.keystream(whole, KEY, 5, origin)
+    twins.keystream(whole, KEY, 5, origin)
     kernels.keystream(part, KEY, 5, start)
     np.testing.assert_array_equal(part, whole[start % 8 :][:n])
 
@@ -166,8 +154,8 @@ def test_chosen_bits_give_the_exact_samples(kernels, edge_samples):
 def boundary_words(sigma: float, k: int, count: int) -> int:
     """Phi((k + 1/2)/sigma) to `count` words, as an integer."""
     bits = 64 * count
-    t = (_exact_gaussian.Fraction(2 * k + 1, 2)) / _exact_gaussian.Fraction(sigma)
-    return (1 << bits) - 1 - _exact_gaussian.tail(t, bits)
+    t = (exact_gaussian.Fraction(2 * k + 1, 2)) / exact_gaussian.Fraction(sigma)
+    return (1 << bits) - 1 - exact_gaussian.tail(t, bits)
 
 
 @pytest.mark.parametrize(("sigma", "k"), [(0.3, 0), (0.3, 1), (1e6, 123456), (2.0**40, 3 << 40)])
@@ -185,24 +173,24 @@ def test_bits_at_a_rounding_boundary_are_decided_by_later_words(kernels, sigma, 
         assert exact(sigma, [*mirrored, 2**64 - 1]) == -want
 
 
-def test_what_the_kernels_leave_undecided_is_resolved_from_the_same_stream(monkeypatch):
+def test_what_the_kernels_leave_undecided_is_resolved_from_the_same_stream():
     want = noise.rounded_gaussian(50, [2.0**26, 0.3, 7.0], key=KEY)
 
     class Undecided:
-        keystream = staticmethod(_fallback.keystream)
+        keystream = staticmethod(twins.keystream)
 
         @staticmethod
         def rounded_gaussian(out, sigma, key, start, threads):
             return np.arange(out.size)
 
-    monkeypatch.setattr(noise, "kernels", Undecided)
-    got = noise.rounded_gaussian(50, [2.0**26, 0.3, 7.0], key=KEY)
+    with use_kernels(Undecided):
+        got = noise.rounded_gaussian(50, [2.0**26, 0.3, 7.0], key=KEY)
     np.testing.assert_array_equal(got, want)
 
 
 def test_constant_bits_are_refused_after_704_of_them():
     with pytest.raises(RuntimeError, match="degenerate"):
-        _exact_gaussian.nearest(1.0, lambda k: 0)
+        exact_gaussian.nearest(1.0, lambda k: 0)
 
 
 # ---- the bound of the fast path ---------------------------------------------------------
@@ -425,6 +413,6 @@ def test_the_constants_are_those_that_their_script_computes():
 
 @pytest.mark.parametrize("arithmetic", ["avx512", "avx2", "plain"])
 def test_the_derived_rounding_bound_is_below_the_constants(arithmetic):
-    from ellipsum._fallback.gaussian_coefficients import DENOMINATOR, NUMERATOR
+    from ellipsum.kernels.twins.gaussian_coefficients import DENOMINATOR, NUMERATOR
 
     assert load("gaussian_error").shortfall(NUMERATOR, DENOMINATOR, arithmetic) < 0

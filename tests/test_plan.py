@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ellipsum import PrivateMean, calibrate, plan
-from ellipsum.domain import make_domain
-from ellipsum.plan import make_plan
+from ellipsum import PrivateMean, calibrate
+from ellipsum.adaptive import plan
+from ellipsum.adaptive.domain import make_domain
+from ellipsum.adaptive.plan import make_plan
 
 MU = 1 / calibrate.noise_multiplier(1.0, 1e-6)
 

@@ -8,8 +8,9 @@ import matplotlib
 import numpy as np
 import pytest
 
+from ellipsum.cli.demo_plot import save_demo
 from ellipsum.ellipsoid import Ellipsoid
-from ellipsum.plot import plot_release, save_demo
+from ellipsum.plot import plot_release
 from ellipsum.private_sum import PrivateMean, PrivateSum
 
 
@@ -95,7 +96,7 @@ def test_without_matplotlib_the_message_says_how_to_get_it(monkeypatch):
 def test_the_demos_picture_is_written_without_touching_pyplot(tmp_path, suffix):
     from matplotlib import pyplot
 
-    from ellipsum.demo import make_demo
+    from ellipsum.cli.demo import make_demo
 
     before = dict(matplotlib.rcParams)
     save_demo(make_demo(seed=1), str(tmp_path / f"x.{suffix}"))

@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 
-from ellipsum import _progress
-from ellipsum._exit import Exit
-from ellipsum.cli import main
-from ellipsum.files import open_rows
+from ellipsum.cli.exit import Exit
+from ellipsum.cli.main import main
+from ellipsum.rows import progress as _progress
+from ellipsum.rows.files import open_rows
 
 CANARY = "987654.321"
 

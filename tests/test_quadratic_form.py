@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from ellipsum import QuadraticForm, QuadraticFormWarning, quadratic_form
+from ellipsum import QuadraticForm, QuadraticFormWarning
+from ellipsum.quadratic_form import form as quadratic_form
 from reference_tables import reference_cases as stored_cases
 
 Q = np.array([1e-8, 0.1, 1.0, 3.0, 20.0, 200.0])
@@ -249,7 +250,7 @@ def test_classical_methods_agree_in_the_body(method):
 
 
 def test_ruben_states_a_bound_that_holds():
-    from ellipsum._quadratic_methods import ruben
+    from ellipsum.quadratic_form.classical import ruben
 
     form = QuadraticForm([1, 0.2, 0.01])
     for q in (0.001, 0.1, 1.0, 5.0):

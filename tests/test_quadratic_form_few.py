@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy import special
 
-from ellipsum import _backend, _fallback
+from ellipsum.kernels import backend as _backend
+from ellipsum.kernels import twins
 from reference_tables import reference_cases
 
-BACKENDS = {"numba": _fallback, _backend.backend().name: _backend.kernels}
+BACKENDS = {"numba": twins, _backend.backend().name: _backend.kernels()}
 CASES = list(reference_cases("quadratic_form_few.npz"))
 
 

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from ellipsum import _backend, _fallback
+from ellipsum.kernels import backend as _backend
+from ellipsum.kernels import twins
+from regions import KERNEL_SETS
 
 
 def table(module, weights, dof=1.0, noncentrality=0.0, normal_sd=0.0):
@@ -21,21 +23,17 @@ def drawn(seed):
     return weights, dof, noncentrality, float(rng.choice([0, 0.2]))
 
 
-@pytest.fixture(params=getattr(_backend.kernels, "targets", lambda: ["numba"])())
+@pytest.fixture(params=KERNEL_SETS)
 def kernels(request):
     """The module in use, on each instruction set that this machine runs."""
-    chosen = _backend.backend().cpu
-    if request.param != "numba":
-        _backend.kernels.choose_target(request.param)
-    yield _backend.kernels
-    if request.param != "numba":
-        _backend.kernels.choose_target(chosen)
+    with _backend.use_kernels(request.param) as module:
+        yield module
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_twin_and_targets_agree(kernels, seed):
     parameters = drawn(seed)
-    mine, twin = table(kernels, *parameters), table(_fallback, *parameters)
+    mine, twin = table(kernels, *parameters), table(twins, *parameters)
     for log_tail in (-1.0, -20.0, -600.0):
         for upper in (True, False):
             q, _, _ = mine.quantile(log_tail, upper)
@@ -50,7 +48,7 @@ def test_twin_and_targets_agree(kernels, seed):
 
 def test_moments_and_contour_of_the_twin_agree(kernels):
     parameters = ([1.0, 0.5, 0.1], [1.0, 2.0, 3.5], [0.0, 1.0, 20.0], 0.0)
-    mine, twin = table(kernels, *parameters), table(_fallback, *parameters)
+    mine, twin = table(kernels, *parameters), table(twins, *parameters)
     for which in range(4):
         for q in (0.3, 5.0, 90.0):
             here, there = mine.moment(q, True, which), twin.moment(q, True, which)
@@ -79,7 +77,7 @@ CLUSTERED = {
 @pytest.mark.parametrize("upper", [True, False])
 def test_clusters_change_nothing(kernels, name, log_tail, upper):
     """The twin evaluates every weight; near the branch point the C++ must fall back to that."""
-    mine, twin = table(kernels, *CLUSTERED[name]), table(_fallback, *CLUSTERED[name])
+    mine, twin = table(kernels, *CLUSTERED[name]), table(twins, *CLUSTERED[name])
     q, _, _ = mine.quantile(log_tail, upper)
     here, there = mine.tail(q), twin.tail(q)
     assert here[4] == there[4]
@@ -91,7 +89,7 @@ def test_a_heavy_cluster_does_not_mislead_the_saddlepoint(kernels, t):
     """Half the extreme weight, 1e10 degrees of freedom: to one standard deviation is near."""
     weights, dof = np.append(np.linspace(0.44, 0.46, 100), 1.0), np.append(np.full(100, 1e8), 1.0)
     q = float(np.sum(dof * weights / (1 - 2 * weights * t)))  # K'(t)
-    here, there = (table(m, weights, dof).tail(q) for m in (kernels, _fallback))
+    here, there = (table(m, weights, dof).tail(q) for m in (kernels, twins))
     assert here[4] and here[0] == pytest.approx(there[0], rel=1e-14)
     assert max(here[2:4]) < 1e-9
 
@@ -99,7 +97,7 @@ def test_a_heavy_cluster_does_not_mislead_the_saddlepoint(kernels, t):
 def test_density_at_the_edge_of_many_weights(kernels):
     """q = 0 with two degrees of freedom: sum k/2 log w from moments, for weights not kept."""
     parameters = (np.append(np.geomspace(0.1, 0.4, 1023), 1.0), 2.0**-9)
-    mine, twin = table(kernels, *parameters).tail(0.0), table(_fallback, *parameters).tail(0.0)
+    mine, twin = table(kernels, *parameters).tail(0.0), table(twins, *parameters).tail(0.0)
     assert mine[1] == pytest.approx(twin[1], rel=1e-14)
 
 

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from ellipsum import _backend, _fallback
+from ellipsum.kernels import backend as _backend
+from ellipsum.kernels import twins
 from reference_tables import reference_cases
 
 CLASSES = ("few", "both signs", "normal", "spike", "conflict", "edge", "single", "decades")
@@ -70,7 +71,7 @@ def evaluations(kernels, parameters, log_tail, upper):
 @pytest.mark.parametrize("backend", sorted({"numba", _backend.backend().name}))
 def test_hard_quantiles_take_at_most_seven_evaluations(backend):
     """Spikes of 1e-3 to 2 degrees of freedom, conflicts, edges, scales over a hundred decades."""
-    kernels, n = (_fallback, 400) if backend == "numba" else (_backend.kernels, 4000)
+    kernels, n = (twins, 400) if backend == "numba" else (_backend.kernels(), 4000)
     counts = collections.Counter(evaluations(kernels, *drawn(i)) for i in range(n))
     assert max(counts) <= 7, counts
     assert sum(c * m for c, m in counts.items()) <= 3.2 * n
@@ -78,7 +79,7 @@ def test_hard_quantiles_take_at_most_seven_evaluations(backend):
 
 @pytest.mark.parametrize("backend", sorted({"numba", _backend.backend().name}))
 def test_quantiles_of_the_reference_distributions_take_three_evaluations(backend):
-    kernels = _fallback if backend == "numba" else _backend.kernels
+    kernels = twins if backend == "numba" else _backend.kernels()
     counts = []
     for parameters, case in reference_cases("quadratic_form_reference.npz"):
         if case["index"] % 10 == 0 or backend != "numba":
@@ -92,7 +93,7 @@ def test_quantiles_of_the_reference_distributions_take_three_evaluations(backend
 @pytest.mark.parametrize("backend", sorted({"numba", _backend.backend().name}))
 def test_a_quantile_below_the_doubles_is_zero_or_denormal(backend):
     """Half a spike of total dof 1e-3 lies below 1e-308."""
-    kernels = _fallback if backend == "numba" else _backend.kernels
+    kernels = twins if backend == "numba" else _backend.kernels()
     for weights in ([1.0], [1.0, -0.5], [1e-200, -1e-100]):
         w = np.array(weights)
         table = kernels.FormTable(w, np.full(w.size, 1e-3 / w.size), np.zeros(w.size), 0.0)
@@ -101,5 +102,5 @@ def test_a_quantile_below_the_doubles_is_zero_or_denormal(backend):
 
 
 if __name__ == "__main__":  # python test_quadratic_form_quantile.py 40000: counts of evaluations
-    found = (evaluations(_backend.kernels, *drawn(i)) for i in range(int(sys.argv[1])))
+    found = (evaluations(_backend.kernels(), *drawn(i)) for i in range(int(sys.argv[1])))
     print(sorted(collections.Counter(found).items()))

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ellipsum.radius import EDGES, choose_radius, first_edges
+from ellipsum.adaptive.radius import EDGES, choose_radius, first_edges
 
 
 def distances(law, d, alpha, size=60_000):

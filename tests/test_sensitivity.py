@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ellipsum import Ellipsoid, ExactSum
-from ellipsum.adaptive import halves_sensitivity
-from ellipsum.passes import Frame, Passes
+from ellipsum.adaptive.domain import Frame
+from ellipsum.adaptive.passes import Passes
+from ellipsum.adaptive.rounds import halves_sensitivity
 from regions import make_regions
 
 

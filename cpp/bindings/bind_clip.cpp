@@ -1,7 +1,7 @@
 #include <pybind11/numpy.h>
 
 #include "bindings.hpp"
-#include "clip_sum.hpp"
+#include "clip/clip_sum.hpp"
 #include "numpy_view.hpp"
 
 namespace py = pybind11;

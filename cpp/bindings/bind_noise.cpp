@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bindings.hpp"
-#include "noise.hpp"
+#include "noise/noise.hpp"
 #include "numpy_view.hpp"
 
 namespace py = pybind11;

@@ -5,7 +5,7 @@
 
 #include "bindings.hpp"
 #include "numpy_view.hpp"
-#include "quadratic_form.hpp"
+#include "quadratic_form/form.hpp"
 
 namespace py = pybind11;
 using ellipsum::QuadraticForm;

@@ -1,4 +1,4 @@
-// The table of contents of `ellipsum._core`: one bind_*.cpp a topic.
+// The table of contents of `ellipsum.kernels._core`: one bind_*.cpp a topic.
 #include <pybind11/pybind11.h>
 
 #include "bindings.hpp"
@@ -7,7 +7,7 @@
 namespace py = pybind11;
 
 PYBIND11_MODULE(_core, m) {
-  m.doc() = "C++ kernels of ellipsum; see python/ellipsum/_backend.py for who calls them.";
+  m.doc() = "C++ kernels of ellipsum; see python/ellipsum/kernels/backend.py for who calls them.";
   py::register_exception_translator([](std::exception_ptr p) {
     try {
       if (p) std::rethrow_exception(p);

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "batch.hpp"
-#include "form_nodes.hpp"
+#include "quadratic_form/nodes.hpp"
 
 namespace ellipsum {
 

@@ -7,14 +7,14 @@ release; then calibration, noise and the distribution that sets the clip radius.
 from importlib.metadata import version as _version
 
 from . import calibrate, noise
-from ._backend import Backend, backend
 from .ellipsoid import Ellipsoid
 from .estimates import estimate_center, estimate_covariance, estimate_scale
 from .exact_sum import ExactSum
-from .files import Rows, open_rows
+from .kernels.backend import Backend, backend
 from .private_sum import PrivateMean, PrivateSum
-from .quadratic_form import QuadraticForm, QuadraticFormResult, QuadraticFormWarning
+from .quadratic_form.form import QuadraticForm, QuadraticFormResult, QuadraticFormWarning
 from .release import Guarantee, Release
+from .rows.files import Rows, open_rows
 
 __version__ = _version("ellipsum")
 __all__ = [

@@ -11,25 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate
-from .best_region import Assumptions, ErrorPrediction, Law, best_region, predict, sample_law
+from .grid import SCALE_MAX, SCALE_MIN, grid_of, round_bits
+from .shapes.best import Assumptions, ErrorPrediction, Law, best_region, predict, sample_law
 
 __all__ = ["Ellipsoid"]
 
 Array = NDArray[np.float64]
 
-#: C/g lies in [2^23, 2^24): quantising adds at most sqrt(d) 2^-24 to a relative sensitivity of 1,
-#: which is 6.1e-5 at d = 2^20; from there on the grid gets finer with sqrt(d).
-_CLIP_NORM_BITS = 23
 _MOST_COORDINATES = 1 << 30  # keeps what row_bound neglects, of second order, below 2^-53
-_LOG2_D_OF_COARSEST_GRID = 20
 _LIMIT_BITS = 30  # a box's limits stay below 2^30 grid units: C/g <= 2^29
-
-#: Scales are kept to 24 significant bits and matrices too: products with a 29-bit row
-#: entry are then exact in double, with or without a fused multiply-add.
-_SCALE_BITS = 24
-
-#: Scale factors (1/data unit) allowed: anything that a sane unit gives, and far from overflow.
-_SCALE_MIN, _SCALE_MAX = 2.0**-400, 2.0**400
 
 #: The share clipped where the best one is wanted, but neither n nor the noise is known yet.
 _PROVISIONAL_CLIP_PROBABILITY = 0.01
@@ -38,7 +28,7 @@ _PROVISIONAL_CLIP_PROBABILITY = 0.01
 _WORST_CONDITION = 1e6
 
 _UNIT_ROUNDOFF = 2.0**-53
-_NORM_LANES = 8  # cpp/core/clip.hpp
+_NORM_LANES = 8  # cpp/core/clip/clip.hpp
 _UP = 1 + 2.0**-48  # covers the roundings of a sensitivity's own evaluation (under 20 of them)
 
 
@@ -70,7 +60,7 @@ class Ellipsoid:
         matrix = np.ndim(scale) == 2
         self._center = _validate.vector("center", center)
         self._clip_norm = _validate.positive("clip_norm", clip_norm)
-        self._scale = _round_bits(
+        self._scale = round_bits(
             _validate.square("scale", scale, d=self.d) if matrix else _positive_scale(scale, self.d)
         )
         self._limit: Array | None = None
@@ -81,14 +71,9 @@ class Ellipsoid:
         self._finish()
 
     def _finish(self) -> None:
-        extra = max(0, math.ceil((math.log2(self.d) - _LOG2_D_OF_COARSEST_GRID) / 2))
-        bits = _CLIP_NORM_BITS + extra
         if self.d > _MOST_COORDINATES:
             raise ValueError(f"d is {self.d}: at most 2^30 coordinates are supported")
-        exponent = math.frexp(self._clip_norm)[1] - 1  # C in [2^exponent, 2^(exponent + 1))
-        if abs(exponent) > 400:
-            raise ValueError(f"clip_norm must lie within 2^-400..2^400, got {self._clip_norm}")
-        self._grid = math.ldexp(1.0, exponent - bits)
+        self._grid = grid_of(self._clip_norm, self.d)
         if self._scale.ndim == 2:
             self._flush_matrix()
         for array in (self._center, self._scale):
@@ -97,9 +82,9 @@ class Ellipsoid:
     def _flush_matrix(self) -> None:
         """Keep B/g within 2^-400..2^400, or 0, so that the kernel's products stay exact."""
         step = np.abs(self._scale) / self._grid
-        if not float(step.max()) <= _SCALE_MAX:
+        if not float(step.max()) <= SCALE_MAX:
             raise ValueError("scale is too large for clip_norm: change the unit of the data")
-        self._scale[step < _SCALE_MIN] = 0.0
+        self._scale[step < SCALE_MIN] = 0.0
         if not np.linalg.cond(self._scale) < _WORST_CONDITION:
             raise ValueError(
                 f"scale must be invertible: its condition number is above {_WORST_CONDITION:g}"
@@ -484,17 +469,6 @@ def _center_error(center_error: ArrayLike | None, d: int) -> Array:
 
 def _positive_scale(scale: ArrayLike, d: int) -> Array:
     b = _validate.vector("scale", scale, d=d, above=0)
-    if not (_SCALE_MIN <= float(b.min()) and float(b.max()) <= _SCALE_MAX):
+    if not (SCALE_MIN <= float(b.min()) and float(b.max()) <= SCALE_MAX):
         raise ValueError("scale must lie within 2^-400..2^400: change the unit of the data")
     return b
-
-
-def round_matrix(matrix: Array) -> Array:
-    """A matrix in grid units as the kernels take it: their products with rows are then exact."""
-    return np.ascontiguousarray(_round_bits(np.where(np.abs(matrix) < _SCALE_MIN, 0.0, matrix)))
-
-
-def _round_bits(x: Array) -> Array:
-    """Round to 24 significant bits, half to even: a public parameter, chosen once."""
-    mantissa, exponent = np.frexp(x)
-    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, _SCALE_BITS)), exponent - _SCALE_BITS))

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
-from .adaptive_release import AdaptiveRelease
+from .adaptive.passes import Passes, moments
+from .adaptive.release import AdaptiveRelease
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
-from .passes import Passes, moments
 from .private_sum import PrivateMean, make_guarantee, make_key
 from .release import Guarantee
 from .wishart import best_wishart

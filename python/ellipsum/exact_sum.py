@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _backend, _validate
-from ._backend import kernels
+from . import _validate
 from .ellipsoid import Ellipsoid
+from .kernels.backend import kernels, thread_count
 
 __all__ = ["ExactSum", "add_partial", "as_integers", "kernel_parts"]
 
@@ -67,7 +67,7 @@ class ExactSum:
             raise TypeError(f"ellipsoid must be an Ellipsoid, got {type(ellipsoid).__name__}")
         self._ellipsoid = ellipsoid
         self._nonfinite = _validate.one_of("nonfinite", nonfinite, _POLICIES)
-        self._threads = _backend.threads(threads)
+        self._threads = thread_count(threads)
         self._region = ellipsoid.kernel_arguments()
         self._low = np.zeros(ellipsoid.d, np.uint64)  # two's complement, 128 bits
         self._high = np.zeros(ellipsoid.d, np.int64)
@@ -101,13 +101,13 @@ class ExactSum:
         clipped = nonfinite = 0
         for part in kernel_parts(rows):
             partial = np.zeros(self._ellipsoid.d, np.int64)
-            counts = kernels.clip_sum(part, *self._region, partial, self._threads)
+            counts = kernels().clip_sum(part, *self._region, partial, self._threads)
             add_partial(low, high, partial)
             clipped, nonfinite = clipped + counts[0], nonfinite + counts[1]
         if nonfinite and self._nonfinite == "raise":
             raise ValueError('batch has a row with a NaN or an infinity, and nonfinite="raise"')
         with self._lock:
-            kernels.merge(self._low, self._high, low, high)
+            kernels().merge(self._low, self._high, low, high)
             self._count += len(rows)
             self._clipped += clipped
             self._nonfinite_rows += nonfinite
@@ -140,7 +140,7 @@ class ExactSum:
             raise ValueError("other has a different nonfinite policy: use the same in every part")
         low, high, numbers = other._snapshot()
         with self._lock:
-            kernels.merge(self._low, self._high, low, high)
+            kernels().merge(self._low, self._high, low, high)
             self._count += numbers[0]
             self._clipped += numbers[1]
             self._nonfinite_rows += numbers[2]
@@ -246,7 +246,7 @@ class ExactSum:
 
 def add_partial(low: NDArray[np.uint64], high: NDArray[np.int64], partial: NDArray[Any]) -> None:
     """Add what a kernel summed (int64) to totals of 128 bits, in place."""
-    kernels.merge(low, high, partial.view(np.uint64), partial >> 63)
+    kernels().merge(low, high, partial.view(np.uint64), partial >> 63)
 
 
 def as_integers(low: NDArray[np.uint64], high: NDArray[np.int64]) -> NDArray[np.object_]:
@@ -259,7 +259,7 @@ def kernel_parts(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Parts that one kernel call takes: native float32 or float64, bounded rows."""
     ready = rows.dtype.type in (np.float32, np.float64) and rows.dtype.isnative
     ready = ready and rows.flags.aligned
-    step = kernels.CLIP_ROWS_LIMIT if ready else max(1, _NUMBERS_PER_CONVERSION // rows.shape[1])
+    step = kernels().CLIP_ROWS_LIMIT if ready else max(1, _NUMBERS_PER_CONVERSION // rows.shape[1])
     for start in range(0, len(rows), step):
         part = rows[start : start + step]
         if not ready:

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _backend, _exact_gaussian, _validate
-from ._backend import kernels
+from . import _validate
+from .kernels import exact_gaussian as _exact_gaussian
+from .kernels.backend import kernels, thread_count
 
 __all__ = ["gaussian", "keystream", "rounded_gaussian"]
 
@@ -137,7 +138,7 @@ def keystream(n: int, *, key: Any, nonce: int = 0) -> NDArray[np.uint64]:
     if nonce >= WORD_COUNT:
         raise ValueError(f"nonce must be below 2**64, got {nonce}")
     with _key(key) as own:
-        kernels.keystream(out, own, nonce, 0)
+        kernels().keystream(out, own, nonce, 0)
     return out
 
 
@@ -149,9 +150,9 @@ def _fill(
     start: int = 0,
 ) -> None:
     """Fill ``out``: sample i from words start + i and sigma[i % d]."""
-    workers = _backend.threads(threads)
+    workers = thread_count(threads)
     with _key(_fresh_key() if key is None else key) as own:
-        undecided = kernels.rounded_gaussian(out, sigma, own, start, workers)
+        undecided = kernels().rounded_gaussian(out, sigma, own, start, workers)
         for i in undecided.tolist():
             out[i] = _resolve(own, start + i, float(sigma[i % sigma.size]))
 
@@ -160,7 +161,7 @@ def _resolve(key: bytearray, index: int, sigma: float) -> int:
     word = np.empty(1, dtype=np.uint64)
 
     def draw(nonce: int) -> int:
-        kernels.keystream(word, key, nonce, index)
+        kernels().keystream(word, key, nonce, index)
         return int(word[0])
 
     return _exact_gaussian.nearest(sigma, draw)

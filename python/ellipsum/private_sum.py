@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _validate, calibrate, noise
-from .adaptive import run
-from .adaptive_release import AdaptiveRelease
-from .arrow import as_batches
-from .domain import Domain, make_domain
+from .adaptive.domain import Domain, make_domain
+from .adaptive.passes import Passes
+from .adaptive.plan import Plan, make_plan
+from .adaptive.release import AdaptiveRelease
+from .adaptive.rounds import run
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
-from .files import Rows
-from .passes import Passes
-from .plan import Plan, make_plan
 from .release import Guarantee, NoisySum, Release
+from .rows.batches import as_batches
+from .rows.files import Rows
 
 __all__ = ["PrivateMean", "PrivateSum", "make_guarantee", "make_key"]
 

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <vector>
 
-#include "clip.hpp"
-#include "clip_sum.hpp"
+#include "clip/clip.hpp"
+#include "clip/clip_sum.hpp"
 
 using namespace ellipsum;
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "clip.hpp"
+#include "clip/clip.hpp"
 #include "clip_model.hpp"
-#include "clip_sum.hpp"
+#include "clip/clip_sum.hpp"
 #include "error.hpp"
 
 using namespace ellipsum;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "dispatch.hpp"
-#include "noise.hpp"
-#include "quadratic_form.hpp"
+#include "noise/noise.hpp"
+#include "quadratic_form/form.hpp"
 
 using namespace ellipsum;
 

@@ -2,8 +2,8 @@
 
     python tests/reference/gaussian_coefficients.py [--check]
 
-Writes ``cpp/core/gaussian_coefficients.hpp`` and
-``python/ellipsum/_fallback/gaussian_coefficients.py`` (``--check`` compares instead) and prints
+Writes ``cpp/core/noise/gaussian_coefficients.hpp`` and
+``python/ellipsum/kernels/twins/gaussian_coefficients.py`` (``--check`` compares instead) and prints
 the measured approximation errors that docs/guarantees.md quotes. About a minute.
 """
 
@@ -19,8 +19,8 @@ from mpmath import mp, mpf
 
 mp.dps = 50
 ROOT = Path(__file__).parents[2]
-HEADER = ROOT / "cpp/core/gaussian_coefficients.hpp"
-MODULE = ROOT / "python/ellipsum/_fallback/gaussian_coefficients.py"
+HEADER = ROOT / "cpp/core/noise/gaussian_coefficients.hpp"
+MODULE = ROOT / "python/ellipsum/kernels/twins/gaussian_coefficients.py"
 
 BITS_MAX = 64  # tail probabilities p >= 2^-64
 KNEE = 17  # the error of z may grow like 1/p from p = 2^-17 on

@@ -53,7 +53,7 @@ def shortfall(
 
 
 if __name__ == "__main__":
-    from ellipsum._fallback.gaussian_coefficients import DENOMINATOR, NUMERATOR
+    from ellipsum.kernels.twins.gaussian_coefficients import DENOMINATOR, NUMERATOR
 
     for arithmetic in ARITHMETIC:
         print(f"{arithmetic}: {shortfall(NUMERATOR, DENOMINATOR, arithmetic):.3g}")

@@ -1,7 +1,7 @@
 """The bits that a change of shape must not change: integers, noise, bytes, releases and forms.
 
-    python tests/reference/released_bits.py            print what today's code gives
-    python tests/reference/released_bits.py --write    keep it (a commit that says which bits, and why)
+    python tests/reference/released_bits.py            print what the code gives now
+    python tests/reference/released_bits.py --write    keep it; the commit says why
 
 Integers, noise, bytes and releases are equal on every machine and backend; the values of
 quadratic forms, and radii that follow from them, to a few units of the last digit.

@@ -1,0 +1,187 @@
+// centre -> scale -> clip -> quantise -> accumulate, compiled once per target.
+//
+// The integers of a row are a function of that row and the region alone (the rule: clip.hpp):
+// a float32 row gives the integers of the same values in float64, on every target, in any
+// place of a batch. Here: short rows go side by side (clip_columns.inl), longer ones stream
+// (clip_stream.inl), those with a matrix or strided coordinates by way of a block of scratch.
+#include <cmath>
+#include <cstring>
+
+#include "clip/clip.hpp"
+#include "dispatch.hpp"
+#include "clip/clip_simd.hpp"
+
+namespace ellipsum {
+namespace ELLIPSUM_TARGET {
+namespace {
+
+#include "clip/exceptional.inl"
+#include "clip/distances.inl"
+#include "clip/columns.inl"
+#include "clip/matrix.inl"
+#include "clip/stream.inl"
+
+// Cuts arrays of doubles, each a whole number of cache lines, from the scratch.
+struct Scratch {
+  double* next;
+  double* take(std::size_t doubles) {
+    double* taken = next;
+    next += round_up(doubles, vec_lanes);
+    return taken;
+  }
+  const double* padded(const double* from, double otherwise, std::size_t d) {
+    double* to = take(d);
+    for (std::size_t j = 0; j < round_up(d, vec_lanes); ++j)
+      to[j] = j >= d ? 0.0 : (from ? from[j] : otherwise);
+    return to;
+  }
+};
+
+Bins make_bins(const Region& region, Scratch& scratch) {
+  if (region.task != Task::distances) return {};
+  Bins bins{};
+  bins.edges = region.bins - 1;
+  bins.edge2 = reinterpret_cast<std::int32_t*>(scratch.take(region.bins));
+  bins.waiting = reinterpret_cast<std::int32_t*>(scratch.take(waiting_rows));
+  bins.above = reinterpret_cast<std::int64_t*>(scratch.take(region.bins));
+  for (std::size_t k = 0; k < bins.edges; ++k) {
+    bins.edge2[k] = upper_half(region.edges[k] * region.edges[k]);
+    bins.above[k] = 0;
+  }
+  return bins;
+}
+
+Stream make_stream(const Region& region, const ClipPlan& plan, Scratch& scratch) {
+  const std::size_t d = region.d;
+  Stream s{};
+  s.d = d;
+  s.center = scratch.padded(region.matrix ? nullptr : region.center, 0.0, d);
+  s.scale = scratch.padded(region.matrix ? nullptr : region.scale, 1.0, d);
+  s.limit = scratch.padded(region.limit, 0.0, d);
+  s.radius = region.radius;
+  s.y = scratch.take(plan.flight * round_up(d, vec_lanes));
+  s.h = scratch.take(d);
+  s.one_row = scratch.take(d);
+  const std::size_t padded = round_up(d, vec_lanes);
+  s.sum = reinterpret_cast<std::int64_t*>(scratch.take(2 * padded));
+  s.size = s.sum + padded;
+  std::memset(s.sum, 0, 2 * padded * sizeof *s.sum);
+  s.bins = make_bins(region, scratch);
+  return s;
+}
+
+struct MatrixScratch {
+  const double* center;
+  double *h, *y;
+};
+
+MatrixScratch make_matrix_scratch(const Region& region, const ClipPlan& plan, Scratch& scratch) {
+  if (!region.matrix) return {};
+  const std::size_t chunks = round_up(region.d, depth) / depth;
+  return {scratch.padded(region.center, 0.0, region.d),
+          scratch.take(chunks * plan.block * h_stride), scratch.take(plan.block * plan.stride)};
+}
+
+// A block of rows with contiguous coordinates, for batches whose own are strided. Eight
+// columns at a time: a cache line of a Fortran-ordered batch is read once a block.
+template <class T>
+void pack_rows(const Batch& batch, std::size_t first, std::size_t n, T* to) {
+  constexpr std::size_t columns = 8;
+  for (std::size_t j0 = 0; j0 < batch.d; j0 += columns) {
+    const std::size_t j1 = j0 + columns < batch.d ? j0 + columns : batch.d;
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = j0; j < j1; ++j)
+        std::memcpy(&to[i * batch.d + j],
+                    row_at(batch, first + i) + std::ptrdiff_t(j) * batch.column_stride, sizeof(T));
+  }
+}
+
+// Hands the batch, or contiguous copies of its blocks, to `pass` with the first row's index.
+template <class T, class Pass>
+void contiguous_blocks(const Batch& batch, const ClipPlan& plan, Scratch& scratch,
+                       const Pass& pass) {
+  if (plan.contiguous) return pass(batch, 0);
+  T* block = reinterpret_cast<T*>(scratch.take(plan.block * batch.d));
+  for (std::size_t first = 0; first < batch.n; first += plan.block) {
+    const std::size_t n = batch.n - first < plan.block ? batch.n - first : plan.block;
+    pack_rows(batch, first, n, block);
+    pass({block, batch.dtype, n, batch.d, std::ptrdiff_t(batch.d * sizeof(T)),
+          std::ptrdiff_t(sizeof(T))},
+         first);
+  }
+}
+
+// Contiguous rows, of which the first is row `first` of `batch`, by way of blocks of B h.
+template <class T, Task task>
+void matrix_rows(Stream& s, const Batch& rows, const Region& region, const ClipPlan& plan,
+                 const MatrixScratch& scratch, const Batch& batch, std::size_t first) {
+  for (std::size_t start = 0; start < rows.n; start += plan.block) {
+    const std::size_t n = rows.n - start < plan.block ? rows.n - start : plan.block;
+    for (std::size_t i = 0; i < n; ++i)
+      load_matrix_input<T>(scratch.center, row_at(rows, start + i), rows.d,
+                           plan.block * h_stride, scratch.h + i * h_stride);
+    multiply(scratch.h, region.packed, scratch.y, n, plan, rows.d);
+    const Batch product{scratch.y, Dtype::float64, n, rows.d,
+                        std::ptrdiff_t(plan.stride * sizeof(double)), sizeof(double)};
+    stream<double, T, task>(s, product, {region, batch, first + start}, plan.flight);
+  }
+}
+
+template <Task task>
+void add_sums(const Stream& s, std::int64_t* partial) {
+  const std::uint64_t magic = s.quantised * rounding_magic_bits;
+  for (std::size_t j = 0; j < s.d; ++j) {
+    const std::int64_t sum = std::int64_t(std::uint64_t(s.sum[j]) - magic);
+    const std::int64_t size = std::int64_t(std::uint64_t(s.size[j]) - magic);
+    if (task == Task::halves) add_halves(sum, size, s.d, j, partial);
+    else partial[j] += sum;
+  }
+}
+
+template <class T, Task task>
+ClipCounts run(const Batch& batch, const Region& region, double* memory, std::int64_t* partial) {
+  const ClipPlan plan = clip_plan(batch, region);
+  Scratch scratch{memory};
+  if (plan.side_by_side) {
+    ShortSums sums{partial, make_bins(region, scratch), {0, 0}};
+    contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows, std::size_t) {
+      short_rows<T, task>(region, rows, sums);
+    });
+    if (task == Task::distances) add_counts(sums.bins, batch.n, partial);
+    return sums.counts;
+  }
+  Stream s = make_stream(region, plan, scratch);
+  const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
+  contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows, std::size_t first) {
+    if (region.matrix) matrix_rows<T, task>(s, rows, region, plan, matrix, batch, first);
+    else stream<T, T, task>(s, rows, {region, batch, first}, plan.flight);
+  });
+  if (task == Task::distances) add_counts(s.bins, batch.n, partial);
+  else add_sums<task>(s, partial);
+  return s.counts;
+}
+
+template <class T>
+ClipCounts run(const Batch& batch, const Region& region, double* scratch, std::int64_t* partial) {
+  switch (region.task) {
+    case Task::box: return run<T, Task::box>(batch, region, scratch, partial);
+    case Task::halves: return run<T, Task::halves>(batch, region, scratch, partial);
+    case Task::distances: return run<T, Task::distances>(batch, region, scratch, partial);
+    default: return run<T, Task::ball>(batch, region, scratch, partial);
+  }
+}
+
+}  // namespace
+
+ClipCounts clip_sum(const Batch& batch, const Region& region, double* scratch,
+                    std::int64_t* partial) {
+  return batch.dtype == Dtype::float32 ? run<float>(batch, region, scratch, partial)
+                                       : run<double>(batch, region, scratch, partial);
+}
+
+void pack_matrix(std::size_t d, const double* matrix, double* packed) {
+  pack_panels(d, matrix, packed);
+}
+
+}  // namespace ELLIPSUM_TARGET
+}  // namespace ellipsum

@@ -1,0 +1,262 @@
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <utility>
+
+#include "dispatch.hpp"
+#include "quadratic_form/saddle.hpp"
+
+namespace ellipsum {
+namespace {
+
+constexpr double pi = 3.14159265358979323846;
+constexpr double ln2 = 0.69314718055994530942;
+constexpr double first_step = 0.09;    // of the trapezoid rule in u: mostly fine enough
+constexpr double negligible = 1e-17;   // of a node against the largest
+constexpr double far_negligible = 1e-22;  // where the nodes shall serve other q, too
+constexpr double widest = 3;           // width of the path in standard deviations
+constexpr double eagerness = 1.5;      // bend against that of steepest descent at the saddle
+constexpr double least_bend = 0.1;
+constexpr double farthest = 690;       // u where sinh u nears overflow
+constexpr int most_nodes = 200000;
+
+FormPath choose_path(const QuadraticForm& f, const FormSaddle& s, double q) {
+  FormPath p{0, 0, 0, s.t, s.drift, s.normal_variance};
+  const double bulk = widest / std::sqrt(s.phi2);
+  p.width = p.radius = std::min(std::min(s.left, s.right), bulk);
+  const double wanted = eagerness * s.phi3 / (3 * s.phi2) * p.width;
+  const double limit = f.normal_sd > 0 ? 0.7 : 1.0;  // exp(s^2 t^2/2) decays below slope 1
+  const double direction = q > 0 ? 1 : (q < 0 ? -1 : 0);
+  if (wanted * direction >= 0) {
+    const double bend = std::min(limit, std::max(std::fabs(wanted), least_bend));
+    p.bend = direction * bend;
+    // At u = iv the path is t0 + c A (cos v - 1) + A sin v: ahead of it, a singularity at
+    // distance D is met only where A > D (sqrt(1 + c^2) + c).
+    const double ahead = (direction < 0 ? s.left : s.right) * (1 + bend);
+    const double behind = direction < 0 ? s.right : s.left;
+    p.width = p.radius = std::min(std::min(ahead, behind), bulk);
+    return p;
+  }
+  // Conflict: vertical until bending lowers the integrand.
+  p.bend = direction * 0.5;
+  double y = p.width;
+  for (int k = 0; k < 400 && direction * form_slope_off_axis(s, y) > 0; ++k) y *= 2;
+  p.radius = 2 * y;
+  return p;
+}
+
+double pole_order(FormMoment m) {
+  return m == FormMoment::excess || m == FormMoment::shortfall ? 2 : 1;
+}
+
+// (1/pi) int e^{-x^2} g(x^2) / (z^2 + x^2) dx by the midpoint rule of step 1/2, error below
+// e^{-pi^2 / h^2} = 7e-18; `share` of the pole at x = iz is added where the rule sees it.
+// |arg z| <= pi/4.
+std::complex<double> gauss_cauchy(std::complex<double> z, bool squared) {
+  constexpr double h = 0.5;
+  const std::complex<double> z2 = z * z;
+  std::complex<double> sum = 0;
+  for (int i = 0; i < 13; ++i) {  // to x = 6.25
+    const double x2 = (i + 0.5) * (i + 0.5) * h * h;
+    sum += std::exp(-x2) * (squared ? x2 : 1.0) / (z2 + x2);
+  }
+  sum *= 2 * h / pi;
+  if (z.real() < pi / h) {
+    const std::complex<double> pole = 2.0 * std::exp(z2) / (1.0 + std::exp(2 * pi / h * z));
+    sum += squared ? -z * pole : pole / z;
+  }
+  return sum;
+}
+
+// sinh and cosh of the nodes of level 0 (u = i h) or of the midpoints that level n adds.
+void hyperbolic(double first, double step, double* sinh_u, double* cosh_u) {
+  for (std::size_t i = 0; i < form_block; ++i) {
+    const double u = first + double(i) * step, e = std::exp(u);
+    sinh_u[i] = u < 0.3 ? std::sinh(u) : 0.5 * (e - 1 / e);
+    cosh_u[i] = 0.5 * (e + 1 / e);
+  }
+}
+
+struct Sums {
+  double value = 0, pdf = 0;
+};
+
+struct Integrator {
+  const FormSaddle& s;
+  const FormPath path;
+  const FormRelative relative;
+  const Kernels& kernels;
+  FormMoment moment;
+  double root_q;       // sqrt(q), for the moments of sqrt(Q)
+  bool no_density;     // it diverges
+  std::vector<FormValues>* record;  // of every block, where asked for
+  Sums all, even, fourth;  // over every node; over every second and fourth of the first level
+  double largest = 0, largest_pdf = 0;
+  int nodes = 0;
+
+  // What multiplies exp(K(t) - tq), times t0^order; `ratio` is t0/t.
+  std::complex<double> weigh(std::complex<double> ratio) const {
+    if (moment == FormMoment::excess) return ratio * ratio;
+    const std::complex<double> root_t = std::sqrt(s.point.t / ratio);
+    const std::complex<double> z = root_t * root_q;
+    const double root_pi = 1.77245385090551602730;
+    // erfcx(z) = z times the integral; 1 - sqrt(pi) z erfcx(z) = sqrt(pi) times the other
+    if (moment == FormMoment::shortfall) return ratio * ratio * root_pi * gauss_cauchy(z, true);
+    const std::complex<double> erfcx = root_q > 0 ? z * gauss_cauchy(z, false) : 1.0;
+    return ratio * (root_q + 0.5 * root_pi * erfcx / root_t);
+  }
+
+  // Adds a block of nodes; true where the last ones are negligible.
+  bool add(double first, double step) {
+    double sinh_u[form_block], cosh_u[form_block];
+    hyperbolic(first, step, sinh_u, cosh_u);
+    FormValues v;
+    kernels.form_nodes(path, relative, sinh_u, cosh_u, v);
+    nodes += int(form_block);
+    if (first == 0) v.tail[0] *= 0.5, v.density_re[0] *= 0.5, v.density_im[0] *= 0.5;
+    if (record) record->push_back(v);
+    double last = 0, last_pdf = 0;
+    for (std::size_t i = 0; i < form_block; ++i) {
+      double term = v.tail[i], size = v.size[i] * (std::fabs(v.ratio_re[i]) + std::fabs(v.ratio_im[i]));
+      if (moment != FormMoment::tail) {
+        const std::complex<double> g = weigh({v.ratio_re[i], v.ratio_im[i]});
+        term = v.density_re[i] * g.real() - v.density_im[i] * g.imag();
+        size = v.size[i] * std::abs(g);
+      }
+      all.value += term;
+      all.pdf += v.density_re[i];
+      if (i % 2 == 0) even.value += term, even.pdf += v.density_re[i];
+      if (i % 4 == 0) fourth.value += term, fourth.pdf += v.density_re[i];
+      largest = std::max(largest, size);
+      largest_pdf = std::max(largest_pdf, v.size[i]);
+      if (i + 2 < form_block) continue;
+      last = std::max(last, size);
+      last_pdf = std::max(last_pdf, v.size[i]);
+    }
+    const double end = record ? far_negligible : negligible;
+    return last < end * largest && (no_density || last_pdf < end * largest_pdf);
+  }
+};
+
+FormRelative relative_terms(const FormSaddle& s) {
+  return {s.r.data(), s.half_dof.data(), s.kappa.data(), s.general,
+          s.groups.data(), s.groups.size(), s.bins.data(), s.bins.size()};
+}
+
+}  // namespace
+
+FormIntegral form_integral(const QuadraticForm& form, double q, double sign, FormMoment moment,
+                           const Kernels& kernels) {
+  return integrate(form, find_saddle(form, q, sign, pole_order(moment)), q, moment, kernels);
+}
+
+namespace {
+
+FormPath straight_path(const FormSaddle& s) {
+  const double width = std::min(std::min(s.left, s.right), widest / std::sqrt(s.phi2));
+  return {width, 0, width, s.t, s.drift, s.normal_variance};
+}
+
+// NaN where a value is, or where it is above its bound: what is left of a cancellation.
+double worst_error(const FormIntegral& i, double bound) {
+  if (i.log_value > bound) return std::numeric_limits<double>::quiet_NaN();
+  return i.log_value - i.log_value + std::fmax(i.error, i.pdf_error);
+}
+
+FormIntegral integrate_along(const FormPath& path, int most, const QuadraticForm& form,
+                             const FormSaddle& s, double q, FormMoment moment,
+                             const Kernels& kernels, std::vector<FormValues>* record) {
+  const double order = pole_order(moment);
+  const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2;
+  if (record) record->clear();
+  Integrator in{s, path, relative_terms(s), kernels, moment,
+                q > 0 ? std::sqrt(q) : 0, no_density, record, {}, {}, {}};
+  double h = first_step;
+  int blocks = 1;
+  while (!in.add((blocks - 1) * double(form_block) * h, h) &&
+         blocks * double(form_block) * h < farthest) ++blocks;
+  double value = in.all.value * h, pdf = in.all.pdf * h;
+  // The first level is three: with every node, every second, every fourth.
+  Convergence tail{relative_change(value, in.even.value * 2 * h),
+                   relative_change(2 * in.even.value, 4 * in.fourth.value)};
+  Convergence density{relative_change(pdf, in.even.pdf * 2 * h),
+                      relative_change(2 * in.even.pdf, 4 * in.fourth.pdf)};
+  const auto done = [&] { return tail.done() && (no_density || density.done()); };
+  while (!done() && in.nodes < most) {
+    for (int b = 0; b < blocks; ++b) in.add((b * double(form_block) + 0.5) * h, h);
+    h *= 0.5;
+    blocks *= 2;
+    tail = {relative_change(in.all.value * h, value), tail.change};
+    density = {relative_change(in.all.pdf * h, pdf), density.change};
+    value = in.all.value * h;
+    pdf = in.all.pdf * h;
+  }
+  FormIntegral out;
+  out.log_value = s.log_factor - std::log(s.t) - (order - 1) * std::log(s.point.t) +
+                  std::log(value / pi);
+  out.log_pdf = s.log_factor + std::log(pdf / pi) + s.unit * ln2;
+  out.error = tail.error();
+  out.pdf_error = density.error();
+  if (no_density) {
+    out.log_pdf = std::numeric_limits<double>::infinity();
+    out.pdf_error = 0;
+  }
+  out.nodes = in.nodes;
+  out.path = path;
+  out.count = in.nodes;
+  out.step = h;
+  out.halved = h < first_step;
+  return out;
+}
+
+}  // namespace
+
+// Where two scales pull apart, the bent path can cancel that the straight one does not.
+FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
+                       FormMoment moment, const Kernels& kernels,
+                       std::vector<FormValues>* record) {
+  constexpr int patience = 1 << 14;
+  constexpr double enough = 1e-10;
+  const FormPath bent = choose_path(form, s, q), straight = straight_path(s);
+  // Chernoff: no tail is above exp(K(t) - tq).
+  const double bound = moment == FormMoment::tail ? s.log_factor + 1e-6
+                                                  : std::numeric_limits<double>::infinity();
+  FormIntegral best;
+  int nodes = 0;
+  for (const auto& [path, most] : {std::pair{bent, patience}, {straight, patience}, {bent, most_nodes}}) {
+    const FormIntegral tried = integrate_along(path, most, form, s, q, moment, kernels, record);
+    if (nodes == 0 || !(worst_error(best, bound) <= worst_error(tried, bound))) best = tried;
+    nodes += tried.nodes;
+    if (worst_error(best, bound) < enough) break;
+  }
+  if (best.log_value > bound) best.error = best.pdf_error = 1;
+  best.nodes = nodes;
+  return best;
+}
+
+FormContour form_contour(const QuadraticForm& form, double q, const Kernels& kernels) {
+  q = std::ldexp(q, -form.exponent);
+  const double sign = q > form.mean ? 1 : -1;
+  const FormSaddle s = find_saddle(form, sign * q, sign, 1);
+  const FormIntegral whole = integrate(form, s, sign * q, FormMoment::tail, kernels);
+  const FormRelative relative = relative_terms(s);
+  const double unit = sign * std::ldexp(1.0, s.unit - form.exponent);
+  const double scale = whole.step / pi * std::exp(s.log_factor) * std::fabs(unit);
+  FormContour out;
+  for (int first = 0; first < whole.count; first += int(form_block)) {
+    double sinh_u[form_block], cosh_u[form_block];
+    hyperbolic(first * whole.step, whole.step, sinh_u, cosh_u);
+    FormValues v;
+    kernels.form_nodes(whole.path, relative, sinh_u, cosh_u, v);
+    for (std::size_t i = 0; i < form_block; ++i) {
+      const std::complex<double> ratio(v.ratio_re[i], v.ratio_im[i]);
+      const double half = first + int(i) == 0 ? 0.5 : 1;
+      out.t.push_back(unit * s.t / ratio);
+      out.weight.push_back(scale * half * std::complex<double>(v.density_re[i], v.density_im[i]));
+    }
+  }
+  return out;
+}
+
+}  // namespace ellipsum

@@ -1,0 +1,275 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "quadratic_form/saddle.hpp"
+
+namespace ellipsum {
+namespace {
+
+constexpr double widest = 700;  // of the chart: e^widest is still a double
+constexpr double pi = 3.14159265358979323846;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// K'(t) - q - p/t split by sign, so that its root is a root of log(up/down), whose slope in
+// the chart lies between 0 and 4 whatever the scales. Slopes are derivatives times t.
+struct Balance {
+  double up, down, up_slope, down_slope;
+};
+
+// 1 - 2wt without cancellation next to the branch point of the largest weight.
+double survivor(double w, const FormPoint& p, double highest) {
+  if (w > 0 && p.gap < 0.5) return ((highest - w) + w * p.gap) / highest;
+  return 1 - 2 * w * p.t;
+}
+
+void weigh(Balance& b, const FormTerm& term, double sign, double highest, const FormPoint& p) {
+  const double w = sign * term.weight;
+  const double a = 1 / survivor(w, p, highest);
+  const double g = std::fabs(w) * a;
+  const double first = g * (term.dof + term.noncentrality * a);
+  const double second = 2 * g * (g * p.t) * (term.dof + 2 * term.noncentrality * a);
+  if (w > 0) {
+    b.up += first;
+    b.up_slope += second;
+  } else {
+    b.down += first;
+    b.down_slope -= second;
+  }
+}
+
+Balance balance(const QuadraticForm& f, double sign, double highest, double q, double power,
+                const FormPoint& p) {
+  const double s2 = f.normal_sd * f.normal_sd;
+  Balance b{s2 * p.t, power / p.t, s2 * p.t, -power / p.t};
+  (q > 0 ? b.down : b.up) += std::fabs(q);
+  for (const FormTerm& term : f.terms) weigh(b, term, sign, highest, p);
+  for (const FormCluster& c : f.clusters) {
+    const double w = sign * c.centre, u = 2 * w * p.t / survivor(w, p, highest);
+    // As one weight at their mean, if that moves K' by less than its standard deviation.
+    const double mass = c.half_dof + c.half_noncentrality, reach = c.spread * std::fabs(u);
+    if (c.begin == c.end || (reach < 0.05 && reach * reach * std::sqrt(mass) < 0.2)) {
+      const double mean = (c.dof_moments[0] + c.noncentrality_moments[0]) / mass;
+      weigh(b, {c.centre * (1 + mean), 2 * c.half_dof, 2 * c.half_noncentrality}, sign, highest, p);
+    } else {
+      for (std::size_t j = c.begin; j < c.end; ++j) weigh(b, f.members[j], sign, highest, p);
+    }
+  }
+  return b;
+}
+
+FormPoint point_at(double chart, double highest) {
+  if (!(highest > 0)) return {std::exp(chart), 1, chart};
+  const double e = std::exp(-std::fabs(chart));
+  const double share = (chart < 0 ? e : 1) / (1 + e);
+  const double gap = (chart < 0 ? 1 : e) / (1 + e);
+  return {share / (2 * highest), gap, chart};
+}
+
+// Where a Gaussian of the same mean and variance has its saddlepoint.
+double first_chart(const QuadraticForm& f, double sign, double highest, double q, double power) {
+  const double distance = q - sign * f.mean;
+  const double root = std::sqrt(distance * distance + 4 * power * f.variance);
+  const double t = distance > 0 ? (distance + root) / (2 * f.variance)
+                                : 2 * power / (root - distance);
+  return highest > 0 ? std::log(2 * highest * t) : std::log(t);
+}
+
+FormPoint solve(const QuadraticForm& f, double sign, double highest, double q, double power) {
+  double x = first_chart(f, sign, highest, q, power);
+  double below = -infinity, above = infinity, reach = 4;
+  for (int step = 0; step < 200; ++step) {
+    const FormPoint p = point_at(x, highest);
+    const Balance b = balance(f, sign, highest, q, power, p);
+    const double miss = std::log(b.up / b.down);
+    (miss < 0 ? below : above) = x;
+    const double slope = (b.up_slope / b.up - b.down_slope / b.down) * p.gap;
+    double dx = -miss / slope;
+    if (!(std::fabs(dx) <= reach)) {
+      dx = miss < 0 ? reach : -reach;
+      reach *= 2;
+    }
+    if (!(x + dx > below && x + dx < above)) dx = 0.5 * (below + above) - x;
+    x = std::min(std::max(x + dx, -widest), widest);
+    if (std::fabs(dx) < 0.02) break;
+  }
+  return point_at(x, highest);
+}
+
+// log(1 - x) + x, to full relative accuracy.
+double log_defect(double x) {
+  if (std::fabs(x) > 0.125) return std::log1p(-x) + x;
+  const double s = x / (2 - x), s2 = s * s;  // log1p(-x) = -2 atanh(s), x = 2s/(1+s)
+  double series = 0;
+  for (int n = 15; n >= 3; n -= 2) series = (series + 1.0 / n) * s2;
+  return -2 * s * (s / (1 + s) + series);
+}
+
+struct Compensated {
+  double sum = 0, lost = 0;
+  void add(double v) {
+    const double s = sum + v, b = s - sum;
+    lost += (sum - (s - b)) + (v - b);
+    sum = s;
+  }
+  void add_product(double a, double b) {
+    const double p = a * b;
+    add(p);
+    lost += std::fma(a, b, -p);
+  }
+  double value() const { return sum + lost; }
+};
+
+// Fills a FormSaddle term by term; K(t) = log_mgf + t * centre.
+struct Surroundings {
+  FormSaddle& s;
+  double sign, highest, unit;
+  Compensated log_mgf, centre;
+
+  void derivatives(double r, double half_dof, double kappa) {
+    s.phi2 += r * r * (half_dof + 2 * kappa);
+    s.phi3 += r * r * r * (2 * half_dof + 6 * kappa);
+  }
+
+  void add(const FormTerm& term) {
+    const double t = s.point.t, w = sign * term.weight, x = 2 * w * t;
+    const double a = survivor(w, s.point, highest);
+    const double r = 2 * (w * unit) / a, kappa = 0.5 * term.noncentrality / a;
+    s.r.push_back(r);
+    s.half_dof.push_back(0.5 * term.dof);
+    s.kappa.push_back(kappa);
+    derivatives(r, 0.5 * term.dof, kappa);
+    if (std::fabs(x) < 0.5) {
+      log_mgf.add(-0.5 * term.dof * log_defect(x));
+      log_mgf.add(kappa * x * x);
+      centre.add_product(w, term.dof);
+      centre.add_product(w, term.noncentrality);
+    } else {
+      log_mgf.add(-0.5 * term.dof * (a > 0.5 ? std::log1p(-x) : std::log(a)));
+      log_mgf.add(kappa * x);
+    }
+  }
+
+  // The mean's part t sum w (k + l) is taken out where x = 2ct is small, as in add().
+  void add(const FormCluster& c, std::size_t degree) {
+    const double t = s.point.t, w = sign * c.centre, x = 2 * w * t;
+    const double a = survivor(w, s.point, highest), u = x / a, n0 = c.half_noncentrality;
+    const double *d = c.dof_moments, *e = c.noncentrality_moments;
+    const auto taylor = [=](const double* moments, std::size_t from) {  // sum moments u^p
+      double total = 0;
+      for (std::size_t p = degree; p-- > from - 1;) total = (total + moments[p]) * u;
+      return from == 1 ? total : total * u;
+    };
+    const double sum = taylor(d, 1), other = c.noncentral ? taylor(e, 1) : 0;
+    const double noncentral = n0 * u + (1 + u) * other;
+    const double r = 2 * (w * unit) / a;
+    s.bins.push_back({r, u, sum, noncentral, c.half_dof, n0, d, c.noncentral ? e : nullptr, degree});
+    derivatives(r, c.half_dof, n0 / a);
+    if (std::fabs(x) < 0.5) {
+      const double bend = x * u;  // u - x
+      log_mgf.add(-c.half_dof * log_defect(x));
+      log_mgf.add(d[0] * bend + taylor(d, 2));
+      if (c.noncentral)
+        log_mgf.add(n0 * bend + e[0] * x * (2 * x - x * x) / (a * a) + (1 + u) * taylor(e, 2));
+      centre.add_product(2 * w, c.half_dof);
+      centre.add_product(2 * w, d[0]);
+      centre.add_product(2 * w, n0);
+      centre.add_product(2 * w, c.noncentral ? e[0] : 0);
+    } else {
+      log_mgf.add(-c.half_dof * (a > 0.5 ? std::log1p(-x) : std::log(a)));
+      log_mgf.add(sum + noncentral);
+    }
+  }
+};
+
+// The saddlepoint's surroundings, for a point already found.
+FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, double sign,
+                    double power) {
+  const double highest = sign > 0 ? f.highest : -f.lowest;
+  const double lowest = sign > 0 ? f.lowest : -f.highest;
+  FormSaddle s;
+  s.point = point;
+  const double t = s.point.t, s2 = f.normal_sd * f.normal_sd;
+  std::frexp(t, &s.unit);
+  const double unit = std::ldexp(1.0, s.unit), t0 = t / unit;
+  s.t = t0;
+  s.normal_variance = s2 * unit * unit;
+  s.left = power > 0 ? t0 : (lowest < 0 ? t0 - 0.5 / lowest / unit : infinity);
+  s.right = highest > 0 ? 0.5 * s.point.gap / highest / unit : infinity;
+  s.phi2 = s.normal_variance + power / (t0 * t0);
+  s.phi3 = -2 * power / (t0 * t0 * t0);
+  s.drift = (s2 * t - q) * unit;
+  Surroundings around{s, sign, highest, unit, {}, {}};
+  around.centre.add(-q);
+  around.log_mgf.add(0.5 * s2 * t * t);
+  const std::size_t n = f.terms.size();
+  s.r.reserve(n);
+  s.half_dof.reserve(n);
+  s.kappa.reserve(n);
+  for (std::size_t j = 0; j < f.general; ++j) around.add(f.terms[j]);
+  std::vector<const FormCluster*> products;  // too wide for their series here
+  for (const FormCluster& c : f.clusters) {
+    const double w = sign * c.centre;
+    const std::size_t degree = degree_needed(c, 2 * w * t / survivor(w, point, highest));
+    if (degree) around.add(c, degree);
+    else if (c.shared) products.push_back(&c);
+    else for (std::size_t j = c.begin; j < c.end; ++j) around.add(f.members[j]);
+  }
+  s.general = s.r.size();
+  for (const FormGroup& g : f.groups) {
+    s.groups.push_back({s.r.size(), s.r.size() + g.end - g.begin, g.half_dof});
+    for (std::size_t j = g.begin; j < g.end; ++j) around.add(f.terms[j]);
+  }
+  for (const FormCluster* c : products) {
+    s.groups.push_back({s.r.size(), s.r.size() + c->end - c->begin, 0.5 * f.members[c->begin].dof});
+    for (std::size_t j = c->begin; j < c->end; ++j) around.add(f.members[j]);
+  }
+  around.log_mgf.add_product(t, around.centre.value());
+  s.log_factor = around.log_mgf.value();
+  return s;
+}
+
+}  // namespace
+
+FormSaddle find_saddle(const QuadraticForm& f, double q, double sign, double power) {
+  const double highest = sign > 0 ? f.highest : -f.lowest;
+  return describe(f, solve(f, sign, highest, q, power), q, sign, power);
+}
+
+FormSaddle saddle_of_tail(const QuadraticForm& f, double log_tail, double sign, double& q) {
+  const double highest = sign > 0 ? f.highest : -f.lowest;
+  double below = -infinity, above = infinity, reach = 2;
+  double x = 0.5 * std::log(std::fmax(-2 * log_tail, 1) / f.variance);  // of a Gaussian
+  if (highest > 0) x += std::log(2 * highest);
+  for (int step = 0;; ++step) {
+    const FormPoint p = point_at(x, highest);
+    const Balance b = balance(f, sign, highest, 0, 1, p);
+    q = b.up - b.down;  // K'(t) - 1/t
+    FormSaddle s = describe(f, p, q, sign, 1);
+    const double miss = s.log_factor - std::log(s.t) - 0.5 * std::log(2 * pi * s.phi2) - log_tail;
+    if (std::fabs(miss) < 0.02 || step == 100) return s;
+    (miss > 0 ? below : above) = x;
+    double dx = miss / (s.t * s.t * s.phi2 * p.gap);  // d log tail / dt = -t phi2
+    if (!(std::fabs(dx) <= reach)) {
+      dx = miss > 0 ? reach : -reach;
+      reach *= 2;
+    }
+    if (!(x + dx > below && x + dx < above)) dx = 0.5 * (below + above) - x;
+    x = std::min(std::max(x + dx, -widest), widest);
+    if (std::fabs(dx) < 1e-6) return s;
+  }
+}
+
+double form_slope_off_axis(const FormSaddle& s, double y) {
+  double slope = s.drift;
+  // r/(1-iv) has real part r/(1+v^2), its square (1-v^2)/(1+v^2)^2
+  const auto add = [&](double r, double half_dof, double kappa) {
+    const double v = r * y, inverse = 1 / (1 + v * v);
+    slope += r * inverse * (half_dof + kappa * (1 - v * v) * inverse);
+  };
+  for (std::size_t j = 0; j < s.r.size(); ++j) add(s.r[j], s.half_dof[j], s.kappa[j]);
+  for (const FormBin& b : s.bins) add(b.r, b.half_dof, b.half_noncentrality * (1 + b.u0));
+  return slope;
+}
+
+}  // namespace ellipsum

@@ -1,0 +1,139 @@
+"""What is known before a plan starts: a box or a ball, and perhaps the rows' scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _validate
+from ..grid import round_matrix
+
+__all__ = ["Domain", "Frame", "make_domain"]
+
+Array = NDArray[np.float64]
+
+_NONE: Array = np.empty(0)
+
+#: Half widths from here to its inverse: no square of anything made from them overflows.
+_NARROWEST = 2.0**-200
+
+#: Up to here the products of a turned frame's entries with rows are exact (cpp/core/clip/clip.hpp).
+_LARGEST_SCALE = 2.0**400
+
+
+class Frame(NamedTuple):
+    """Where rows are seen from: y = scale * (x - center), or matrix @ (x - center)."""
+
+    center: Array  #: data units
+    scale: Array = _NONE
+    matrix: Array = _NONE  #: entries as `round_matrix` leaves them
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Where the rows are said to lie, and what else is known. All of it is public.
+
+    ``half`` are the half widths around ``center`` along the axes of ``basis`` (the given axes
+    where it is None), and ``sigma`` the standard deviations along the axes, where they are
+    known.
+    """
+
+    center: Array
+    half: Array
+    sigma: Array | None = None
+    basis: Array | None = None
+    lower: Array | None = None
+    upper: Array | None = None
+    radius: float | None = None
+
+    def back(self, offset: Array) -> Array:
+        """From offsets along the axes to a point."""
+        return np.asarray(self.center + (offset if self.basis is None else self.basis @ offset))
+
+    def offset(self, point: Array) -> Array:
+        """From a point to offsets along the axes."""
+        away = point - self.center
+        return np.asarray(away if self.basis is None else self.basis.T @ away)
+
+    def frame(self, offset: Array, scale: Array) -> Frame:
+        """How the kernels see rows from a point, ``scale`` along each axis."""
+        if self.basis is None:
+            return Frame(self.back(offset), scale)
+        if not float(scale.max()) <= _LARGEST_SCALE:
+            raise ValueError("the rows are too close together: change the unit of the data")
+        return Frame(self.back(offset), matrix=round_matrix(scale[:, None] * self.basis.T))
+
+    @property
+    def largest_spread(self) -> Array:
+        """A bound of the rows' standard deviation along each axis."""
+        if self.basis is None and self.radius is None:
+            return self.half
+        return np.full(self.half.size, float(np.linalg.norm(self.half)))
+
+    def project(self, point: Array) -> Array:
+        """The nearest point of the domain."""
+        if self.radius is not None:
+            away = point - self.center
+            norm = float(np.linalg.norm(away))
+            return point if norm <= self.radius else self.center + away * (self.radius / norm)
+        if self.lower is None or self.upper is None:
+            return point
+        return np.clip(point, self.lower, self.upper)
+
+
+def make_domain(
+    lower: ArrayLike | None,
+    upper: ArrayLike | None,
+    center: ArrayLike | None,
+    radius: float | None,
+    sigma: ArrayLike | None = None,
+    covariance: ArrayLike | None = None,
+) -> Domain:
+    """The domain of a box or of a ball, in the eigenbasis of ``covariance`` where it is given."""
+    known = _bounds(lower, upper, center, radius)
+    d = known["center"].size
+    if not (_NARROWEST <= known["half"].min() and known["half"].max() <= 1 / _NARROWEST):
+        raise ValueError("the box or ball must be 2^-200 to 2^200 wide: change the unit")
+    if sigma is not None and covariance is not None:
+        raise ValueError("give sigma or covariance, not both")
+    if sigma is not None:
+        known["sigma"] = _validate.vector("sigma", sigma, d=d, above=0)
+    if covariance is not None:
+        known["sigma"], known["basis"] = _validate.eigenbasis("covariance", covariance, d=d)
+        known["half"] = _turned(known["half"], known["basis"], known["radius"])
+    return Domain(**known)
+
+
+def _bounds(
+    lower: ArrayLike | None,
+    upper: ArrayLike | None,
+    center: ArrayLike | None,
+    radius: float | None,
+) -> dict[str, Any]:
+    if lower is not None and upper is not None and center is None and radius is None:
+        low = _validate.vector("lower", lower)
+        high = _validate.vector("upper", upper, d=low.size)
+        half = 0.5 * high - 0.5 * low
+        if not (half > 0).all():
+            j = int(np.flatnonzero(~(half > 0))[0])
+            raise ValueError(
+                f"upper must be above lower in every coordinate; at {j} it is not: drop a "
+                "constant coordinate or widen the box"
+            )
+        middle = 0.5 * high + 0.5 * low
+        return {"center": middle, "half": half, "lower": low, "upper": high, "radius": None}
+    if center is not None and radius is not None and lower is None and upper is None:
+        where = _validate.vector("center", center)
+        reach = _validate.positive("radius", radius)
+        half = np.full(where.size, reach / math.sqrt(where.size))
+        return {"center": where, "half": half, "radius": reach}
+    raise ValueError("give an ellipsoid, or lower and upper (a box), or center and radius (a ball)")
+
+
+def _turned(half: Array, basis: Array, radius: float | None) -> Array:
+    """Half widths along other axes: of the turned box, for points spread evenly in it."""
+    return half if radius is not None else np.sqrt((basis**2).T @ half**2)

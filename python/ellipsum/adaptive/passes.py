@@ -1,0 +1,154 @@
+"""Passes over rows that are read more than once: what each step of a plan counts or adds up.
+
+What a row becomes depends on that row alone, never on its place in a block (with ``add-remove``
+neighbours the places shift): the kernels see to it, and ``moments`` is elementwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..exact_sum import ExactSum, add_partial, as_integers, kernel_parts
+from ..kernels.backend import kernels, thread_count
+from ..rows.batches import as_batches
+from ..rows.files import Rows
+from .domain import Frame
+
+__all__ = ["Passes", "moments"]
+
+Array = NDArray[np.float64]
+
+_NONE: Array = np.empty(0)
+
+#: Numbers of one block in double precision (4 MiB): the temporaries stay in cache.
+_NUMBERS_PER_BLOCK = 1 << 19
+
+_ONE_SHOT = (
+    "data can be read only once, and this plan reads it several times: give an array, a "
+    "memory map, open_rows(...), a table, or a function that returns a new iterator"
+)
+
+
+class Passes:
+    """Rows that can be read again and again.
+
+    Parameters
+    ----------
+    data : array, memory map, list, ``Rows``, Arrow table, or a callable
+        A callable is called for each pass and returns what :func:`as_batches` takes.
+    d : int
+    once : bool
+        One pass will do: iterators are taken too.
+
+    Raises
+    ------
+    TypeError
+        For an iterator, a record batch reader or an ExactSum: they cannot be read again.
+    """
+
+    def __init__(self, data: Any, d: int, *, once: bool = False) -> None:
+        if isinstance(data, ExactSum):
+            raise TypeError("data is an ExactSum: a plan of several passes needs the rows")
+        if (
+            not once
+            and not callable(data)
+            and (hasattr(data, "__next__") or hasattr(data, "read_next_batch"))
+        ):
+            raise TypeError(_ONE_SHOT)
+        self._data, self.d = data, d
+        self.count: int | None = None
+
+    def count_rows(self) -> int:
+        """Number of rows: from the shape where there is one, else by a pass."""
+        shape = getattr(self._data, "shape", None)
+        if self.count is None and isinstance(shape, tuple) and len(shape) == 2:
+            self.count = int(shape[0])
+        if self.count is None and isinstance(self._data, Rows):
+            self.count = self._data.n
+        if self.count is None:
+            for _ in self.batches():
+                pass
+        return self.count or 0
+
+    def batches(self) -> Iterator[NDArray[Any]]:
+        """One pass: the rows as they come."""
+        data = self._data() if callable(self._data) else self._data
+        seen = 0
+        for batch in as_batches(data, self.d):
+            yield batch
+            seen += len(batch)
+        self._check(seen)
+
+    def _check(self, seen: int) -> None:
+        if self.count is None:
+            self.count = seen
+        elif seen != self.count:
+            raise ValueError(_ONE_SHOT if seen == 0 else "data changed between two passes over it")
+
+    def exact_sum(self, total: ExactSum, transform: Callable[[Array], Array], width: int) -> None:
+        """One pass that adds transformed rows, ``width`` numbers each, to ``total``."""
+        step = max(1, _NUMBERS_PER_BLOCK // width)
+        for batch in self.batches():
+            for start in range(0, len(batch), step):
+                with np.errstate(all="ignore"):  # a warning would tell of a value
+                    block = np.asarray(batch[start : start + step], dtype=np.float64)
+                    block = transform(block)
+                total.add(block)
+
+    def halves(
+        self, frame: Frame, radius: float, threads: int | None = None
+    ) -> NDArray[np.object_]:
+        """One pass: exact sums of the positive numbers of clipped, quantised rows, then of the
+        negative ones' magnitudes, shape (2 d,). **Private.**
+
+        Parameters
+        ----------
+        frame : Frame, grid units
+        radius : float, grid units, what rows are clipped to
+        """
+        low, high = np.zeros(2 * self.d, np.uint64), np.zeros(2 * self.d, np.int64)
+        workers = thread_count(threads)
+        for part in self._parts():
+            partial = np.zeros(2 * self.d, np.int64)
+            kernels().clip_sum(part, *frame, _NONE, radius, partial, workers, halves=True)
+            add_partial(low, high, partial)
+        return as_integers(low, high)
+
+    def histogram(
+        self, frame: Frame, edges: Array, threads: int | None = None
+    ) -> NDArray[np.int64]:
+        """One pass: rows whose distance lies in (edges[k - 1], edges[k]]. **Private.**
+
+        The last bin has all above the others, and the first one the rows that are not finite:
+        they count as the centre. Distances within 2^-20 of an edge, relatively, go to either
+        side.
+
+        Parameters
+        ----------
+        frame : Frame, in any unit
+        edges : array, of the same unit, 0 < edges < 2^500, ascending
+        """
+        counts, workers = np.zeros(edges.size, np.int64), thread_count(threads)
+        for part in self._parts():
+            kernels().distance_counts(part, *frame, edges, counts, workers)
+        return counts
+
+    def _parts(self) -> Iterator[NDArray[Any]]:
+        """One pass: what a kernel takes."""
+        for batch in self.batches():
+            yield from kernel_parts(batch)
+
+
+def moments(x: Array) -> Array:
+    """x_i^2 and sqrt(2) x_i x_j (i < j), shape (n, d (d + 1) / 2): its norm is ||x||^2."""
+    d = x.shape[1]
+    out, at = np.empty((len(x), d * (d + 1) // 2)), 0
+    for i in range(d):
+        np.multiply(x[:, i:], x[:, i : i + 1], out=out[:, at : at + d - i])
+        out[:, at + 1 : at + d - i] *= np.sqrt(2.0)
+        at += d - i
+    return out

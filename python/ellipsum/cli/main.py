@@ -1,0 +1,276 @@
+"""The command line: ``ellipsum sum|mean|info|demo``.
+
+Standard output carries the release, standard error the progress bar and one-sentence errors.
+No traceback is ever printed: an exception's text could quote a record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import NoReturn
+
+from .exit import Exit, Problem, own_text
+
+__all__ = ["main"]
+
+
+_EXIT_CODES = """\
+exit codes:
+    0  done
+    1  a bug in ellipsum
+    2  the command line is incomplete or contradicts itself
+    3  a parameter is out of range, or its file cannot be read
+    4  the data cannot be read as rows of numbers
+    5  an optional package is missing (the message names it)
+    6  the output cannot be written
+  130  interrupted; nothing was released
+"""
+
+_RELEASE_HELP = """\
+shape (public; one of):
+  --ball R          rows lie within R of the centre (--center, else the origin)
+  --bounds LO,HI    every coordinate lies in [LO, HI]; or a file with "lo,hi" on each line.
+                    Several passes find centre and scale within it, by a plan printed first;
+                    --one-pass clips at the bounds themselves, and is done
+  --sigma FILE      rows are about Gaussian with these standard deviations around --center
+  --public FILE     the same, centre and sigma computed from public rows of the same columns;
+                    with --correlated their correlations too
+
+With --sigma and --public, --error says which errors the shape makes small: "absolute", the sum
+of the squared errors in the data's own unit (all columns then need the same unit), or
+"relative", every column's error against its own standard deviation.
+
+A parameter file is .npy, .json (a list, or an object keyed by column name), or text with one
+coordinate on each line.
+
+data:
+  Parquet, Arrow IPC, CSV (one line, one record) and .npy; several files are one data set.
+  The first line of a CSV names its columns: with --no-header it is a record like the others.
+  The number of coordinates is then that of --dim or the shape, else of the first line's cells.
+  Missing values, and CSV lines that are not numbers, count as the centre of the shape:
+  an error about one person's record would tell the world about that record.
+
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code (see `Exit`).
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments after the program's name; those of the process if left out.
+    """
+    try:
+        code = _run(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of standard output has left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OUTPUT
+    return code
+
+
+def _run(argv: Sequence[str]) -> int:
+    try:
+        arguments = _parser().parse_args(_join_numbers(argv))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning could depend on, or quote, the data
+            return int(arguments.run(arguments))
+    except SystemExit as stop:  # argparse: help, version, usage
+        return int(stop.code or 0)
+    except Problem as problem:
+        return _fail(problem.code, str(problem))
+    except ImportError as error:
+        return _fail(Exit.MISSING, _import_text(error))
+    except KeyboardInterrupt:
+        return _fail(Exit.INTERRUPTED, "interrupted; nothing was released")
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        # Its text is withheld: it may quote what it failed on.
+        return _fail(Exit.BUG, f"internal error ({type(error).__name__}): please report it")
+
+
+def _import_text(error: ImportError) -> str:
+    try:
+        return own_text(error)
+    except ImportError:
+        return f"the package {error.name or 'that this needs'} cannot be imported: reinstall it"
+
+
+def _fail(code: int, message: str) -> int:
+    print(f"ellipsum: {message}", file=sys.stderr)
+    return code
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors are one sentence, without the whole usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"ellipsum: {message} (see {self.prog} --help)", file=sys.stderr)
+        raise SystemExit(Exit.USAGE)
+
+
+def _join_numbers(argv: Sequence[str]) -> list[str]:
+    """``--bounds -1,1`` as ``--bounds=-1,1``: argparse takes -1,1 for an option."""
+    joined: list[str] = []
+    for argument in argv:
+        if joined and joined[-1] == "--bounds" and re.match(r"-[\d.]", argument):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
+def _parser() -> argparse.ArgumentParser:
+    from .. import __version__
+
+    parser = _Parser(
+        prog="ellipsum",
+        description="Differentially private sums and means of vectors.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"ellipsum {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for kind in ("sum", "mean"):
+        _add_release(commands, kind)
+    _add_info(commands)
+    _add_demo(commands)
+    return parser
+
+
+def _add_command(commands: argparse._SubParsersAction[_Parser], name: str, text: str) -> _Parser:
+    return commands.add_parser(
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> None:
+    parser = _add_command(commands, kind, f"release the private {kind} of the rows of files")
+    parser.epilog = _RELEASE_HELP + _EXIT_CODES
+    parser.add_argument("files", nargs="+", metavar="FILE", help="the private rows")
+
+    budget = parser.add_argument_group("budget (epsilon with delta, or rho, or mu)")
+    budget.add_argument("--epsilon", type=float, metavar="E", help="of (epsilon, delta)-DP")
+    budget.add_argument("--delta", type=float, metavar="D", help="of (epsilon, delta)-DP")
+    budget.add_argument("--rho", type=float, metavar="R", help="of rho-zCDP")
+    budget.add_argument("--mu", type=float, metavar="M", help="of mu-GDP")
+    budget.add_argument(
+        "--neighbors",
+        choices=("replace", "add-remove"),
+        default="replace",
+        help="replace (default): the number of rows is public; add-remove: it is private",
+    )
+
+    shape = parser.add_argument_group("shape (see below)")
+    shape.add_argument("--ball", type=float, metavar="R", help="radius, in the data's unit")
+    shape.add_argument("--bounds", metavar="LO,HI|FILE", help="a box")
+    shape.add_argument(
+        "--one-pass", action="store_true", default=None, help="with --bounds: clip there, sum once"
+    )
+    shape.add_argument("--sigma", metavar="FILE", help="standard deviations")
+    shape.add_argument("--public", metavar="FILE", help="public rows")
+    shape.add_argument("--center", metavar="FILE", help="with --ball or --sigma")
+    shape.add_argument(
+        "--clip-probability",
+        type=float,
+        metavar="P",
+        help="with --sigma or --public: share of the rows that the clip may change",
+    )
+
+    shape.add_argument(
+        "--error",
+        choices=("absolute", "relative"),
+        help="with --sigma or --public: what the shape makes small (default: absolute)",
+    )
+    shape.add_argument(
+        "--correlated",
+        action="store_const",
+        const=True,
+        help="with --public: fit the shape to the correlations; takes 2 d public rows",
+    )
+
+    data = parser.add_argument_group("data")
+    data.add_argument("--columns", metavar="A,B,C", help="numeric columns, or one of lists")
+    data.add_argument(
+        "--dim", type=int, metavar="D", help="coordinates of a row, for lists and --no-header"
+    )
+    data.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether the first line of a CSV holds the columns' names, which are public",
+    )
+    data.add_argument("--threads", type=int, metavar="N", help="default: ELLIPSUM_THREADS, or 1")
+
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print JSON instead of text")
+    output.add_argument("--out", metavar="FILE", help="write the release too: .json or .npz")
+    output.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        help="rows per second and time left, on standard error (default: if it is a terminal); "
+        "for the holder's eyes, since with add-remove the number of rows is private",
+    )
+    output.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # for tests: not private
+    parser.set_defaults(run=_release, kind=kind)
+
+
+def _add_info(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add_command(commands, "info", "print versions, backend, instruction sets, threads")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.set_defaults(run=_info)
+
+
+def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add_command(commands, "demo", "release the private mean of a real table")
+    parser.add_argument(
+        "--out",
+        default="ellipsum-demo.png",
+        metavar="PNG",
+        help="the picture (default: %(default)s)",
+    )
+    parser.add_argument("--no-plot", action="store_true", help="print the table alone")
+    parser.add_argument("--epsilon", type=float, default=1.0, help="default: %(default)s")
+    parser.add_argument("--delta", type=float, default=1e-6, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, help=argparse.SUPPRESS)
+    parser.set_defaults(run=_demo)
+
+
+def _release(arguments: argparse.Namespace) -> int:
+    from .release import run
+
+    return run(arguments)
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    from .info import run
+
+    return run(as_json=arguments.json)
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from .demo import run_demo
+
+    try:
+        return run_demo(
+            epsilon=arguments.epsilon,
+            delta=arguments.delta,
+            picture=None if arguments.no_plot else arguments.out,
+            seed=arguments.seed,
+        )
+    except ValueError as error:  # the table is public: matplotlib's text will do
+        raise Problem(Exit.PARAMETER, str(error)) from None
+    except OSError as error:
+        raise Problem(Exit.OUTPUT, f"--out cannot be written: {error.strerror}") from None

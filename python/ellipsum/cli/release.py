@@ -1,0 +1,169 @@
+"""``ellipsum sum`` and ``ellipsum mean``: arguments, rows, release, output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..adaptive.passes import Passes
+from ..adaptive.release import AdaptiveRelease
+from ..kernels.backend import thread_count
+from ..private_sum import PrivateMean, PrivateSum
+from ..release import Release
+from ..rows.files import Rows, open_rows
+from .exit import Exit, Problem, own_text
+from .shape import known_of_rows, shape_name, split_names
+
+__all__ = ["run", "table"]
+
+_ROWS_PRINTED = 30
+_SUFFIXES = (".json", ".npz")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Make the release that the arguments ask for, print it, and write it."""
+    _check_usage(arguments)
+    rows = _open(arguments)
+    known, d = known_of_rows(arguments, rows)
+    try:
+        threads = thread_count(arguments.threads)
+        mechanism = (PrivateSum if arguments.kind == "sum" else PrivateMean)(
+            **known,
+            epsilon=arguments.epsilon,
+            delta=arguments.delta,
+            rho=arguments.rho,
+            mu=arguments.mu,
+            neighbors=arguments.neighbors,
+        )
+    except (TypeError, ValueError) as error:
+        raise Problem(Exit.PARAMETER, own_text(error)) from None
+    try:
+        if "lower" in known and not arguments.json:
+            _announce(mechanism, rows, d)
+        release = mechanism(rows, threads=threads, seed=arguments.seed)
+    except (OSError, TypeError, ValueError) as error:
+        raise Problem(Exit.DATA, own_text(error)) from None
+    names = _names(rows, d)
+    result = {"ellipsum": __version__, "columns": names, **release.to_dict()}
+    if arguments.out:
+        _write(arguments.out, result)
+    print(json.dumps(result) if arguments.json else _text(release, names))
+    return Exit.OK
+
+
+def _announce(mechanism: PrivateSum, rows: Rows, d: int) -> None:
+    """Print the plan before it runs; for add-remove it depends on a noisy count, made later."""
+    if mechanism.guarantee.neighbors == "replace" and (n := Passes(rows, d).count_rows()):
+        print(mechanism.plan(n), file=sys.stderr)
+
+
+def _check_usage(arguments: argparse.Namespace) -> None:
+    given = {name for name in ("epsilon", "delta", "rho", "mu") if _given(arguments, name)}
+    if given not in ({"epsilon", "delta"}, {"rho"}, {"mu"}):
+        raise Problem(Exit.USAGE, "give one budget: --epsilon and --delta, or --rho, or --mu")
+    shape_name(arguments)
+    if arguments.out is None:
+        return
+    if not arguments.out.endswith(_SUFFIXES):
+        raise Problem(Exit.USAGE, f"--out must end in {' or '.join(_SUFFIXES)}")
+    if not os.access(os.path.dirname(arguments.out) or ".", os.W_OK):
+        raise Problem(Exit.OUTPUT, "--out is in a folder that is not there or not writable")
+
+
+def _given(arguments: argparse.Namespace, name: str) -> bool:
+    return getattr(arguments, name) is not None
+
+
+def _open(arguments: argparse.Namespace) -> Rows:
+    try:
+        return open_rows(
+            arguments.files,
+            split_names(arguments.columns),
+            header=arguments.header,
+            progress=_wants_bar(arguments),
+        )
+    except (OSError, TypeError, ValueError) as error:
+        raise Problem(Exit.DATA, own_text(error)) from None
+
+
+def _wants_bar(arguments: argparse.Namespace) -> bool:
+    return sys.stderr.isatty() if arguments.progress is None else bool(arguments.progress)
+
+
+def _names(rows: Rows, d: int) -> list[str]:
+    """A name for each coordinate: its column's, or the list's with its place."""
+    if rows.columns is None:
+        return [f"[{j}]" for j in range(d)]
+    if len(rows.columns) == d and rows.d == d:
+        return list(rows.columns)
+    return [f"{rows.columns[0]}[{j}]" for j in range(d)]
+
+
+def _write(path: str, result: dict[str, Any]) -> None:
+    """Write under another name, then rename: a reader sees all of it or nothing."""
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        try:
+            with open(part, "xb") as file:
+                _dump(path, file, result)
+            os.replace(part, path)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(part)
+    except OSError as error:
+        raise Problem(Exit.OUTPUT, f"--out cannot be written: {error.strerror}") from None
+
+
+def _dump(path: str, file: Any, result: dict[str, Any]) -> None:
+    if path.endswith(".json"):
+        file.write(json.dumps(result, indent=1).encode())
+        return
+    lower, upper = (np.array(end, dtype=np.float64) for end in result["confidence_interval_95"])
+    np.savez(
+        file,
+        value=result["value"],
+        sd=result["sd"],
+        lower=lower,
+        upper=upper,
+        columns=result["columns"],
+        json=json.dumps(result),
+    )
+
+
+def _text(release: Release, names: Sequence[str]) -> str:
+    count = "" if release.n is None else f" of {release.n} rows"
+    noisy = " (noisy count)" if count and release.neighbors == "add-remove" else ""
+    lines = [
+        f"private {release.kind}{count}{noisy}, {len(names)} coordinates",
+        f"guarantee: {release.guarantee}",
+        *([f"spent {release.plan.summary()}"] if isinstance(release, AdaptiveRelease) else []),
+        *(f"CAVEAT: {caveat}" for caveat in release.caveats),
+        "",
+        *table(release, names),
+    ]
+    return "\n".join(lines)
+
+
+def table(release: Release, names: Sequence[str]) -> list[str]:
+    """Lines of name, value, noise standard deviation and interval, for a person."""
+    lower, upper = release.confidence_interval()
+    sd = release.sd
+    shown = min(len(names), _ROWS_PRINTED)
+    width = max(len("column"), *(len(name) for name in names[:shown]))
+    lines = [f"{'column':{width}}  {'value':>13}  {'noise sd':>10}  95 % interval (noise alone)"]
+    lines += [
+        f"{names[j]:{width}}  {release.value[j]:>13.6g}  {sd[j]:>10.3g}  "
+        f"[{lower[j]:.6g}, {upper[j]:.6g}]"
+        for j in range(shown)
+    ]
+    if shown < len(names):
+        lines.append(f"... and {len(names) - shown} more: all of them by --json or --out")
+    return lines

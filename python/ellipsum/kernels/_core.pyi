@@ -1,0 +1,56 @@
+"""Signatures of the C++ kernels; the Numba twins in ``twins`` have the same ones."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Doubles = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+_Words = NDArray[np.uint64]
+
+CLIP_ROWS_LIMIT: int
+
+def choose_target(forced: str) -> str: ...
+def targets() -> list[str]: ...
+def clip_sum(
+    rows: NDArray[Any],
+    center: _Doubles,
+    scale: _Doubles,
+    matrix: _Doubles,
+    limit: _Doubles,
+    radius: float,
+    partial: _Ints,
+    threads: int = 1,
+    halves: bool = False,
+) -> tuple[int, int]: ...
+def distance_counts(
+    rows: NDArray[Any],
+    center: _Doubles,
+    scale: _Doubles,
+    matrix: _Doubles,
+    edges: _Doubles,
+    counts: _Ints,
+    threads: int = 1,
+) -> None: ...
+def merge(low: _Words, high: _Ints, other_low: _Words, other_high: _Ints) -> None: ...
+def keystream(out: _Words, key: bytes | bytearray, nonce: int, start: int) -> None: ...
+def rounded_gaussian(
+    out: _Ints, sigma: _Doubles, key: bytes | bytearray, start: int, threads: int
+) -> _Ints: ...
+def rounded_gaussian_of_words(
+    out: _Ints, sigma: _Doubles, first: _Words, second: _Words
+) -> _Ints: ...
+
+class FormTable:
+    def __init__(
+        self, weights: _Doubles, dof: _Doubles, noncentrality: _Doubles, normal_sd: float
+    ) -> None: ...
+    def tail(self, q: float) -> tuple[float, float, float, float, bool, int]: ...
+    def tails(self, q: _Doubles, out: _Doubles, threads: int = 1) -> None: ...
+    def moment(self, q: float, upper: bool, which: int) -> tuple[float, float, int]: ...
+    def quantile(self, log_tail: float, upper: bool) -> tuple[float, float, int]: ...
+    def quantiles(
+        self, log_tail: _Doubles, upper: _Doubles, out: _Doubles, threads: int = 1
+    ) -> None: ...
+    def contour(self, q: float) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]: ...

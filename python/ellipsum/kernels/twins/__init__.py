@@ -1,0 +1,17 @@
+"""Numba twins of the C++ kernels: same signatures, same integers, no compiler."""
+
+from .clip import CLIP_ROWS_LIMIT, clip_sum, distance_counts
+from .exact_sum import merge
+from .form import FormTable
+from .noise import keystream, rounded_gaussian, rounded_gaussian_of_words
+
+__all__ = [
+    "CLIP_ROWS_LIMIT",
+    "FormTable",
+    "clip_sum",
+    "distance_counts",
+    "keystream",
+    "merge",
+    "rounded_gaussian",
+    "rounded_gaussian_of_words",
+]

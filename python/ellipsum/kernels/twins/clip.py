@@ -1,0 +1,238 @@
+"""Twin of ``cpp/core/clip_*``: the same operations in the same order, a row at a time."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from .jit import jit
+
+CLIP_ROWS_LIMIT = 1 << 31  # rows that one call may add to a partial sum of zero
+NORM_LANES = 8
+EXCEPTIONAL_NORM2 = 2.0**1000
+LARGEST_MATRIX_INPUT = 2.0**400
+SMALLEST_MATRIX_INPUT = 2.0**-400
+_NO_EXPONENT = -(1 << 30)
+
+
+@jit
+def _matrix_input(h):
+    shifted = h * 16777217.0  # 2^24 + 1: Veltkamp's splitting to 29 bits
+    rounded = shifted - (shifted - h)
+    return 0.0 if abs(h) < SMALLEST_MATRIX_INPUT else rounded
+
+
+@jit
+def _sum_lanes(v):
+    return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
+
+
+@jit
+def _squared_norm(y, lane):
+    lane[:] = 0.0
+    whole = y.size - y.size % NORM_LANES
+    for j in range(0, whole, NORM_LANES):
+        for k in range(NORM_LANES):
+            lane[k] += y[j + k] * y[j + k]
+    for j in range(whole, y.size):
+        lane[j - whole] += y[j] * y[j]
+    return _sum_lanes(lane)
+
+
+@jit
+def _transform(columns, h, y):
+    """Column by column: each y_i is added to in the order of k, many of them at once."""
+    y[:] = 0.0
+    for k in range(h.size):
+        for i in range(y.size):
+            y[i] += columns[k, i] * h[k]
+
+
+@jit
+def _split_product(h, scale, j):
+    mh, eh = math.frexp(h[j])
+    ms, es = math.frexp(scale[j]) if scale.size else (1.0, 0)
+    m = mh * ms
+    return m, eh + es if m != 0.0 else _NO_EXPONENT
+
+
+@jit
+def _clip_scaled(radius, h, scale, exponent, y, lane):
+    """y <- z min(1, C/|z|) for z_j = h_j scale_j 2^exponent; was z outside?"""
+    top = _NO_EXPONENT
+    for j in range(y.size):
+        top = max(top, _split_product(h, scale, j)[1])
+    for j in range(y.size):
+        m, e = _split_product(h, scale, j)
+        y[j] = math.ldexp(m, e - top) if m != 0.0 else 0.0
+    norm = math.sqrt(_squared_norm(y, lane))
+    outside = norm > 0.0 and math.ldexp(norm, top + exponent) > radius
+    factor = radius / norm if outside else math.ldexp(1.0, top + exponent)
+    for j in range(y.size):
+        y[j] = y[j] * factor if norm > 0.0 else 0.0
+    return outside
+
+
+@jit
+def _prepare_matrix_input(h):
+    top = _NO_EXPONENT
+    for j in range(h.size):
+        m, e = math.frexp(h[j])
+        if m != 0.0 and e > top:
+            top = e
+    for j in range(h.size):
+        h[j] = _matrix_input(math.ldexp(h[j], -top))
+    return top
+
+
+@jit
+def _clip_huge_row(row, center, scale, columns, radius, h, y, lane):
+    for j in range(row.size):
+        h[j] = 0.25 * np.float64(row[j]) - 0.25 * center[j]
+    if columns.size == 0:
+        return _clip_scaled(radius, h, scale, 2, y, lane)
+    exponent = _prepare_matrix_input(h) + 2
+    _transform(columns, h, y)
+    h[:] = y
+    return _clip_scaled(radius, h, scale, exponent, y, lane)
+
+
+@jit
+def _scale_row(row, center, scale, columns, h, y):
+    """y <- scaled row; False if a matrix cannot take it."""
+    if columns.size == 0:
+        for j in range(row.size):
+            y[j] = (np.float64(row[j]) - center[j]) * scale[j]
+        return True
+    inside = True
+    for j in range(row.size):
+        x = np.float64(row[j]) - center[j]
+        inside &= abs(x) < LARGEST_MATRIX_INPUT
+        h[j] = _matrix_input(x)
+    if inside:
+        _transform(columns, h, y)
+    return inside
+
+
+@jit
+def _finite(row):
+    finite = True
+    for j in range(row.size):
+        finite &= math.isfinite(row[j])
+    return finite
+
+
+@jit
+def _clip_box(y, limit):
+    changed = False
+    for j in range(y.size):
+        changed |= abs(y[j]) > limit[j]
+        y[j] = min(max(y[j], -limit[j]), limit[j])
+    return changed
+
+
+@jit
+def _add(y, partial):
+    """Quantised numbers to ``partial``; with 2 d entries, negative ones' magnitudes apart."""
+    below = partial.size - y.size
+    for j in range(y.size):
+        q = np.int64(np.rint(y[j]))
+        if below:
+            partial[j] += max(q, 0)
+            partial[below + j] += max(-q, 0)
+        else:
+            partial[j] += q
+
+
+@jit
+def _clip_sum(rows, center, scale, columns, limit, radius, partial):
+    n, d = rows.shape
+    h = np.empty(d)
+    y = np.empty(d)
+    lane = np.empty(NORM_LANES)
+    clipped = 0
+    nonfinite = 0
+    for i in range(n):
+        row = rows[i]
+        ordinary = _scale_row(row, center, scale, columns, h, y)
+        n2 = _squared_norm(y, lane) if ordinary and limit.size == 0 else 0.0
+        ordinary &= n2 < EXCEPTIONAL_NORM2
+        if (limit.size or not ordinary) and not _finite(row):
+            clipped += 1
+            nonfinite += 1
+            continue
+        if limit.size:
+            clipped += _clip_box(y, limit)
+        elif not ordinary:
+            clipped += _clip_huge_row(row, center, scale, columns, radius, h, y, lane)
+        else:
+            norm = math.sqrt(n2)
+            clipped += norm > radius
+            factor = radius / max(norm, radius)
+            for j in range(d):
+                y[j] *= factor
+        _add(y, partial)
+    return clipped, nonfinite
+
+
+@jit
+def _distance_counts(rows, center, scale, columns, above, counts):
+    n, d = rows.shape
+    h = np.empty(d)
+    y = np.empty(d)
+    lane = np.empty(NORM_LANES)
+    for i in range(n):
+        ordinary = _scale_row(rows[i], center, scale, columns, h, y)
+        n2 = _squared_norm(y, lane) if ordinary else math.inf
+        if not n2 < EXCEPTIONAL_NORM2:
+            n2 = math.inf if _finite(rows[i]) else 0.0
+        k = 0
+        for start in above:
+            k += n2 >= start
+        counts[k] += 1
+
+
+def _shared(kernel, rows, threads, partial):
+    """Each thread's share of the rows through ``kernel``, the sums to ``partial``; its answers."""
+    if len(rows) > CLIP_ROWS_LIMIT:
+        raise ValueError("internal: more rows than a partial sum can hold")
+
+    def work(part):
+        sums = np.zeros_like(partial)
+        return kernel(part, sums), sums
+
+    parts = np.array_split(rows, min(threads, max(len(rows), 1)))
+    if len(parts) == 1:
+        results = [work(parts[0])]
+    else:
+        with ThreadPoolExecutor(len(parts)) as pool:
+            results = list(pool.map(work, parts))
+    for _, sums in results:
+        partial += sums
+    return [answer for answer, _ in results]
+
+
+def _columns(matrix, d):
+    if not matrix.size:
+        return np.empty((0, 0))
+    return np.ascontiguousarray(np.reshape(matrix, (d, d)).T)
+
+
+def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads=1, halves=False):
+    """Add the clipped, quantised rows to ``partial`` (int64); return (clipped, nonfinite)."""
+    d = center.size
+    if d == 1 and not (matrix.size or limit.size or halves):
+        limit = np.array([radius])  # on the line, ball and box are one set
+    shape = center, scale, _columns(matrix, d), limit, float(radius)
+    assert partial.size == (2 * d if halves else d)
+    counts = _shared(lambda part, sums: _clip_sum(part, *shape, sums), rows, threads, partial)
+    return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
+
+
+def distance_counts(rows, center, scale, matrix, edges, counts, threads=1):
+    """Add to ``counts`` (int64) the rows by the bins, ending at ``edges``, of their distance."""
+    cut = (edges[:-1] * edges[:-1]).view(np.int64) >> 32  # the next number of 21 bits is above
+    shape = center, scale, _columns(matrix, center.size), ((cut + 1) << 32).view(np.float64)
+    _shared(lambda part, sums: _distance_counts(part, *shape, sums), rows, threads, counts)

@@ -1,0 +1,1 @@
+"""Where rows come from: arrays, Arrow data, files; each record one row, by itself."""

@@ -1,0 +1,285 @@
+"""Arrow data as numeric batches of shape (n, d).
+
+A column's type is part of the schema, and the schema is public: a column that cannot be read
+as numbers is an error. A null, or a list of the wrong length, is one person's record: an
+error there would tell the world about that record, so it becomes NaN, which the exact sum
+counts as the centre. No error text quotes a value, or what a reader says about one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Layout", "is_arrow", "pyarrow", "stream_batches", "wide_block"]
+
+#: Bytes of one block copied from wide columns: small enough to be read again from the cache.
+WIDE_BYTES = 2 << 20
+#: Bytes of wide columns taken from Arrow at once: large enough to pay for the microseconds
+#: that each column costs, whatever its length.
+PART_BYTES = 64 << 20
+
+_UNREADABLE = (
+    "data has a column that is not numeric, or is not readable as Arrow data: "
+    "cast its columns to float64"
+)
+_BROKEN = "the Arrow stream broke off: write the data again, or read it from its source"
+
+
+def pyarrow(what: str) -> ModuleType:
+    """The pyarrow module, or an ImportError that says what needs it and how to get it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise ImportError(f"{what} needs pyarrow: pip install 'ellipsum[arrow]'") from None
+    return pyarrow  # type: ignore[no-any-return]
+
+
+class Layout:
+    """How the columns of a schema make rows: all numeric columns side by side, or one column
+    of lists.
+
+    ==============================  ==========================================================
+    column                          coordinates
+    ==============================  ==========================================================
+    float32, float64                as they are; without nulls and lists, no conversion
+    float16                         float32
+    integer, decimal, boolean       float64 (integers above 2⁵³ are rounded)
+    FixedSizeList of those          d of them; without nulls, a view
+    List, LargeList of those        d of them; all of length d and without nulls, a view
+    an extension of those           its storage
+    anything else                   TypeError with the column's name
+    ==============================  ==========================================================
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    columns : sequence of str, optional
+        The columns to read, in this order; all of them but a pandas index if left out.
+    source : str
+        What messages call the data.
+
+    Attributes
+    ----------
+    d : int or None
+        Coordinates of a row; None for a List column, whose lengths only the records know.
+    """
+
+    def __init__(
+        self, schema: Any, columns: Sequence[str] | None = None, *, source: str = "data"
+    ) -> None:
+        self._pa = pa = pyarrow("reading Arrow data")
+        self.source = source
+        self.columns = _select(schema.names, columns, source)
+        types = [_storage_type(pa, schema.field(name).type) for name in self.columns]
+        self.is_list = len(types) == 1 and _is_list(pa, types[0])
+        for name, kind in zip(self.columns, types, strict=True):
+            item = _storage_type(pa, kind.value_type) if self.is_list else kind
+            if not _is_numeric(pa, item):
+                raise TypeError(_not_numeric(pa, source, name, kind))
+        self.d: int | None = len(types)
+        if self.is_list:
+            self.d = types[0].list_size if pa.types.is_fixed_size_list(types[0]) else None
+
+    def check(self, d: int) -> None:
+        """Raise unless the rows can have ``d`` coordinates."""
+        if self.d is None or self.d == d:
+            return
+        what = f"lists of {self.d} numbers" if self.is_list else f"{self.d} numeric columns"
+        raise ValueError(
+            f"{self.source} must have {d} coordinates in a row, got {what}: "
+            "select the columns that the shape was made for"
+        )
+
+    def blocks(self, batch: Any, d: int) -> Iterator[NDArray[Any]]:
+        """Yield the rows of one pyarrow.RecordBatch that has the selected columns."""
+        if self.is_list:
+            if batch.num_rows:
+                yield _list_block(self._pa, batch.column(self.columns[0]), d)
+            return
+        size = max(1, PART_BYTES // (8 * d))
+        for start in range(0, batch.num_rows, size):
+            part = batch.slice(start, size)
+            yield from _wide_blocks([_numbers(self._pa, part.column(c)) for c in self.columns])
+
+
+def _wide_blocks(arrays: Sequence[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    size = max(1, WIDE_BYTES // (8 * len(arrays)))
+    for start in range(0, len(arrays[0]), size):
+        yield wide_block([array[start : start + size] for array in arrays])
+
+
+def wide_block(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """One block from its columns: float32 if all of them are, else float64."""
+    if len(arrays) == 1:
+        return arrays[0].reshape(-1, 1)
+    n = len(arrays[0])
+    dtype = np.float32 if all(array.dtype == np.float32 for array in arrays) else np.float64
+    # Column after column, each contiguous: the block is Fortran-ordered. A leading dimension
+    # that is no power of two keeps a row's coordinates in different cache sets.
+    block = np.empty((len(arrays), n + 16), dtype)[:, :n]
+    with np.errstate(all="ignore"):  # a warning would tell of a value, as a signalling NaN
+        for column, array in zip(block, arrays, strict=True):
+            column[:] = array
+    return block.T
+
+
+def is_arrow(data: Any) -> bool:
+    """Whether ``data`` speaks the Arrow C interface."""
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+
+
+def stream_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
+    """Yield anything with the Arrow C interface as batches (n, d), see `Layout`."""
+    pa = pyarrow("Arrow data")
+    try:
+        reader = _reader(pa, data)
+    except ImportError:
+        raise
+    except Exception:  # a producer that cannot convert a column quotes what it failed on
+        raise TypeError(_UNREADABLE) from None
+    layout = Layout(reader.schema)
+    layout.check(d)
+    return _read_batches(pa, reader, layout, d)
+
+
+def _read_batches(pa: ModuleType, reader: Any, layout: Layout, d: int) -> Iterator[NDArray[Any]]:
+    while True:
+        try:
+            batch = reader.read_next_batch()
+        except StopIteration:
+            return
+        except (pa.ArrowException, OSError):
+            raise OSError(f"{layout.source}: {_BROKEN}") from None
+        yield from layout.blocks(batch, d)
+
+
+def _reader(pa: ModuleType, data: Any) -> Any:
+    """A RecordBatchReader over anything with the Arrow C interface."""
+    if isinstance(data, pa.ChunkedArray):  # its stream cannot say that a whole row is null
+        return _array_reader(pa, data.type, data.chunks)
+    if not hasattr(data, "__arrow_c_stream__"):
+        array = pa.array(data)
+        return _array_reader(pa, array.type, [array])
+    try:
+        return pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowInvalid:
+        column = pa.chunked_array(data)
+        return _array_reader(pa, column.type, column.chunks)
+
+
+def _array_reader(pa: ModuleType, kind: Any, arrays: Sequence[Any]) -> Any:
+    """Arrays of structs as the table they are, other arrays as a table of one column."""
+    if pa.types.is_struct(kind):
+        batches = [pa.RecordBatch.from_struct_array(array) for array in arrays]
+        return pa.RecordBatchReader.from_batches(pa.schema(list(kind)), batches)
+    schema = pa.schema([("data", kind)])
+    batches = [pa.RecordBatch.from_arrays([array], schema=schema) for array in arrays]
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) -> list[str]:
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a sequence of names, got one string: [{columns!r}]?")
+    chosen = list(columns or ())
+    if columns is None:  # pandas stores an index beside the data
+        chosen = [name for name in names if not name.startswith("__index_level_")]
+    if not chosen:
+        raise ValueError(f"{source} has no columns to read: name at least one")
+    for name in chosen:
+        if names.count(name) == 0:
+            raise ValueError(f"{source} has no column {name!r}: choose from its {len(names)} names")
+        if names.count(name) > 1 or chosen.count(name) > 1:
+            raise ValueError(f"column {name!r} comes twice in {source}: name each column once")
+    return chosen
+
+
+def _storage_type(pa: ModuleType, kind: Any) -> Any:
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _is_list(pa: ModuleType, kind: Any) -> bool:
+    types = pa.types
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _is_numeric(pa: ModuleType, kind: Any) -> bool:
+    types = pa.types
+    return bool(
+        types.is_floating(kind)
+        or types.is_integer(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )
+
+
+def _not_numeric(pa: ModuleType, source: str, name: str, kind: Any) -> str:
+    if _is_list(pa, kind) and _is_numeric(pa, _storage_type(pa, kind.value_type)):
+        return f"column {name!r} of {source} holds lists: read it alone, columns=[{name!r}]"
+    return (
+        f"column {name!r} of {source} is not numeric, its type is {_type_name(kind)}: "
+        "leave it out, or cast it to float64"
+    )
+
+
+def _type_name(kind: Any) -> str:
+    return str(kind).split("<", 1)[0].split("[", 1)[0].split("(", 1)[0]
+
+
+def _numbers(pa: ModuleType, array: Any) -> NDArray[Any]:
+    """A flat Arrow array as float32 or float64; nulls are NaN; a view where there are none."""
+    try:
+        flat = _floats(pa, _storage(pa, array))
+    except pa.ArrowException:
+        raise TypeError(_UNREADABLE) from None
+    if flat.dtype in (np.float32, np.float64):
+        return flat
+    with np.errstate(all="ignore"):
+        return flat.astype(np.float64)
+
+
+def _floats(pa: ModuleType, array: Any) -> NDArray[Any]:
+    kind = array.type
+    if pa.types.is_float16(kind):
+        array = array.cast(pa.float32())
+    elif pa.types.is_boolean(kind):
+        array = array.cast(pa.uint8())
+    elif pa.types.is_decimal(kind):
+        array = array.cast(pa.float64())
+    return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _storage(pa: ModuleType, array: Any) -> Any:
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _list_block(pa: ModuleType, column: Any, d: int) -> NDArray[Any]:
+    array = _storage(pa, column)
+    if pa.types.is_fixed_size_list(array.type):
+        values = _numbers(pa, array.values.slice(array.offset * d, len(array) * d))
+        block = values.reshape(-1, d)
+        return _blank(block, _nulls(array)) if array.null_count else block
+    offsets = array.offsets.to_numpy()
+    values = _numbers(pa, array.values.slice(offsets[0], offsets[-1] - offsets[0]))
+    whole = np.diff(offsets) == d
+    if array.null_count:
+        whole &= ~_nulls(array)
+    if whole.all():
+        return values.reshape(-1, d)
+    block = np.full((len(array), d), np.nan, values.dtype)
+    block[whole] = values[np.repeat(whole, np.diff(offsets))].reshape(-1, d)
+    return block
+
+
+def _nulls(array: Any) -> NDArray[np.bool_]:
+    return array.is_null().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _blank(block: NDArray[Any], nulls: NDArray[np.bool_]) -> NDArray[Any]:
+    block = block.copy()
+    block[nulls] = np.nan
+    return block

@@ -1,0 +1,339 @@
+"""CSV as blocks of rows, one line one record.
+
+A CSV has no schema, and its text is all private, so this reader is made to let no record
+touch another, or the error stream: a line with too few or too many cells, with an open quote
+or with a cell that is no number becomes a row of NaN, which counts as the centre. pyarrow's
+own reader would stop there and quote the cell, or let an open quote swallow the lines below.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrow import pyarrow, wide_block
+from .sources import Source, reading
+
+__all__ = ["CsvFile"]
+
+#: Bytes of text parsed at once: about 20 ms of work for two threads.
+CHUNK_BYTES = 4 << 20
+#: Lines that the verdict on a file needs: with fewer, one record could turn it.
+VERDICT_LINES = 10
+
+_ASCII = bytes(range(128)) + b"?" * 128
+
+
+class CsvFile(Source):
+    """Numbers in columns, with a line of names or without one.
+
+    The columns' types are not written anywhere: a file is refused when more than half of the
+    first chunk's lines, and `VERDICT_LINES` of them at least, have another number of cells
+    than the rows have coordinates, or text in the same column. One record cannot turn that
+    verdict unless half of the lines are so.
+
+    Without names, the first line is a record like any other: only its number of cells is used,
+    as public schema, and only where the caller of `blocks` knows no better.
+
+    Parameters
+    ----------
+    path : str
+        Commas between cells; tabs if the name ends in ``.tsv``. A name that ends in ``.gz``
+        or the like is decompressed.
+    columns : sequence of str, optional
+        Names from the first line; ``f0``, ``f1``, … without one.
+    header : bool
+        Whether the first line holds names. It is never read to find that out.
+    """
+
+    def __init__(self, path: str, columns: Sequence[str] | None, header: bool) -> None:
+        self._pa = pyarrow("reading CSV")
+        super().__init__(path)
+        self._delimiter = "\t" if ".tsv" in path.lower() else ","
+        self._header = header
+        self._given = columns
+        with self._lines() as lines:
+            first = lines.header()
+        if header:
+            names = self._names(first)
+            self._width, self._chosen = len(names), self._choose(names)
+            self.columns = [names[j] for j in self._chosen]
+        else:
+            self._width, self._chosen = self._choose_by_place(_cells(first, self._delimiter))
+            self.columns = None if columns is None else list(columns)
+        self.d = len(self._chosen) or None
+
+    def accepts(self, d: int) -> bool:
+        return super().accepts(d) or (not self._header and self._given is None)
+
+    def _names(self, first: bytes) -> list[str]:
+        text = first.decode("utf-8", "replace").rstrip("\r\n")
+        with reading(self.path):
+            cells = next(csv.reader([text], delimiter=self._delimiter), [])
+        if not first:
+            raise ValueError(f"{self.path} is empty: its first line must name the columns")
+        if not cells or not all(_is_name(cell) for cell in cells):
+            raise ValueError(
+                f"the first line of {self.path} does not look like column names: "
+                "if it is a record, pass --no-header (header=False)"
+            )
+        return cells
+
+    def _choose(self, names: Sequence[str]) -> list[int]:
+        # Of names, only those that the caller gave are put into messages: a file without a
+        # header has a person's record in its first line.
+        if self._given is None:
+            if len(set(names)) < len(names):
+                raise ValueError(f"a name comes twice in the first line of {self.path}: rename one")
+            return list(range(len(names)))
+        self._check_given(self._given)
+        for name in self._given:
+            if names.count(name) != 1:
+                raise ValueError(
+                    f"{self.path} must have column {name!r} exactly once: check its first line"
+                )
+        return [names.index(name) for name in self._given]
+
+    def _choose_by_place(self, cells: int) -> tuple[int, list[int]]:
+        """Cells of a line, and the places of the columns chosen, without a header."""
+        if self._given is None:
+            return cells, list(range(cells))
+        self._check_given(self._given)
+        for name in self._given:
+            if not re.fullmatch(r"f(0|[1-9][0-9]{0,5})", name):
+                raise ValueError(
+                    f"{self.path} has no column {name!r}: without a header its columns are "
+                    "f0, f1, and so on"
+                )
+        chosen = [int(name[1:]) for name in self._given]
+        return max(cells, *(place + 1 for place in chosen)), chosen
+
+    def _check_given(self, columns: Sequence[str]) -> None:
+        if not columns:
+            raise ValueError(f"columns names no column of {self.path}: name at least one")
+        for name in columns:
+            if list(columns).count(name) != 1:
+                raise ValueError(f"columns must name column {name!r} exactly once")
+
+    def _lines(self) -> _Lines:
+        return _Lines(self._pa, self.path)
+
+    def blocks(self, d: int) -> Iterator[NDArray[Any]]:
+        by_place = not self._header and self._given is None
+        parser = (
+            _Parser(self._pa, self._delimiter, d, range(d))
+            if by_place
+            else _Parser(self._pa, self._delimiter, self._width, self._chosen)
+        )
+        with self._lines() as lines:
+            lines.header() if self._header else None
+            for k, chunk in enumerate(lines.chunks()):
+                table, odd = parser.parse(chunk)
+                columns = [_cast(self._pa, table.column(name)) for name in table.column_names]
+                if k == 0:
+                    self._judge(table, columns, odd)
+                self.position = lines.position
+                yield wide_block(columns)
+            if lines.position < self.nbytes:
+                raise OSError(f"{self.path} was cut short while it was read: write it again")
+
+    def _judge(self, table: Any, columns: Sequence[NDArray[np.float64]], odd: int) -> None:
+        """Refuse a file whose lines are no rows of the wanted kind, by most of them."""
+        needed = max(VERDICT_LINES, table.num_rows // 2 + 1)
+        if odd >= needed:
+            raise ValueError(
+                f"most lines of {self.path} have another number of cells than the rows have "
+                "coordinates: check what separates the cells, and the number of coordinates"
+            )
+        for j, values in enumerate(columns):
+            if np.isnan(values).sum() - table.column(j).null_count >= needed:
+                what = repr(self._given[j]) if self._given else f"number {j + 1}"
+                raise TypeError(
+                    f"column {what} of {self.path} is not numeric: leave it out, "
+                    "or check what separates the cells"
+                )
+
+
+class _Parser:
+    """Lines to cells of the columns ``chosen`` out of ``width``, as text."""
+
+    def __init__(self, pa: Any, delimiter: str, width: int, chosen: Sequence[int]) -> None:
+        self._pa, self._delimiter = pa, delimiter
+        self._keys = [str(j) for j in range(width)]
+        self._chosen = [str(j) for j in chosen]
+
+    def parse(self, chunk: bytes) -> tuple[Any, int]:
+        """A row for each line, and how many lines could not be split into ``width`` cells."""
+        wanted = chunk.count(b"\n")
+        table, ragged = self._try_parse(chunk)
+        if table is not None and table.num_rows + ragged == wanted:
+            return self._pa.concat_tables([table, self._blank(ragged)]), ragged
+        if wanted == 1:
+            return self._blank(1), 1
+        # An open quote has swallowed the next line: halve, until its line stands alone.
+        middle = chunk.index(b"\n", len(chunk) // 2) + 1
+        middle = middle if middle < len(chunk) else chunk.index(b"\n") + 1
+        parts = [self.parse(chunk[:middle]), self.parse(chunk[middle:])]
+        return self._pa.concat_tables([part[0] for part in parts]), sum(part[1] for part in parts)
+
+    def _try_parse(self, chunk: bytes) -> tuple[Any, int]:
+        from pyarrow import csv as reader
+
+        ragged = 0
+
+        def count(_row: Any) -> str:
+            nonlocal ragged
+            ragged += 1
+            return "skip"
+
+        try:
+            table = reader.read_csv(
+                self._pa.BufferReader(chunk),
+                read_options=reader.ReadOptions(
+                    column_names=self._keys, block_size=len(chunk) + 1, use_threads=True
+                ),
+                parse_options=reader.ParseOptions(
+                    delimiter=self._delimiter,
+                    ignore_empty_lines=False,
+                    invalid_row_handler=count,
+                ),
+                convert_options=reader.ConvertOptions(
+                    include_columns=self._chosen,
+                    column_types=dict.fromkeys(self._chosen, self._pa.string()),
+                    strings_can_be_null=True,
+                ),
+            )
+        except (self._pa.ArrowException, ValueError):
+            return None, 0
+        return table, ragged
+
+    def _blank(self, rows: int) -> Any:
+        cells = self._pa.nulls(rows, self._pa.string())
+        return self._pa.table({key: cells for key in self._chosen})
+
+
+class _Lines:
+    """A text file in chunks that end with a line; every line ends with one newline."""
+
+    def __init__(self, pa: Any, path: str) -> None:
+        self._pa, self._path = pa, path
+        self._rest = b""
+        self._begun = False
+
+    def __enter__(self) -> _Lines:
+        with reading(self._path):
+            self._file = self._stream = self._pa.OSFile(self._path)
+        try:
+            codec = self._pa.Codec.detect(self._path)
+        except (TypeError, ValueError):  # no suffix of a compression
+            return self
+        self._stream = self._pa.CompressedInputStream(self._file, codec.name)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stream.close()
+        self._file.close()
+
+    @property
+    def position(self) -> int:
+        return int(self._file.tell())
+
+    def header(self) -> bytes:
+        """Take the first line, newline and all; nothing if there is none."""
+        while b"\n" not in self._rest:
+            more = self._read()
+            self._rest += more
+            if not more:
+                break
+        line, newline, self._rest = self._rest.partition(b"\n")
+        return line + newline
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the lines that are left."""
+        while more := self._read():
+            whole, newline, tail = more.rpartition(b"\n")
+            if newline:
+                yield _clean(self._rest + whole + newline)
+                self._rest = tail
+            else:
+                self._rest += more
+        if self._rest:
+            last = self._rest if self._rest.endswith(b"\n") else self._rest + b"\n"
+            yield _clean(last)
+
+    def _read(self) -> bytes:
+        with reading(self._path):
+            more = bytes(self._stream.read(CHUNK_BYTES))
+        if self._begun:
+            return more
+        self._begun = True
+        return more.removeprefix(codecs.BOM_UTF8)
+
+
+def _clean(chunk: bytes) -> bytes:
+    # A lone carriage return would start a new record for pyarrow, and a ragged line that is
+    # not UTF-8 makes it print a byte of the line.
+    if b"\r" in chunk:
+        chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b" ")
+    return chunk if chunk.isascii() else chunk.translate(_ASCII)
+
+
+def _cells(line: bytes, delimiter: str) -> int:
+    """Cells of a line, 0 for no line at all: whatever is in it, this does not fail."""
+    outside = re.sub(rb'"[^"]*"', b"", line)
+    return outside.count(delimiter.encode()) + 1 if line else 0
+
+
+def _is_name(cell: str) -> bool:
+    """Whether a cell has more to it than numbers, and what may separate them."""
+    return not all(_is_number(part) for part in re.split(r"[\s,;|]+", cell) if part)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _cast(pa: Any, cells: Any) -> NDArray[np.float64]:
+    """Text as float64, NaN where it is no number.
+
+    A cell's value depends on that cell alone: what parses with its spaces parses without them
+    to the same number, and halving ends at single cells.
+    """
+    import pyarrow.compute
+
+    try:
+        return _cast_all(pa, cells)
+    except pa.ArrowInvalid:
+        pass
+    trimmed = pyarrow.compute.ascii_trim_whitespace(cells)
+    try:
+        return _cast_all(pa, trimmed)
+    except pa.ArrowInvalid:
+        pass
+    return _cast_halves(pa, pa.chunked_array(trimmed).combine_chunks())
+
+
+def _cast_all(pa: Any, cells: Any) -> NDArray[np.float64]:
+    return cells.cast(pa.float64()).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _cast_halves(pa: Any, cells: Any) -> NDArray[np.float64]:
+    try:
+        return _cast_all(pa, cells)
+    except pa.ArrowInvalid:
+        if len(cells) == 1:
+            return np.array([np.nan])
+    middle = len(cells) // 2
+    return np.concatenate(
+        [_cast_halves(pa, cells.slice(0, middle)), _cast_halves(pa, cells.slice(middle))]
+    )

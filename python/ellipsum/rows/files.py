@@ -1,0 +1,235 @@
+"""Rows from files: Parquet, Arrow IPC, CSV and ``.npy``, any number of them as one data set."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from .csv_file import CsvFile
+from .progress import watch
+from .sources import ArrowFile, NumpyFile, ParquetFile, Source, reading
+
+__all__ = ["Rows", "open_rows"]
+
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy"}
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "stream",
+    ".npy": "npy",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+}
+
+_Path = str | os.PathLike[str]
+
+
+class Rows:
+    """Files as one data set that can be read as often as wanted; made by `open_rows`.
+
+    Iterating yields arrays of shape (n, d), float32 or float64, every row once, file after
+    file in the order given.
+
+    Attributes
+    ----------
+    paths : tuple of str
+    columns : list of str or None
+        The columns that make a row; None for ``.npy``, and for CSV without names.
+    d : int or None
+        Coordinates of a row; None for a List column, whose lengths only the records know. For
+        CSV without names, the cells of the first line (None if there is no line): `batches`
+        takes any other number too.
+    n : int or None
+        Rows in all, where every file's metadata say so (not CSV, not Arrow IPC). Private if
+        neighbours differ by adding or removing a row.
+    nbytes : int
+        Bytes of the files.
+    """
+
+    def __init__(self, sources: Sequence[Source], *, progress: bool = False) -> None:
+        self._sources = list(sources)
+        self._progress = progress
+        self._done = 0.0
+        self._current: Source | None = None
+        self.paths = tuple(source.path for source in sources)
+        self.columns = sources[0].columns
+        self.d = _common_d(sources)
+        counts = [source.n for source in sources]
+        self.n = None if None in counts else sum(n for n in counts if n is not None)
+        self.nbytes = sum(source.nbytes for source in sources)
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        if self.d is None:
+            raise ValueError(
+                f"{self.paths[0]} does not say how many coordinates a row has, as a List column "
+                "or a file without a line: iterate over batches(d), or store a FixedSizeList"
+            )
+        return self.batches(self.d)
+
+    def __repr__(self) -> str:
+        return f"Rows({list(self.paths)}, columns={self.columns}, d={self.d})"
+
+    @property
+    def fraction(self) -> float:
+        """How much of the latest pass is done, by bytes, from 0 to 1."""
+        position = self._current.position if self._current else 0.0
+        return min(1.0, (self._done + position) / max(1, self.nbytes))
+
+    def batches(self, d: int) -> Iterator[NDArray[Any]]:
+        """Yield every row once, in blocks of shape (n, d).
+
+        In CSV without names every line of d cells is a row, and any other counts as the centre.
+
+        Raises
+        ------
+        ValueError
+            The rows have another number of coordinates, or most lines of a CSV do.
+        TypeError
+            Most cells of a CSV's column are text.
+        OSError
+            A file is gone, truncated or damaged.
+        """
+        if not self.accepts(d):
+            raise ValueError(
+                f"{self.paths[0]} has {self.d} coordinates in a row, the shape has {d}: "
+                "select the columns that the shape was made for"
+            )
+        batches = self._read(d)
+        return watch(batches, self.n, lambda: self.fraction) if self._progress else batches
+
+    def accepts(self, d: int) -> bool:
+        """Whether the rows can have ``d`` coordinates, as far as the files' schemas tell."""
+        return all(source.accepts(d) for source in self._sources)
+
+    def _read(self, d: int) -> Iterator[NDArray[Any]]:
+        self._done = 0.0
+        for source in self._sources:
+            source.position = 0.0
+            self._current = source
+            yield from source.blocks(d)
+            self._current = None
+            self._done += source.nbytes
+
+
+def open_rows(
+    paths: _Path | Sequence[_Path],
+    columns: Sequence[str] | None = None,
+    *,
+    header: bool = True,
+    progress: bool = False,
+) -> Rows:
+    """Open files as rows, which mechanisms take as data.
+
+    Schemas are read and checked here; the rows are read by iterating, a block at a time, so
+    memory stays flat. Parquet, Arrow and CSV need pyarrow (``pip install 'ellipsum[arrow]'``).
+
+    **Guarantees.** Errors depend on the files' schemas and health, never on a value. In CSV,
+    one line is one record, and a line that is not d numbers counts as the centre; what is taken
+    from the text as its schema is the line of names, or without one the number of cells in the
+    first line where the caller does not say d, and whether most lines are numbers at all. See
+    `ellipsum.arrow.as_batches` for nulls.
+
+    Parameters
+    ----------
+    paths : path or sequence of paths
+        The files; their format is known by their first bytes, or else by the suffix
+        (``.parquet .pq .arrow .feather .ipc .arrows .csv .tsv .txt .npy``; CSV may be
+        compressed: ``.csv.gz``). Together they are one data set with the same columns.
+    columns : sequence of str, optional
+        Numeric columns to read, in this order, or one column of lists. All of them if left out.
+        In CSV without names they are called ``f0``, ``f1``, and so on.
+    header : bool
+        For CSV: whether the first line holds names, which are public. Without names, give False:
+        the first line is then a record like the others.
+    progress : bool
+        Whether each pass draws a bar on standard error, with rows per second and time left:
+        for the holder of the data, since the number of rows may be private.
+
+    Raises
+    ------
+    OSError
+        A file is not there, truncated, damaged, or of no known format.
+    ValueError, TypeError
+        A column is missing or not numeric, a CSV's first line should hold names and holds
+        numbers, or the files do not agree.
+    ImportError
+        pyarrow is needed and missing.
+    """
+    names = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not names:
+        raise ValueError("paths must name at least one file")
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a sequence of names: give [{columns!r}]")
+    if not isinstance(header, bool):
+        raise TypeError(f"header must be True or False, got {type(header).__name__}")
+    sources = [_open(os.fspath(names[0]), columns, header)]
+    for name in names[1:]:
+        source = _open(os.fspath(name), sources[0].columns, header)
+        if not _agree(source, sources[0]):
+            raise ValueError(
+                f"{source.path} and {sources[0].path} do not agree: the files of one data set "
+                "must have the same columns and dimension"
+            )
+        sources.append(source)
+    return Rows(sources, progress=progress)
+
+
+def _agree(one: Source, other: Source) -> bool:
+    return one.columns == other.columns and (
+        one.d == other.d or _common_d([one, other]) is not None
+    )
+
+
+def _common_d(sources: Sequence[Source]) -> int | None:
+    """The first of the sources' d that suits them all."""
+    known = (source.d for source in sources if source.d is not None)
+    return next((d for d in known if all(source.accepts(d) for source in sources)), None)
+
+
+def _open(path: str, columns: Sequence[str] | None, header: bool) -> Source:
+    kind = _format(path, header)
+    if kind == "npy":
+        if columns is not None:
+            raise ValueError(
+                f"{path} has no column names: leave out columns, and read it apart from files "
+                "that have them"
+            )
+        return NumpyFile(path)
+    if kind == "parquet":
+        return ParquetFile(path, columns)
+    if kind == "csv":
+        return CsvFile(path, columns, header)
+    return ArrowFile(path, columns, stream=kind == "stream")
+
+
+def _format(path: str, header: bool) -> str:
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(f"{path} is not a regular file: name the files themselves")
+    with reading(path), open(path, "rb") as file:
+        start = file.read(8)
+    kind = next((k for s, k in _SUFFIXES.items() if s in _suffixes(path)), "")
+    if kind == "csv" and not header:  # it begins with a record, which decides nothing
+        return kind
+    for magic, known in _MAGIC.items():
+        if start.startswith(magic):
+            return known
+    if kind == "csv":
+        return kind
+    if kind in ("arrow", "stream") and start[:4] in (b"\xff\xff\xff\xff", b""):
+        return "stream"
+    if kind:
+        raise OSError(f"{path} is not what its suffix says: write it again, or rename it")
+    raise OSError(f"{path} has no known format: give {', '.join(_SUFFIXES)}")
+
+
+def _suffixes(path: str) -> list[str]:
+    """The last suffix, and the one before it in case the last is of a compression."""
+    stem, last = os.path.splitext(path.lower())
+    return [last, os.path.splitext(stem)[1]]

@@ -1,0 +1,297 @@
+"""The best region for Gaussian rows: shape and radius with the least predicted error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from .. import _validate, calibrate
+from ..quadratic_form.form import QuadraticForm
+from .clip_moments import TailDensity
+
+__all__ = ["Assumptions", "ErrorPrediction", "Law", "best_region", "predict", "sample_law"]
+
+Array = NDArray[np.float64]
+
+#: The clip may change at most this share of the rows, in the model.
+MAX_CLIP_PROBABILITY = 0.5
+
+#: Where tau is looked for, in units of 1/sigma: beyond, the shape is that of a limit.
+_TAU_LOW, _TAU_HIGH = 1e-3, 1e3
+
+#: From so many coordinates on each eigenvalue of a sample is shrunk for itself (if none is tiny).
+_NONLINEAR_FROM, _SINGULAR = 20, 1e-6
+
+
+@dataclass(frozen=True)
+class Law:
+    """Gaussian rows as a region's maker sees them: all public.
+
+    Parameters
+    ----------
+    sigma : array (d,), standard deviations along the axes, data units
+    center_error : array (d,), |mean - center| along the axes, data units
+    basis : array (d, d), optional: the axes, in columns; the given ones where None
+    unit : array (d,), or 1: data units of each coordinate in which all this is measured
+    """
+
+    sigma: Array
+    center_error: Array
+    basis: Array | None = None
+    unit: Array | float = 1.0
+
+    def scale(self, b: Array) -> Array:
+        """b along the axes as what an Ellipsoid takes: itself, or a symmetric matrix."""
+        if self.basis is None:
+            return np.asarray(b / self.unit)
+        matrix = (self.basis * b) @ self.basis.T
+        return np.asarray((matrix + matrix.T) / 2 / self.unit)
+
+    def along_axes(self, scale: Array) -> Array:
+        """b of a scale that :meth:`scale` made."""
+        scale = scale * self.unit
+        if self.basis is None:
+            return scale
+        return np.asarray(np.einsum("ij,ik,kj->j", self.basis, scale, self.basis, optimize=True))
+
+    def quantile_region(self, clip_probability: float) -> tuple[Array, float]:
+        """b = 1/sqrt(sigma sum sigma), and C^2 the quantile of ||y||^2 (Poulsen, Algorithm 3)."""
+        b = 1 / np.sqrt(self.sigma * np.sum(self.sigma))
+        noncentral = (self.center_error / self.sigma) ** 2
+        norm2 = QuadraticForm((b * self.sigma) ** 2, noncentrality=noncentral)
+        return b, math.sqrt(float(norm2.isf(clip_probability)))
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """A law of the rows, how many there are, and the noise: what a prediction rests on.
+
+    Parameters
+    ----------
+    law : Law
+    n : int, rows
+    noise_multiplier : float
+    neighbors : ``"replace"`` or ``"add-remove"``
+    """
+
+    law: Law
+    n: int
+    noise_multiplier: float
+    neighbors: str = "replace"
+
+    @classmethod
+    def given(
+        cls,
+        law: Law,
+        n: int | None = None,
+        noise_multiplier: float | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbors: str = "replace",
+    ) -> Assumptions | None:
+        """The assumptions where n and a noise level are given; None where neither is."""
+        _validate.one_of("neighbors", neighbors, ("replace", "add-remove"))
+        if noise_multiplier is None and (epsilon is not None or delta is not None):
+            if epsilon is None or delta is None:
+                raise ValueError("give epsilon and delta together, or noise_multiplier")
+            noise_multiplier = calibrate.noise_multiplier(epsilon, delta)
+        if n is None and noise_multiplier is None:
+            return None
+        if n is None or noise_multiplier is None:
+            raise ValueError(
+                "the best region depends on both: give n (rows), and noise_multiplier or "
+                "epsilon and delta"
+            )
+        rows = int(_validate.positive("n", n))
+        return cls(law, rows, _validate.positive("noise_multiplier", noise_multiplier), neighbors)
+
+    @property
+    def noise_per_radius(self) -> float:
+        """Noise standard deviation of a scaled coordinate of the sum, per unit of C."""
+        return (2 if self.neighbors == "replace" else 1) * self.noise_multiplier
+
+
+@dataclass(frozen=True)
+class ErrorPrediction:
+    """Predicted mean squared error against the sum (or mean) of the rows themselves.
+
+    Each term is an array (d,) in data units squared, and coordinates add up to the total.
+
+    ``noise``
+        (2 C sigma_opt)^2 / b_j^2 (C for add-remove; what a noisy count adds is not in it).
+    ``clipping``
+        n Var(l_j): the scatter of what the clip takes, l = (1 - C/||y||)+ (x - c).
+    ``bias``
+        n^2 (E l_j)^2: what it takes from every row alike, where the centre is not the mean.
+    """
+
+    noise: Array
+    clipping: Array
+    bias: Array
+    clip_probability: float
+    kind: str
+
+    @property
+    def total(self) -> float:
+        """Sum of the terms over coordinates."""
+        return float(np.sum(self.by_coordinate))
+
+    @property
+    def by_coordinate(self) -> Array:
+        """noise + clipping + bias, shape (d,)."""
+        return np.asarray(self.noise + self.clipping + self.bias)
+
+    def __str__(self) -> str:
+        terms = [("noise", self.noise), ("clipping", self.clipping), ("bias", self.bias)]
+        parts = ", ".join(f"{name} {float(np.sum(term)):.3g}" for name, term in terms)
+        return (
+            f"mean squared error of the {self.kind}: {self.total:.4g} ({parts}); "
+            f"{100 * self.clip_probability:.3g} % of the rows clipped"
+        )
+
+
+def best_region(assumed: Assumptions) -> tuple[Array, float]:
+    """Scale b along the axes and radius C that minimise the worst predicted error.
+
+    b_j^2 = sqrt(tau^2 + sigma_j^-2) - tau over tau >= 0 (tau = 0 is b = sigma^(-1/2), the best
+    for the noise alone; tau -> infinity is b ~ 1/sigma, whose clip hurts all coordinates alike),
+    and C, both by one-dimensional searches.
+
+    **What is minimised.** With a centre that is known exactly and symmetric rows the losses of
+    a clip cancel, and p near 1 (answer the centre) would look best. That is shrinking towards
+    what was assumed, so it is not believed: losses are counted as if they all pointed the same
+    way, n E||l||^2 + n^2 E f E[f ||x - c||^2] with f = (1 - C/||y||)+, which bounds
+    E||sum l||^2 for *any* law with these moments (Cauchy-Schwarz), skewed ones and wrong centres
+    included. And p is at most 1/2.
+    """
+    unit = float(np.mean(assumed.law.sigma))
+    sigma = assumed.law.sigma / unit
+
+    def cost(log_tau: float) -> float:
+        return _best_radius(_shape(sigma, math.exp(log_tau)), assumed, unit)[1]
+
+    tau = 0.0
+    if float(np.ptp(sigma)) > 1e-9 * float(sigma.max()):
+        span = (math.log(_TAU_LOW / sigma.max()), math.log(_TAU_HIGH / sigma.min()))
+        found = minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 0.05})
+        tau = math.exp(float(found.x)) if found.fun < cost(-math.inf) else 0.0
+    b = _shape(sigma, tau) / unit
+    b = b / math.sqrt(float(np.sum(b**2 * (assumed.law.sigma**2 + assumed.law.center_error**2))))
+    return b, _best_radius(b, assumed, 1.0)[0]
+
+
+def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum") -> ErrorPrediction:
+    """The error of a region with scale b along the axes and radius C, term by term."""
+    weights, noncentral = (
+        (b * assumed.law.sigma) ** 2,
+        (assumed.law.center_error / assumed.law.sigma) ** 2,
+    )
+    law = TailDensity(weights, noncentral, start=clip_norm**2)
+    identity = np.eye(b.size)
+    q, dq, density, square, first = law.densities(identity, identity)
+    f = 1 - clip_norm / np.sqrt(q)
+    loss2, loss = (dq * f**2) @ square / b**2, (dq * f) @ first / b
+    noise = (assumed.noise_per_radius * clip_norm / b) ** 2
+    turn, mean_turn = _turns(assumed.law.basis)
+    n, scale = assumed.n, 1.0 if kind == "sum" else 1.0 / assumed.n**2
+    return ErrorPrediction(
+        scale * turn(noise),
+        scale * n * (turn(loss2 - loss**2)),
+        scale * n**2 * mean_turn(loss) ** 2,
+        float(np.sum(dq * density)),
+        kind,
+    )
+
+
+def sample_law(rows: Array) -> tuple[Array, Array]:
+    """Mean and covariance of public rows (m, d), the correlations shrunk.
+
+    With enough rows for it, each eigenvalue of the correlations for itself
+    (:func:`_nonlinear_shrinkage`); else all towards one, with the weight of Ledoit & Wolf (2004)
+    for the standardised rows: it makes the matrix invertible for any m >= 2.
+    """
+    m, d = rows.shape
+    center, sd = rows.mean(axis=0), rows.std(axis=0, ddof=1)
+    if not (sd > 0).all():
+        raise ValueError(f"column {int(np.argmin(sd))} of rows is constant: leave it out")
+    z = (rows - center) / sd
+    correlation = z.T @ z / (m - 1)
+    if d >= _NONLINEAR_FROM and m >= 1.5 * d:
+        values, basis = np.linalg.eigh(correlation)
+        if values[0] > _SINGULAR:
+            shrunk = (basis * _nonlinear_shrinkage(values, m - 1)) @ basis.T
+            return center, (shrunk + shrunk.T) / 2 * np.outer(sd, sd)
+    distance = float(np.sum((correlation - np.eye(d)) ** 2))
+    scatter = (float(np.sum(np.sum(z * z, axis=1) ** 2)) / m - float(np.sum(correlation**2))) / m
+    weight = min(1.0, scatter / distance) if distance > 0 else 1.0
+    shrunk = (1 - weight) * correlation + weight * np.eye(d)
+    return center, shrunk * np.outer(sd, sd)
+
+
+def _nonlinear_shrinkage(values: Array, m: int) -> Array:
+    """Estimates of u_i^T S u_i for the eigenvectors u_i of a sample covariance, from its
+    ascending eigenvalues and m degrees of freedom (Ledoit & Wolf 2020, section 4.7).
+
+    With these eigenvectors, b_i = (u_i^T S u_i)^(-1/4) has the least noise for E||y||^2 = 1.
+    """
+    ratio, width = values.size / m, m ** (-1 / 3)
+    scale = width * values
+    x = (values[:, None] - values) / scale
+    inside = 1 - x**2 / 5
+    density = np.mean(0.75 / math.sqrt(5) * np.maximum(inside, 0) / scale, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = inside * np.log(np.abs((math.sqrt(5) - x) / (math.sqrt(5) + x)))
+    log = np.where(np.abs(inside) < 1e-12, 0.0, log)  # its limit at the kernel's edge
+    hilbert = np.mean((-0.3 * x + 0.75 / math.sqrt(5) * log) / (math.pi * scale), axis=1)
+    part = math.pi * ratio * values
+    return np.asarray(values / ((part * density) ** 2 + (1 - ratio - part * hilbert) ** 2))
+
+
+def _shape(sigma: Array, tau: float) -> Array:
+    """b with b^2 = sqrt(tau^2 + sigma^-2) - tau, without cancellation."""
+    return np.asarray(np.sqrt(sigma**-2.0 / (np.sqrt(tau**2 + sigma**-2.0) + tau)))
+
+
+def _best_radius(b: Array, assumed: Assumptions, unit: float) -> tuple[float, float]:
+    """(C, cost) for the shape b, sigma and data in units of ``unit``."""
+    sigma, error = assumed.law.sigma / unit, assumed.law.center_error / unit
+    law = TailDensity((b * sigma) ** 2, (error / sigma) ** 2)
+    q, dq, density, square = law.densities((1 / b**2)[:, None])
+    radius = np.sqrt(law.edges())
+    f = np.clip(1 - radius[:, None] / np.sqrt(q), 0, None)
+    loss, loss1 = f**2 @ (dq * square[:, 0]), f @ (dq * square[:, 0])
+    share, clipped = f @ (dq * density), (f > 0) @ (dq * density)
+    n = assumed.n
+    noise = (assumed.noise_per_radius * radius) ** 2 * float(np.sum(1 / b**2))
+    cost = noise + n * loss + n * (n - 1) * share * loss1
+    allowed = clipped <= MAX_CLIP_PROBABILITY
+    k = int(np.argmin(np.where(allowed, cost, np.inf)))
+    return _refined(np.log(radius), cost, k, allowed)
+
+
+def _refined(
+    log_radius: Array, cost: Array, k: int, allowed: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """The minimum near the least value, on the polynomial through it and its neighbours."""
+    reach = min(2, k, cost.size - 1 - k)
+    if reach == 0 or not allowed[k - 1]:
+        return math.exp(log_radius[k]), float(cost[k])
+    step, near = log_radius[k + 1] - log_radius[k], slice(k - reach, k + reach + 1)
+    places = np.arange(-reach, reach + 1.0)
+    fit = np.polyfit(places, np.log(cost[near] / cost[k]), 2 * reach)
+    fine = np.linspace(-1, 1, 201)
+    values = np.polyval(fit, fine)
+    best = int(np.argmin(values))
+    return math.exp(log_radius[k] + step * fine[best]), float(cost[k] * math.exp(values[best]))
+
+
+def _turns(basis: Array | None) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    """What takes variances, and means, from the axes of ``basis`` to the given coordinates."""
+    if basis is None:
+        return np.asarray, np.asarray
+    return (lambda v: basis**2 @ v), (lambda m: basis @ m)
