@@ -32,7 +32,7 @@ MULTIPLIER = calibrate.noise_multiplier(1.0, 1e-6)
 
 
 def cost(b: Array, assumed: Assumptions) -> float:
-    """The cost that best_region minimises (docs/guarantees.md, section 8), for the radius 1."""
+    """The cost that best_region minimises (docs/guarantees/best_region.md), for the radius 1."""
     law, n = assumed.law, assumed.n
     tail = TailDensity((b * law.sigma) ** 2, (law.center_error / law.sigma) ** 2, start=1.0)
     q, dq, density, square = tail.densities((1 / b**2)[:, None])

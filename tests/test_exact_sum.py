@@ -115,7 +115,7 @@ def test_sums_equal_a_slow_exact_rational_reference(d, kind, size):
     got = summed(region, data).integers()
     exact = [exact_row(region, row) for row in data]
     # Each row may round the other way only where its real value is this near to a half. A
-    # matrix takes rows at 29 bits: 2^-30 of each product (docs/guarantees.md, section 1).
+    # matrix takes rows at 29 bits: 2^-30 of each product (docs/guarantees/sum.md).
     slack = Fraction(2) ** -20 if kind != "matrix" else Fraction(1, 8) * d
     for j in range(d):
         values = [row[j] for row in exact]

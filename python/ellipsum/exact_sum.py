@@ -36,7 +36,7 @@ class ExactSum:
     **Guarantees.** The integers are a function of the multiset of rows alone: every split,
     order, merge tree, thread count, backend and instruction set gives the same bytes. Between
     neighbours they differ by at most ``ellipsoid.sensitivity(neighbors) / ellipsoid.grid``
-    in l2 norm (docs/guarantees.md, section 1). Memory is O(d). A call that raises leaves the
+    in l2 norm (docs/guarantees/sum.md). Memory is O(d). A call that raises leaves the
     sum as it was.
 
     *Everything in it is private* (the integers, ``clipped``, its bytes): hand on a

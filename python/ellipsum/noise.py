@@ -40,7 +40,7 @@ def rounded_gaussian(
     **Guarantees.** Sample i is the nearest integer to sigma·Φ⁻¹(Uᵢ), as real numbers (see the
     module). Adding it to an integer T gives round(T + Z) for a real Gaussian Z: post-processing
     of the Gaussian mechanism. Where no noise-dependent time or memory access occurs, and what
-    the rare slow path shows, is in docs/guarantees.md.
+    the rare slow path shows, is in docs/guarantees/noise.md.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class PrivateSum:
     **Guarantees.** The release is (epsilon, delta)-differentially private (equally: rho-zCDP,
     mu-GDP) for the neighbouring relation named, and that holds for the bits that are handed
     on: an integer sum whose sensitivity includes every rounding, plus a correctly rounded
-    Gaussian (docs/guarantees.md, sections 1 to 4). Nothing else that depends on the rows
+    Gaussian (docs/guarantees). Nothing else that depends on the rows
     leaves: not through an error (bad values count as the centre), a log or a count.
 
     The mechanisms of the papers are shapes of this one:
@@ -261,7 +261,7 @@ class PrivateMean(PrivateSum):
     jointly under one budget: mu^2 = mu_sum^2 + mu_count^2, with
     mu_count^2 = mu^2 / (2 sqrt(d) + 2). Wherever the mean lies in the region, the noise energy in
     scaled units is then at most 1 + 1/(2 sqrt(d) + 1) times that of the best split for it
-    (docs/guarantees.md, section 4).
+    (docs/guarantees/count.md).
 
     Parameters, exceptions and sources: as :class:`PrivateSum`.
     """

@@ -4,7 +4,7 @@
 
 Writes ``cpp/core/noise/gaussian_coefficients.hpp`` and
 ``python/ellipsum/kernels/twins/gaussian_coefficients.py`` (``--check`` compares instead) and prints
-the measured approximation errors that docs/guarantees.md quotes. About a minute.
+the measured approximation errors that docs/guarantees/noise.md quotes. About a minute.
 """
 
 from __future__ import annotations

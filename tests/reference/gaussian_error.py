@@ -1,4 +1,4 @@
-"""The rounding bound of the fast path, evaluated: what docs/guarantees.md derives.
+"""The rounding bound of the fast path, evaluated: what docs/guarantees/noise.md derives.
 
     python tests/reference/gaussian_error.py
 

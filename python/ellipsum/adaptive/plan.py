@@ -77,7 +77,7 @@ class Plan:
     """What will be done, in order, and what each step costs.
 
     **Guarantees.** The shares add up to one exactly, so the steps together are mu-GDP
-    (docs/guarantees.md). A hopeless plan has no steps but the count: it answers the
+    (docs/guarantees/adaptive.md). A hopeless plan has no steps but the count: it answers the
     centre of the domain.
     """
 
@@ -222,7 +222,7 @@ def _predicted(
 ) -> Array:
     """The squared error that the rounds leave, for each row of ``weights``, if all goes well.
 
-    The recursion that the rounds follow (docs/guarantees.md, section 7), with what they find out
+    The recursion that the rounds follow (docs/guarantees/adaptive.md), with what they find out
     replaced by what is expected.
     """
     precision = np.broadcast_to(1 / half**2, (len(weights), half.size))
