@@ -9,7 +9,7 @@ Gaussian bound (Balle & Wang 2018, Theorem 8) is
 
 the last of positive terms only: it loses no digits where mu is small, as the other two do. It
 falls in a (mu fixed) and grows in mu (a fixed), so that arguments rounded outward bound it.
-Everything runs on logarithms; all results lie on the safe side (``docs/guarantees/calibration.md``).
+Everything runs on logarithms; all results lie on the safe side (docs/guarantees/calibration.md).
 """
 
 from __future__ import annotations
