@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from ellipsum import Ellipsoid, ExactSum, PrivateSum, QuadraticForm, noise
+from ellipsum import Ellipsoid, ExactSum, PrivateSum, QuadraticForm
 
 KEY = bytes(32)
 
@@ -15,10 +15,11 @@ def test_algorithm_3_adds_the_centre_after_the_inverse_transform():
     sigma, center = np.array([0.5, 8.0]), np.array([100.0, -40.0])
     rows = center + sigma * np.random.default_rng(0).normal(size=(500, 2))
     region = Ellipsoid.for_gaussian(sigma, center, 1e-3)
-    release = PrivateSum(region, mu=1.0)(rows, seed=KEY)
-    drawn = noise.rounded_gaussian(2, release.parameters["sum_sigma"], key=KEY)
-    without_noise = release.value - region.unscale(drawn * region.grid)
-    scaled = ExactSum(region).add(rows).integers().astype(float) * region.grid
+    run, total = PrivateSum(region, mu=1.0), ExactSum(region).add(rows)
+    without_noise = run(rows, seed=KEY).value - region.unscale(
+        run.noise_of(total, KEY) * region.grid
+    )
+    scaled = total.integers().astype(float) * region.grid
     printed = (scaled + len(rows) * center) / region.scale
     np.testing.assert_allclose(without_noise, rows.sum(0), rtol=1e-3)
     assert np.abs(printed - rows.sum(0)).max() > 0.1 * np.abs(rows.sum(0)).max()

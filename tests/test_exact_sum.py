@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ellipsum import Ellipsoid, ExactSum
-from ellipsum.exact_sum import _checksum
+from ellipsum.sum_bytes import _checksum
 from regions import make_regions
 
 

@@ -62,7 +62,7 @@ def test_values_of_many_sizes_get_a_logarithmic_axis():
 
 def test_unbounded_intervals_are_drawn(monkeypatch):
     # One count in twenty would stand out from noise of this size: a key whose does not.
-    monkeypatch.setattr("ellipsum.private_sum.secrets.token_bytes", lambda n: b"\1" * n)
+    monkeypatch.setattr("ellipsum.noise_keys.secrets.token_bytes", lambda n: b"\1" * n)
     made = PrivateMean(Ellipsoid.ball(1, d=3), mu=1e-6, neighbors="add-remove")(np.zeros((2, 3)))
     assert np.isinf(made.confidence_interval()[0]).all()
     ax = made.plot()

@@ -10,14 +10,13 @@ import pytest
 from ellipsum import (
     Ellipsoid,
     ExactSum,
-    Guarantee,
+    GaussianGuarantee,
     PrivateMean,
     PrivateSum,
-    Release,
+    SumRelease,
     calibrate,
-    noise,
 )
-from ellipsum.release import NoisySum
+from ellipsum.sum_release import NoisySum
 from regions import make_regions
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
@@ -26,14 +25,14 @@ KEY = bytes(range(32))
 
 @pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
 def test_the_released_integers_minus_their_noise_are_the_exact_sum(region, rows, neighbors):
-    release = PrivateSum(region, **BUDGET, neighbors=neighbors)(rows, seed=KEY)
-    drawn = noise.rounded_gaussian(region.d, release.parameters["sum_sigma"], key=KEY)
-    assert (release.integers - drawn == ExactSum(region).add(rows).integers()).all()
+    run, total = PrivateSum(region, **BUDGET, neighbors=neighbors), ExactSum(region).add(rows)
+    release = run(rows, seed=KEY)
+    assert (release.integers - run.noise_of(total, KEY) == total.integers()).all()
 
 
 def test_the_released_sum_minus_its_noise_is_the_clipped_sum_in_data_units(region, rows):
-    release = PrivateSum(region, **BUDGET)(rows, seed=KEY)
-    drawn = noise.rounded_gaussian(region.d, release.parameters["sum_sigma"], key=KEY)
+    run = PrivateSum(region, **BUDGET)
+    release, drawn = run(rows, seed=KEY), run.noise_of(ExactSum(region).add(rows), KEY)
     shift = rows - region.center
     y = shift * region.scale if region.scale.ndim == 1 else shift @ region.scale.T
     if region.kind == "box":
@@ -251,6 +250,6 @@ def test_a_far_or_tiny_centre_leaves_both_noises_finite(center):
 def test_intervals_do_not_cancel_for_many_rows():
     region = Ellipsoid.ball(1.0, d=4)
     noisy = NoisySum(region, np.array([3 * 2**52] * 4, dtype=object), 2.0**24, 1e9, 2.0)
-    lower, upper = Release("mean", noisy, Guarantee("add-remove", 1.0)).confidence_interval()
-    sd = Release("mean", noisy, Guarantee("add-remove", 1.0)).sd
-    np.testing.assert_allclose(upper - lower, 2 * 1.959964 * sd, rtol=1e-5)
+    release = SumRelease("mean", noisy, GaussianGuarantee("add-remove", 1.0))
+    lower, upper = release.confidence_interval()
+    np.testing.assert_allclose(upper - lower, 2 * 1.959964 * release.sd, rtol=1e-5)

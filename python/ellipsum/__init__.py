@@ -1,40 +1,54 @@
 """Differentially private sums and means of vectors: shaped, exact, fast.
 
-The names in the order of the story: a region, the exact sum over it, the mechanisms, what they
-release; then calibration, noise and the distribution that sets the clip radius.
+The names in the order of the story: rows, a region, the exact sum over it, the mechanisms, what
+they release and promise; then estimates, calibration, noise, and the distribution that sets the
+clip radius.
 """
 
 from importlib.metadata import version as _version
 
-from . import calibrate, noise
-from .ellipsoid import Ellipsoid
-from .estimates import estimate_center, estimate_covariance, estimate_scale
-from .exact_sum import ExactSum
-from .kernels.backend import Backend, backend
-from .private_sum import PrivateMean, PrivateSum
-from .quadratic_form.form import QuadraticForm, QuadraticFormResult, QuadraticFormWarning
-from .release import Guarantee, Release
 from .rows.files import Rows, open_rows
+from .ellipsoid import Ellipsoid
+from .shapes.best import ErrorPrediction
+from .exact_sum import ExactSum
+from .guarantee import GaussianGuarantee, Guarantee, Neighbors
+from .release import Release
+from .sum_release import SumRelease
+from .adaptive.plan import Plan
+from .adaptive.release import AdaptiveRelease
+from .private_sum import PrivateMean, PrivateSum
+from .estimates import Estimate, estimate_center, estimate_scale
+from .second_moments import estimate_covariance
+from . import calibrate, noise
+from .quadratic_form import QuadraticForm, QuadraticFormResult, QuadraticFormWarning
+from .kernels.backend import Backend, backend
 
 __version__ = _version("ellipsum")
 __all__ = [
-    "Backend",
+    "Rows",
+    "open_rows",
     "Ellipsoid",
+    "ErrorPrediction",
     "ExactSum",
-    "Guarantee",
-    "PrivateMean",
     "PrivateSum",
+    "PrivateMean",
+    "Plan",
+    "Release",
+    "SumRelease",
+    "AdaptiveRelease",
+    "Guarantee",
+    "GaussianGuarantee",
+    "Neighbors",
+    "Estimate",
+    "estimate_center",
+    "estimate_scale",
+    "estimate_covariance",
+    "calibrate",
+    "noise",
     "QuadraticForm",
     "QuadraticFormResult",
     "QuadraticFormWarning",
-    "Release",
-    "Rows",
-    "__version__",
+    "Backend",
     "backend",
-    "calibrate",
-    "estimate_center",
-    "estimate_covariance",
-    "estimate_scale",
-    "noise",
-    "open_rows",
+    "__version__",
 ]

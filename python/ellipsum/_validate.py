@@ -23,6 +23,7 @@ __all__ = [
     "rows",
     "square",
     "vector",
+    "whole",
 ]
 
 
@@ -56,6 +57,16 @@ def open_unit(name: str, value: Any) -> float:
     if not 0 < number < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {number}")
     return number
+
+
+def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
+    """A whole number from ``least`` on: an int, not a float that would be cut off."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
+    if value < least or (most is not None and value > most):
+        upper = "" if most is None else f" and at most {most}"
+        raise ValueError(f"{name} must be at least {least}{upper}, got {value}")
+    return int(value)
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:

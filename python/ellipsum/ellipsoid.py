@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate
 from .grid import SCALE_MAX, SCALE_MIN, grid_of, round_bits
+from .guarantee import Neighbors
 from .shapes.best import Assumptions, ErrorPrediction, Law, best_region, predict, sample_law
 
 __all__ = ["Ellipsoid"]
@@ -29,7 +30,9 @@ _WORST_CONDITION = 1e6
 
 _UNIT_ROUNDOFF = 2.0**-53
 _NORM_LANES = 8  # cpp/core/clip/clip.hpp
-_UP = 1 + 2.0**-48  # covers the roundings of a sensitivity's own evaluation (under 20 of them)
+_BOUND_SLACK = (
+    1 + 2.0**-48
+)  # covers the roundings of a sensitivity's own evaluation (under 20 of them)
 
 
 class Ellipsoid:
@@ -365,9 +368,9 @@ class Ellipsoid:
         if self._limit is not None:
             corner = np.rint(self._limit)
             sum_slack = 1 + self.d * _UNIT_ROUNDOFF
-            return math.sqrt(float(np.dot(corner, corner)) * sum_slack) * _UP
+            return math.sqrt(float(np.dot(corner, corner)) * sum_slack) * _BOUND_SLACK
         e_norm = (math.ceil(self.d / _NORM_LANES) / 2 + 8) * _UNIT_ROUNDOFF
-        return (self._clip_norm / self._grid * (1 + e_norm) + math.sqrt(self.d) / 2) * _UP
+        return (self._clip_norm / self._grid * (1 + e_norm) + math.sqrt(self.d) / 2) * _BOUND_SLACK
 
     def sensitivity(self, neighbors: str) -> float:
         """Return an upper bound of the l2 change of the scaled sum between neighbours.
@@ -381,8 +384,7 @@ class Ellipsoid:
         -------
         float, scaled units; above 2C (or C) by less than 1e-4 of it
         """
-        _validate.one_of("neighbors", neighbors, ("replace", "add-remove"))
-        return (2 if neighbors == "replace" else 1) * self.row_bound() * self._grid
+        return Neighbors.of(neighbors).factor() * self.row_bound() * self._grid
 
     # ---- for the stages ------------------------------------------------------------
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import struct
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -11,23 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate
+from . import _validate, lineage
 from .ellipsoid import Ellipsoid
 from .kernels.backend import kernels, thread_count
+from .sum_bytes import POLICIES, SumState, not_a_sum, pack, unpack
 
 __all__ = ["ExactSum", "add_partial", "as_integers", "kernel_parts"]
 
 #: Numbers converted at a time where the dtype is neither float32 nor float64 (8 MiB).
 _NUMBERS_PER_CONVERSION = 1 << 20
-
-_MAGIC = b"ELLIPSUM"
-_VERSION = 1
-# magic, version, kind, nonfinite policy, columns of scale, d, count, clipped, nonfinite
-# rows, releases, clip_norm
-_HEADER = struct.Struct("<8sHBBIQQQQQd")
-_KINDS = ("ball", "box", "ellipsoid", "matrix")
-_POLICIES = ("center", "raise")
-_CHECKSUM_BYTES = 16
 
 
 class ExactSum:
@@ -66,12 +56,13 @@ class ExactSum:
         if not isinstance(ellipsoid, Ellipsoid):
             raise TypeError(f"ellipsoid must be an Ellipsoid, got {type(ellipsoid).__name__}")
         self._ellipsoid = ellipsoid
-        self._nonfinite = _validate.one_of("nonfinite", nonfinite, _POLICIES)
+        self._nonfinite = _validate.one_of("nonfinite", nonfinite, POLICIES)
         self._threads = thread_count(threads)
         self._region = ellipsoid.kernel_arguments()
         self._low = np.zeros(ellipsoid.d, np.uint64)  # two's complement, 128 bits
         self._high = np.zeros(ellipsoid.d, np.int64)
         self._count = self._clipped = self._nonfinite_rows = self._releases = 0
+        self._marks: lineage.Marks = frozenset()
         self._lock = threading.Lock()
 
     # ---- in ------------------------------------------------------------------------
@@ -108,6 +99,7 @@ class ExactSum:
             raise ValueError('batch has a row with a NaN or an infinity, and nonfinite="raise"')
         with self._lock:
             kernels().merge(self._low, self._high, low, high)
+            self._marks = self._marks or lineage.new_marks()
             self._count += len(rows)
             self._clipped += clipped
             self._nonfinite_rows += nonfinite
@@ -128,7 +120,8 @@ class ExactSum:
         Raises
         ------
         TypeError, ValueError
-            If ``other`` is no ExactSum, is this one, or has another region or policy.
+            If ``other`` is no ExactSum, has another region or policy, or holds rows that this
+            sum has already: it is this sum, or a copy of it or of a part, made in this process.
         """
         if not isinstance(other, ExactSum):
             raise TypeError(f"other must be an ExactSum, got {type(other).__name__}")
@@ -138,13 +131,19 @@ class ExactSum:
             raise ValueError("other has a different ellipsoid: sums merge only over the same one")
         if other._nonfinite != self._nonfinite:
             raise ValueError("other has a different nonfinite policy: use the same in every part")
-        low, high, numbers = other._snapshot()
+        state = other.snapshot()
         with self._lock:
-            kernels().merge(self._low, self._high, low, high)
-            self._count += numbers[0]
-            self._clipped += numbers[1]
-            self._nonfinite_rows += numbers[2]
-            self._releases = max(self._releases, numbers[3])
+            if not self._marks.isdisjoint(other._marks):
+                raise ValueError(
+                    "other holds rows that this sum has already (it is a copy of it, or of a "
+                    "part of it): they would count twice"
+                )
+            kernels().merge(self._low, self._high, state.low, state.high)
+            self._count += state.rows
+            self._clipped += state.clipped
+            self._nonfinite_rows += state.nonfinite_rows
+            self._releases = max(self._releases, state.releases)
+            self._marks |= other._marks
         return self
 
     # ---- what can be read ----------------------------------------------------------
@@ -176,18 +175,23 @@ class ExactSum:
         -------
         array (d,) of Python ints, in units of ``ellipsoid.grid``, scaled coordinates
         """
-        low, high, _ = self._snapshot()
-        return as_integers(low, high)
+        state = self.snapshot()
+        return as_integers(state.low, state.high)
 
     # ---- handed on -----------------------------------------------------------------
 
     def claim_release(self, *, again: bool) -> None:
-        """Record that a release is made; refuse a second one that was not asked for."""
+        """Record that a release is made; refuse a second one that was not asked for.
+
+        Copies made in this process count too (:mod:`ellipsum.lineage`), and so does a release
+        made before :meth:`to_bytes`, wherever the bytes go.
+        """
         with self._lock:
-            if self._releases and not again:
+            if (self._releases and not again) or not lineage.claim(self._marks, again=again):
                 raise ValueError(
-                    "this ExactSum was released before, and a second release spends its "
-                    "budget again: pass spend_again=True if that is what you want"
+                    "this ExactSum (or a copy or part of it) was released before, and a second "
+                    "release spends its budget again: pass spend_again=True if that is what you "
+                    "want"
                 )
             self._releases += 1
 
@@ -195,25 +199,11 @@ class ExactSum:
         """Return the sum and its region as bytes: versioned, checksummed, little-endian.
 
         The length depends on d and the shape alone. **Private**: they hold the exact sum.
-        The checksum finds damage, not malice.
+        The checksum finds damage, not malice. The object remembers which sum it was made from
+        (:mod:`ellipsum.lineage`); its bytes do not.
         """
-        low, high, numbers = self._snapshot()
-        state = self._ellipsoid.to_state()
-        scale = state["scale"]
-        header = _HEADER.pack(
-            _MAGIC,
-            _VERSION,
-            _KINDS.index(state["kind"]),
-            _POLICIES.index(self._nonfinite),
-            scale.ndim,
-            self._ellipsoid.d,
-            *numbers,
-            state["clip_norm"],
-        )
-        arrays = [state["center"], scale, state["limit"]]
-        body = b"".join(a.astype("<f8").tobytes() for a in arrays)
-        body = header + body + low.astype("<u8").tobytes() + high.astype("<i8").tobytes()
-        return body + _checksum(body)
+        with self._lock:
+            return lineage.MarkedBytes.of(pack(self._state()), self._marks)
 
     @classmethod
     def from_bytes(cls, data: bytes, *, threads: int | None = None) -> ExactSum:
@@ -230,7 +220,11 @@ class ExactSum:
             raw = bytes(memoryview(data))
         except TypeError:
             raise TypeError(f"data must be bytes, got {type(data).__name__}") from None
-        return _parse(cls, raw, threads)
+        state = unpack(raw)
+        total = cls(Ellipsoid.from_state(state.region), nonfinite=state.nonfinite, threads=threads)
+        total._restore(state)
+        total._marks = lineage.marks_of(data) if state.rows else frozenset()
+        return total
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         return _unpickle, (self.to_bytes(),)
@@ -238,10 +232,29 @@ class ExactSum:
     def __repr__(self) -> str:
         return f"ExactSum(d={self._ellipsoid.d}, kind={self._ellipsoid.kind!r})"
 
-    def _snapshot(self) -> tuple[NDArray[np.uint64], NDArray[np.int64], tuple[int, int, int, int]]:
+    def snapshot(self) -> SumState:
+        """Return all numbers as they are at one moment. **Private.**"""
         with self._lock:
-            numbers = (self._count, self._clipped, self._nonfinite_rows, self._releases)
-            return self._low.copy(), self._high.copy(), numbers
+            return self._state()
+
+    def _state(self) -> SumState:
+        return SumState(
+            self._ellipsoid.to_state(),
+            self._nonfinite,
+            self._low.copy(),
+            self._high.copy(),
+            self._count,
+            self._clipped,
+            self._nonfinite_rows,
+            self._releases,
+        )
+
+    def _restore(self, state: SumState) -> None:
+        self._low, self._high, self._count = state.low, state.high, state.rows
+        self._clipped, self._nonfinite_rows = state.clipped, state.nonfinite_rows
+        self._releases = state.releases
+        if state.nonfinite_rows > state.clipped or state.clipped > state.rows or _beyond(self):
+            raise not_a_sum("its counts and sums contradict each other")
 
 
 def add_partial(low: NDArray[np.uint64], high: NDArray[np.int64], partial: NDArray[Any]) -> None:
@@ -268,51 +281,8 @@ def kernel_parts(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
         yield part
 
 
-def _checksum(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()
-
-
 def _unpickle(data: bytes) -> ExactSum:
     return ExactSum.from_bytes(data)
-
-
-def _parse(cls: type[ExactSum], raw: bytes, threads: int | None) -> ExactSum:
-    def wrong(what: str) -> ValueError:
-        return ValueError(f"data is no ExactSum: {what}; keep the bytes of to_bytes() whole")
-
-    if len(raw) < _HEADER.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC:
-        raise wrong("it is too short or starts otherwise")
-    header = _HEADER.unpack_from(raw)
-    _, version, kind, policy, ndim, d, count, clipped, nonfinite, releases, clip_norm = header
-    if version != _VERSION:
-        raise wrong(f"its version is {version}, and this release reads {_VERSION}")
-    if kind >= len(_KINDS) or policy >= len(_POLICIES) or ndim not in (1, 2) or d == 0:
-        raise wrong("its header is altered")
-    limits = d if _KINDS[kind] == "box" else 0
-    sizes = [d, d**ndim, limits, d, d]
-    if len(raw) != _HEADER.size + 8 * sum(sizes) + _CHECKSUM_BYTES:
-        raise wrong("it is truncated or has been altered")
-    if _checksum(raw[:-_CHECKSUM_BYTES]) != raw[-_CHECKSUM_BYTES:]:
-        raise wrong("its checksum does not fit")
-    arrays, at = [], _HEADER.size
-    for size, dtype in zip(sizes, ("<f8", "<f8", "<f8", "<u8", "<i8"), strict=True):
-        arrays.append(np.frombuffer(raw, dtype, size, at).astype(dtype[1:]))
-        at += 8 * size
-    center, scale, limit, low, high = arrays
-    state = {
-        "kind": _KINDS[kind],
-        "center": center,
-        "scale": scale.reshape((d,) * ndim),
-        "limit": limit,
-        "clip_norm": clip_norm,
-    }
-    total = cls(Ellipsoid.from_state(state), nonfinite=_POLICIES[policy], threads=threads)
-    total._low, total._high = low, high
-    total._count, total._clipped = count, clipped
-    total._nonfinite_rows, total._releases = nonfinite, releases
-    if nonfinite > clipped or clipped > count or _beyond(total):
-        raise wrong("its counts and sums contradict each other")
-    return total
 
 
 def _beyond(total: ExactSum) -> bool:

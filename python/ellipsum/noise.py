@@ -21,13 +21,15 @@ from numpy.typing import ArrayLike, NDArray
 from . import _validate
 from .kernels import exact_gaussian as _exact_gaussian
 from .kernels.backend import kernels, thread_count
+from .noise_keys import KEY_BYTES
 
-__all__ = ["gaussian", "keystream", "rounded_gaussian"]
+__all__ = ["gaussian", "keystream", "noisy_count", "rounded_gaussian"]
 
-KEY_BYTES = 32
 SIGMA_MAX = 2.0**58  # times |z| < 31.2 (_exact_gaussian.py) fits int64
 #: Largest scale / grid of `gaussian`: with |z| < 2^5 a double holds every multiple exactly.
 _FINEST = 2.0**48
+#: Steps of a noisy count in one row: fine beside any noise, so that rounding does not show in it.
+_COUNT_STEPS = 1 << 20
 GRID_BITS = 26  # grid of `gaussian`: scale / grid lies in [2^26, 2^27)
 WORD_COUNT = 1 << 64  # words and nonces of a key
 
@@ -112,6 +114,24 @@ def gaussian(
     out = np.empty(math.prod(shape), dtype=np.int64)
     _fill(out, _deviations("scale/grid", sigma), key, threads)
     return np.multiply(out.reshape(shape), grids if grids.size > 1 else grids[0])
+
+
+def noisy_count(count: int, sigma: float, *, key: Any) -> float:
+    """A private number of rows with Gaussian noise: a multiple of 2⁻²⁰ of a row.
+
+    **Guarantees.** The Gaussian mechanism on ``count``, rounded to its grid: a multiple of the
+    steps that a row is divided into plus a correctly rounded integer.
+
+    Parameters
+    ----------
+    count : int
+        Rows. Private.
+    sigma : float
+        Standard deviation of the noise, in rows.
+    key : 32 bytes, of this draw alone
+    """
+    drawn = int(rounded_gaussian(1, sigma * _COUNT_STEPS, key=key)[0])
+    return (count * _COUNT_STEPS + drawn) / _COUNT_STEPS
 
 
 def keystream(n: int, *, key: Any, nonce: int = 0) -> NDArray[np.uint64]:

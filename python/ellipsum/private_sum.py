@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import secrets
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from . import _validate, calibrate, noise
+from . import _validate, noise
 from .adaptive.domain import Domain, make_domain
 from .adaptive.passes import Passes
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
 from .adaptive.rounds import run
 from .ellipsoid import Ellipsoid
-from .exact_sum import ExactSum
-from .release import Guarantee, NoisySum, Release
+from .exact_sum import ExactSum, as_integers
+from .guarantee import GaussianGuarantee, rounded_up, seed_caveats
+from .noise_keys import JobKeys, Use, root_key
 from .rows.batches import as_batches
 from .rows.files import Rows
+from .sum_bytes import SumState
+from .sum_release import NoisySum, SumRelease
 
-__all__ = ["PrivateMean", "PrivateSum", "make_guarantee", "make_key"]
+__all__ = ["PrivateMean", "PrivateSum"]
 
-_NEIGHBORS = ("replace", "add-remove")
-#: Steps of a noisy count in one row: fine beside any noise, so that rounding does not show in it.
-_COUNT_STEPS = 1 << 20
 #: Least share of the sum, and of its count where there is one: neither noise overflows.
 _SMALLEST_SHARE = 2.0**-20
-_UP = 1 + 2.0**-50  # covers the few roundings of each noise level; noise is never too small
 
 
 class PrivateSum:
@@ -105,7 +101,7 @@ class PrivateSum:
         elif any(what is not None for what in known):
             raise ValueError("give either an ellipsoid, or a box or ball: not both")
         self._ellipsoid = ellipsoid
-        self.guarantee = make_guarantee(epsilon, delta, rho, mu, neighbors)
+        self.guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors)
 
     @property
     def ellipsoid(self) -> Ellipsoid:
@@ -135,13 +131,9 @@ class PrivateSum:
         """
         if self._domain is None:
             raise ValueError("an ellipsoid was given: one pass, which takes the whole budget")
-        rows = int(_validate.positive("n", n))
-        return make_plan(rows, self._domain, self._mu, self.guarantee.neighbors, self._kind)
-
-    @property
-    def _mu(self) -> float:
-        """mu to be spent: 1 / noise_multiplier, rounded down."""
-        return (1 - 2.0**-51) / self.guarantee.noise_multiplier
+        rows = _validate.whole("n", n, least=1)
+        mu = self.guarantee.mu_to_spend
+        return make_plan(rows, self._domain, mu, self.guarantee.neighbors, self._kind)
 
     def __call__(
         self,
@@ -150,7 +142,7 @@ class PrivateSum:
         spend_again: bool = False,
         threads: int | None = None,
         seed: int | bytes | None = None,
-    ) -> Release:
+    ) -> SumRelease | AdaptiveRelease:
         """Sum ``data``, add the noise, and return the release.
 
         Parameters
@@ -168,7 +160,7 @@ class PrivateSum:
 
         Returns
         -------
-        Release
+        SumRelease, or AdaptiveRelease for a box or ball
 
         Raises
         ------
@@ -180,30 +172,60 @@ class PrivateSum:
             return self._by_plan(self._domain, data, threads, seed)
         ellipsoid = self._region_for(data)
         total = self._total(data, ellipsoid, threads)
-        neighbors = self.guarantee.neighbors
-        if neighbors == "replace" and total.count == 0:
+        neighbors, levels = self.guarantee.neighbors, self._noise_levels(ellipsoid)
+        state = total.snapshot()
+        if neighbors.count_is_public and state.rows == 0:
             raise ValueError("data has no rows: give at least one")
-        key = make_key(seed)
-        levels = self._noise_levels(ellipsoid)
-        draw = noise.rounded_gaussian(ellipsoid.d, levels.sum_sigma, key=key)
-        count = _noisy_count(total, neighbors, levels.count_sigma, key)
+        keys = self._keys(ellipsoid, state, seed)
+        draw = noise.rounded_gaussian(ellipsoid.d, levels.sum_sigma, key=keys.of(Use.SUM))
+        count: float | None = state.rows if neighbors.count_is_public else None
+        if levels.count_sigma is not None:
+            count = noise.noisy_count(state.rows, levels.count_sigma, key=keys.of(Use.COUNT))
         total.claim_release(again=spend_again)  # last, so that a call that fails spends nothing
         noisy = NoisySum(
             ellipsoid=ellipsoid,
-            integers=total.integers() + draw.astype(object),
+            integers=as_integers(state.low, state.high) + draw.astype(object),
             sum_sigma=levels.sum_sigma,
             count=count,
             count_sigma=levels.count_sigma,
         )
-        caveats = _caveats(total, seed)
-        return Release(self._kind, noisy, self.guarantee, caveats)
+        caveats = seed_caveats(seed)
+        if total.nonfinite == "raise":
+            caveats += ('not private: the sum was made with nonfinite="raise"',)
+        return SumRelease(self._kind, noisy, self.guarantee, caveats)
+
+    def noise_of(self, total: ExactSum, seed: int | bytes) -> NDArray[np.int64]:
+        """Return the integers that a release of ``total`` with this seed has as its noise.
+
+        For audits: ``release.integers - noise_of(total, seed)`` is the exact sum. Without the
+        seed, and without the exact sum, nobody can draw them.
+
+        Parameters
+        ----------
+        total : ExactSum over this mechanism's region
+        seed : int or 32 bytes
+
+        Returns
+        -------
+        array (d,) of int64, grid units
+        """
+        sigma = self._noise_levels(total.ellipsoid).sum_sigma
+        key = self._keys(total.ellipsoid, total.snapshot(), seed).of(Use.SUM)
+        return noise.rounded_gaussian(total.ellipsoid.d, sigma, key=key)
+
+    def _keys(self, ellipsoid: Ellipsoid, state: SumState, seed: int | bytes | None) -> JobKeys:
+        """Bound to the kind, the relation, the region, the noise levels and the exact sum."""
+        job = (self._kind, self.guarantee.neighbors.value, ellipsoid.fingerprint())
+        levels = self._noise_levels(ellipsoid)
+        return JobKeys(root_key(seed), *job, *levels, state.rows, state.low, state.high)
 
     def _by_plan(
         self, domain: Domain, data: Any, threads: int | None, seed: int | bytes | None
     ) -> AdaptiveRelease:
-        neighbors = self.guarantee.neighbors
-        outcome = run(data, domain, self._mu, neighbors, self._kind, make_key(seed), threads)
-        return AdaptiveRelease(self._kind, outcome, domain, self.guarantee, _seeded(seed))
+        promise, root = self.guarantee, root_key(seed)
+        job = (promise.mu_to_spend, promise.neighbors, self._kind, root, threads)
+        outcome = run(data, domain, *job)
+        return AdaptiveRelease(self._kind, outcome, domain, self.guarantee, seed_caveats(seed))
 
     def _region_for(self, data: Any) -> Ellipsoid:
         """The region; where the best one was asked for and n is public, the best for that n.
@@ -211,7 +233,8 @@ class PrivateSum:
         That takes rows that can be counted first: not an iterator, stream or ExactSum.
         """
         countable = isinstance(data, (Rows, list, tuple)) or len(getattr(data, "shape", ())) == 2
-        if not (self.ellipsoid.provisional and countable and self.guarantee.neighbors == "replace"):
+        public = self.guarantee.neighbors.count_is_public
+        if not (self.ellipsoid.provisional and countable and public):
             return self.ellipsoid
         n = Passes(data, self.ellipsoid.d).count_rows()
         multiplier = self.guarantee.noise_multiplier
@@ -232,8 +255,8 @@ class PrivateSum:
         share = self.count_share
         bound = ellipsoid.sensitivity(self.guarantee.neighbors) / ellipsoid.grid
         multiplier = self.guarantee.noise_multiplier
-        sum_sigma = multiplier * bound / math.sqrt(1 - share) * _UP
-        count_sigma = multiplier / math.sqrt(share) * _UP if share else None
+        sum_sigma = rounded_up(multiplier * bound / math.sqrt(1 - share))
+        count_sigma = rounded_up(multiplier / math.sqrt(share)) if share else None
         return _NoiseLevels(sum_sigma, count_sigma)
 
     @property
@@ -244,7 +267,7 @@ class PrivateSum:
         sd_j^2 = (C/b_j)^2 / (1 - s) and sd_n^2 = 1 / s (times 1/mu^2): it is least at
         s = ||c|| / (||c|| + sqrt(sum_j (C/b_j)^2)).
         """
-        if self.guarantee.neighbors == "replace":
+        if self.guarantee.neighbors.count_is_public:
             return 0.0
         center = math.hypot(*self.ellipsoid.center)
         if center == 0:
@@ -271,67 +294,17 @@ class PrivateMean(PrivateSum):
     @property
     def count_share(self) -> float:
         """Share of mu^2 that goes to the noisy count: 1 / (2 sqrt(d) + 2) for add-remove."""
-        if self.guarantee.neighbors == "replace":
+        if self.guarantee.neighbors.count_is_public:
             return 0.0
         return 1 / (2 * math.sqrt(self.ellipsoid.d) + 2)
 
 
-@dataclass(frozen=True)
-class _NoiseLevels:
+class _NoiseLevels(NamedTuple):
     sum_sigma: float  # grid units
     count_sigma: float | None  # rows
-
-
-def make_guarantee(
-    epsilon: float | None,
-    delta: float | None,
-    rho: float | None,
-    mu: float | None,
-    neighbors: str,
-) -> Guarantee:
-    """The guarantee of a budget given in one of its forms."""
-    _validate.one_of("neighbors", neighbors, _NEIGHBORS)
-    multiplier = calibrate.noise_multiplier(epsilon, delta, rho=rho, mu=mu)
-    return Guarantee(neighbors, multiplier, epsilon, delta, rho, mu)
 
 
 def _noise_energy_root(ellipsoid: Ellipsoid) -> float:
     """sqrt(sum_j (C / b_j)^2), or C ||B^-1||_F: the noise of a sum, per 1/mu, data units."""
     identity = np.ones(ellipsoid.d) if ellipsoid.scale.ndim == 1 else np.eye(ellipsoid.d)
     return ellipsoid.clip_norm * float(np.linalg.norm(ellipsoid.unscale(identity)))
-
-
-def make_key(seed: int | bytes | None) -> bytes:
-    """The 256-bit key of the sum's noise: fresh, or from the seed."""
-    if seed is None:
-        return secrets.token_bytes(32)
-    if isinstance(seed, bytes) and len(seed) == 32:
-        return seed
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-        raise TypeError("seed must be an int or 32 bytes")
-    text = str(int(seed)).encode()
-    return hashlib.blake2b(text, digest_size=32, person=b"ellipsum-seed").digest()
-
-
-def _noisy_count(
-    total: ExactSum, neighbors: str, count_sigma: float | None, key: bytes
-) -> float | None:
-    """The public count, or the private one under noise from a key of its own, or none."""
-    if neighbors == "replace":
-        return total.count
-    if count_sigma is None:
-        return None
-    count_key = hashlib.blake2b(b"count", digest_size=32, key=key).digest()
-    drawn = int(noise.rounded_gaussian(1, count_sigma * _COUNT_STEPS, key=count_key)[0])
-    return (total.count * _COUNT_STEPS + drawn) / _COUNT_STEPS
-
-
-def _caveats(total: ExactSum, seed: int | bytes | None) -> tuple[str, ...]:
-    caveats = list(_seeded(seed))
-    if total.nonfinite == "raise":
-        caveats.append('not private: the sum was made with nonfinite="raise"')
-    return tuple(caveats)
-
-
-def _seeded(seed: int | bytes | None) -> tuple[str, ...]:
-    return () if seed is None else ("not private: made with a seed",)

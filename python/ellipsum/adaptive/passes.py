@@ -1,7 +1,7 @@
 """Passes over rows that are read more than once: what each step of a plan counts or adds up.
 
 What a row becomes depends on that row alone, never on its place in a block (with ``add-remove``
-neighbours the places shift): the kernels see to it, and ``moments`` is elementwise.
+neighbours the places shift): the kernels see to it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..rows.batches import as_batches
 from ..rows.files import Rows
 from .domain import Frame
 
-__all__ = ["Passes", "moments"]
+__all__ = ["Passes"]
 
 Array = NDArray[np.float64]
 
@@ -141,14 +141,3 @@ class Passes:
         """One pass: what a kernel takes."""
         for batch in self.batches():
             yield from kernel_parts(batch)
-
-
-def moments(x: Array) -> Array:
-    """x_i^2 and sqrt(2) x_i x_j (i < j), shape (n, d (d + 1) / 2): its norm is ||x||^2."""
-    d = x.shape[1]
-    out, at = np.empty((len(x), d * (d + 1) // 2)), 0
-    for i in range(d):
-        np.multiply(x[:, i:], x[:, i : i + 1], out=out[:, at : at + d - i])
-        out[:, at + 1 : at + d - i] *= np.sqrt(2.0)
-        at += d - i
-    return out

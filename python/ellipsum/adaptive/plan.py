@@ -14,9 +14,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from ..guarantee import Neighbors
 from .domain import Domain
 
-__all__ = ["Plan", "Step", "count_share", "make_plan"]
+__all__ = ["SD_PER_MAD", "Plan", "Step", "count_share", "make_plan"]
 
 Array = NDArray[np.float64]
 
@@ -24,7 +25,7 @@ Array = NDArray[np.float64]
 _SHARE_UNITS = 1 << 20
 
 #: E|Z| = sqrt(2/pi): from a mean absolute deviation to a standard deviation.
-_SD_PER_MAD = math.sqrt(math.pi / 2)
+SD_PER_MAD = math.sqrt(math.pi / 2)
 
 #: What the radii take: a part that follows the sums' (the larger the less noise matters beside
 #: sampling), and a floor for each, so that a bin errs by this share of the rows; the floors take at
@@ -164,11 +165,12 @@ def make_plan(n: int, domain: Domain, mu: float, neighbors: str, kind: str = "me
 
 def count_share(kind: str, neighbors: str) -> Fraction:
     """Share of the noisy count: none where n is public."""
-    return _COUNT_SHARE[kind] if neighbors == "add-remove" else Fraction(0)
+    return _COUNT_SHARE[kind] if not Neighbors.of(neighbors).count_is_public else Fraction(0)
 
 
 def _noise_ratio(n: int, d: int, mu: float, neighbors: str) -> float:
-    sensitivity = 2.0 if neighbors == "replace" else math.sqrt(2)
+    # Of the halves' difference, two noises: sqrt(2) times the halves' own, sqrt(2) or 1.
+    sensitivity = max(Neighbors.of(neighbors).factor(), math.sqrt(2))
     return sensitivity * math.sqrt(d) / (max(n, 1) * mu)
 
 
@@ -236,7 +238,7 @@ def _predicted(
         gain = 1 / (level[:, None] * u)
         precision, measured = precision + gain, measured + gain
         if not known:
-            spread = distance + _SD_PER_MAD / np.sqrt(measured)
+            spread = distance + SD_PER_MAD / np.sqrt(measured)
     return (1 / precision) @ times
 
 

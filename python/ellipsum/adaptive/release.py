@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .. import _validate
-from ..release import Guarantee, Release
+from ..guarantee import GaussianGuarantee, Neighbors
+from ..release import Release
+from ..sum_release import interval_columns, interval_dict
 from .domain import Domain
 from .plan import Plan
 from .rounds import Outcome
@@ -22,7 +24,7 @@ Array = NDArray[np.float64]
 class AdaptiveRelease(Release):
     """A differentially private mean or sum from a plan of several steps.
 
-    **Guarantees.** Everything in it, ``integers`` of every step included, is a function of
+    **Guarantees.** Everything in it, the transcript of every step included, is a function of
     noisy integers and public parameters. The value never leaves the domain (times n for a
     sum): it is projected onto it, which is post-processing.
 
@@ -39,14 +41,14 @@ class AdaptiveRelease(Release):
         kind: str,
         outcome: Outcome,
         domain: Domain,
-        guarantee: Guarantee,
+        guarantee: GaussianGuarantee,
         caveats: tuple[str, ...] = (),
     ) -> None:
-        self._kind, self._guarantee, self._caveats = kind, guarantee, caveats
         self._outcome, self._domain = outcome, domain
         self._factor = float(outcome.count) if kind == "sum" else 1.0
         self._raw = domain.back(outcome.offset)
-        self._value = self._factor * domain.project(domain.back(_shrunk(outcome)))
+        value = self._factor * domain.project(domain.back(_shrunk(outcome)))
+        super().__init__(kind, value, guarantee, caveats, n=outcome.count)
 
     @property
     def plan(self) -> Plan:
@@ -63,14 +65,9 @@ class AdaptiveRelease(Release):
         return self._outcome.spread
 
     @property
-    def n(self) -> int | None:
-        """Rows: public for ``replace``, noisy for ``add-remove``."""
-        return self._outcome.count
-
-    @property
-    def integers(self) -> NDArray[np.object_]:
-        """The noisy integers of all steps, one after the other: what the guarantee speaks of."""
-        return np.concatenate(self._outcome.integers or [np.empty(0, object)])
+    def transcript(self) -> tuple[NDArray[np.object_], ...]:
+        """The noisy integers of each step, in order: the bits that the guarantee speaks of."""
+        return tuple(self._outcome.integers)
 
     @property
     def sd(self) -> Array:
@@ -136,13 +133,23 @@ class AdaptiveRelease(Release):
             "passes": self.plan.passes,
             "steps": steps,
             "clip_norms": [region.clip_norm for region in self._outcome.regions],
-            "noise_multiplier": self._guarantee.noise_multiplier,
+            "noise_multiplier": self.guarantee.noise_multiplier,
         }
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values that JSON can hold."""
+        return super().to_dict() | interval_dict(self)
+
     def __str__(self) -> str:
-        return self._text(noisy_count=self.neighbors == "add-remove") + (
-            f"\n  {self.plan.summary()}"
-        )
+        return f"{super().__str__()}\n  {self.plan.summary()}"
+
+    def _head(self) -> list[str]:
+        noisy = "" if Neighbors.of(self.neighbors).count_is_public else " (noisy count)"
+        others = super()._head()[1:]
+        return [f"private {self.kind} of {self.n} rows{noisy}, d = {self.value.size}", *others]
+
+    def _more_columns(self, shown: int) -> tuple[str, list[str]]:
+        return interval_columns(self, shown)
 
 
 def _shrunk(outcome: Outcome) -> Array:

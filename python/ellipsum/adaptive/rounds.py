@@ -11,7 +11,6 @@ would carry.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,16 +21,16 @@ from scipy.special import ndtr
 
 from .. import noise
 from ..ellipsoid import Ellipsoid
+from ..guarantee import Neighbors, rounded_up
+from ..noise_keys import JobKeys, Use
 from .domain import Domain, Frame
 from .passes import Passes
-from .plan import Plan, Step, count_share, make_plan
+from .plan import SD_PER_MAD, Plan, Step, count_share, make_plan
 from .radius import EDGES, SURPRISE, choose_radius, first_edges
 
 __all__ = ["Outcome", "halves_sensitivity", "run"]
 
 Array = NDArray[np.float64]
-
-_UP = 1 + 2.0**-50  # covers the roundings of a noise level: noise is never too small
 
 #: A usual distance below this part of the predicted one: the region was much too wide, and its
 #: bins tell little of the next.
@@ -39,9 +38,6 @@ _FORGET = 0.3
 
 #: Weight of what earlier histograms said, for each round back: regions change less and less.
 _MEMORY = 0.6
-
-#: E|Z| = sqrt(2/pi): from a mean absolute deviation to a standard deviation.
-_SD_PER_MAD = math.sqrt(math.pi / 2)
 
 
 @dataclass
@@ -65,7 +61,7 @@ def run(
     mu: float,
     neighbors: str,
     kind: str,
-    key: bytes,
+    root: bytes,
     threads: int | None = None,
 ) -> Outcome:
     """Carry out the plan on ``data``.
@@ -75,18 +71,17 @@ def run(
     noise to integers whose sensitivity holds for any region, so for regions that earlier
     steps chose too, and the squares of the steps' mu add up to mu^2.
     """
-    run_ = _Run(Passes(data, domain.center.size), domain, mu, neighbors, key, threads)
-    return run_.go(kind)
+    rows, relation = Passes(data, domain.center.size), Neighbors.of(neighbors)
+    return _Run(rows, domain, mu, relation, kind, root, threads).go()
 
 
 def halves_sensitivity(region: Ellipsoid, neighbors: str) -> float:
     """l2 sensitivity, grid units, of the integer sums of positive and negative parts.
 
-    Two rows q, q' >= 0 have ||q - q'||^2 <= ||q||^2 + ||q'||^2: sqrt(2) times one row's bound
-    for ``replace``, once for ``add-remove``.
+    No entry is negative, so no two rows' vectors have a negative inner product.
     """
-    factor = math.sqrt(2) if neighbors == "replace" else 1.0
-    return factor * region.row_bound() * _UP
+    factor = Neighbors.of(neighbors).factor(no_negative_products=True)
+    return rounded_up(factor * region.row_bound())
 
 
 class _Run:
@@ -97,12 +92,14 @@ class _Run:
         rows: Passes,
         domain: Domain,
         mu: float,
-        neighbors: str,
-        key: bytes,
+        neighbors: Neighbors,
+        kind: str,
+        root: bytes,
         threads: int | None,
     ) -> None:
-        self.rows, self.domain, self.mu, self.neighbors = rows, domain, mu, neighbors
-        self.key, self.threads, self.step_number, self.count_sd = key, threads, 0, 0.0
+        self.rows, self.domain, self.kind = rows, domain, kind
+        self.mu, self.neighbors = mu, neighbors
+        self.root, self.threads, self.count_sd = root, threads, 0.0
         d = domain.center.size
         self.center = np.zeros(d)  # offset from the domain's centre
         self.error = domain.half.copy()  # of the centre, standard deviations
@@ -115,9 +112,9 @@ class _Run:
         self.integers: list[NDArray[np.object_]] = []
         self.regions: list[Ellipsoid] = []
 
-    def go(self, kind: str) -> Outcome:
-        n = self._rows_counted(kind)
-        plan = make_plan(max(n, 1), self.domain, self.mu, self.neighbors, kind)
+    def go(self) -> Outcome:
+        n = self._rows_counted()
+        plan = make_plan(max(n, 1), self.domain, self.mu, self.neighbors, self.kind)
         rounds = [step for step in plan.steps if step.name != "count"]
         for k in range(0, len(rounds), 2):
             radius, loss = self._radius(plan, rounds[k], first=k == 0)
@@ -130,14 +127,14 @@ class _Run:
 
     # ---- steps: each one Gaussian mechanism --------------------------------------------
 
-    def _rows_counted(self, kind: str) -> int:
+    def _rows_counted(self) -> int:
         """n: public for replace (one pass unless the source knows it), noisy for add-remove."""
         count = self.rows.count_rows()
-        if self.neighbors == "replace":
+        if self.neighbors.count_is_public:
             if count == 0:
                 raise ValueError("data has no rows: give at least one")
             return count
-        mu = self.mu * math.sqrt(count_share(kind, self.neighbors))
+        mu = self.mu * math.sqrt(count_share(self.kind, self.neighbors))
         self.count_sd = 1 / mu
         return int(self._noisy(np.array([count]), 1.0, mu)[0])
 
@@ -147,7 +144,7 @@ class _Run:
         if first:
             edges = first_edges(float(np.linalg.norm(b * self.domain.half)))
         counts = self.rows.histogram(self._local(b), edges, self.threads)
-        sensitivity = math.sqrt(2) if self.neighbors == "replace" else 1.0
+        sensitivity = self.neighbors.factor(no_negative_products=True)  # a row is one bin
         mu = plan.step_mu(step)
         noisy = self._noisy(counts, sensitivity, mu)
         share, sd = self._remembered(noisy / plan.n, sensitivity / mu / plan.n, forget=first)
@@ -186,10 +183,12 @@ class _Run:
 
     def _noisy(self, exact: NDArray[Any], sensitivity: float, mu: float) -> NDArray[np.object_]:
         """The one place where private integers become public ones."""
-        self.step_number += 1
-        name = b"step" + str(self.step_number).encode()
-        key = hashlib.blake2b(name, digest_size=32, key=self.key).digest()
-        draw = noise.rounded_gaussian(exact.size, sensitivity / mu * _UP, key=key)
+        sigma = rounded_up(sensitivity / mu)
+        # All that the step's region came from: the domain, what is known, and what was answered.
+        known = (self.domain.center, self.domain.half, self.domain.basis, self.domain.sigma)
+        job = (self.kind, self.neighbors.value, *known, *self.integers, sigma, exact)
+        keys = JobKeys(self.root, *job)
+        draw = noise.rounded_gaussian(exact.size, sigma, key=keys.of(Use.STEP, len(self.integers)))
         out: NDArray[np.object_] = exact.astype(object) + draw.astype(object)
         self.integers.append(out)
         return out
@@ -261,4 +260,4 @@ def _spread(shift: Array, deviation: Array, sd: Array) -> Array:
     inside = np.clip(ratio, _FOLDED_H[-1], _FOLDED_H[0])
     t = np.exp(np.interp(-np.log(inside), -np.log(_FOLDED_H), np.log(_FOLDED_T)))
     wide = ratio >= _FOLDED_H[0]
-    return np.asarray(np.where(wide, beyond * _SD_PER_MAD, np.abs(shift) / t))
+    return np.asarray(np.where(wide, beyond * SD_PER_MAD, np.abs(shift) / t))

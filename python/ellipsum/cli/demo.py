@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..ellipsoid import Ellipsoid
 from ..plot import check_matplotlib
 from ..private_sum import PrivateMean
+from ..sum_release import SumRelease
 from .demo_plot import Demo, save_demo
 
 __all__ = ["Demo", "make_demo", "run_demo"]
@@ -64,6 +65,7 @@ def make_demo(*, epsilon: float = 1.0, delta: float = 1e-6, seed: int | None = N
         "scaled": _noise_sd(scaled, len(rows), budget),
         "scaled and turned": release.sd,
     }
+    assert isinstance(release, SumRelease)  # made over a region
     return Demo(names, center, sigma, private.mean(axis=0), release, noise)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..plot import BLUE, check_matplotlib, legend, stripe
-from ..release import Release
+from ..sum_release import SumRelease
 
 __all__ = ["Demo", "save_demo"]
 
@@ -44,7 +44,7 @@ class Demo:
     center: Array  #: public mean
     sigma: Array  #: public standard deviation
     truth: Array  #: non-private mean of the private half
-    release: Release
+    release: SumRelease
     noise: dict[str, Array]  #: shape -> noise sd of the mean, public standard deviations
 
     @property

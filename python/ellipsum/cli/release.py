@@ -17,8 +17,8 @@ from ..adaptive.passes import Passes
 from ..adaptive.release import AdaptiveRelease
 from ..kernels.backend import thread_count
 from ..private_sum import PrivateMean, PrivateSum
-from ..release import Release
 from ..rows.files import Rows, open_rows
+from ..sum_release import SumRelease
 from .exit import Exit, Problem, own_text
 from .shape import known_of_rows, shape_name, split_names
 
@@ -138,7 +138,7 @@ def _dump(path: str, file: Any, result: dict[str, Any]) -> None:
     )
 
 
-def _text(release: Release, names: Sequence[str]) -> str:
+def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
     count = "" if release.n is None else f" of {release.n} rows"
     noisy = " (noisy count)" if count and release.neighbors == "add-remove" else ""
     lines = [
@@ -152,7 +152,7 @@ def _text(release: Release, names: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def table(release: Release, names: Sequence[str]) -> list[str]:
+def table(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> list[str]:
     """Lines of name, value, noise standard deviation and interval, for a person."""
     lower, upper = release.confidence_interval()
     sd = release.sd

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from .. import _validate, calibrate
+from ..guarantee import Neighbors
 from ..quadratic_form.form import QuadraticForm
 from .clip_moments import TailDensity
 
@@ -95,7 +96,7 @@ class Assumptions:
         neighbors: str = "replace",
     ) -> Assumptions | None:
         """The assumptions where n and a noise level are given; None where neither is."""
-        _validate.one_of("neighbors", neighbors, ("replace", "add-remove"))
+        relation = Neighbors.of(neighbors)
         if noise_multiplier is None and (epsilon is not None or delta is not None):
             if epsilon is None or delta is None:
                 raise ValueError("give epsilon and delta together, or noise_multiplier")
@@ -107,13 +108,13 @@ class Assumptions:
                 "the best region depends on both: give n (rows), and noise_multiplier or "
                 "epsilon and delta"
             )
-        rows = int(_validate.positive("n", n))
-        return cls(law, rows, _validate.positive("noise_multiplier", noise_multiplier), neighbors)
+        rows = _validate.whole("n", n, least=1)
+        return cls(law, rows, _validate.positive("noise_multiplier", noise_multiplier), relation)
 
     @property
     def noise_per_radius(self) -> float:
         """Noise standard deviation of a scaled coordinate of the sum, per unit of C."""
-        return (2 if self.neighbors == "replace" else 1) * self.noise_multiplier
+        return Neighbors.of(self.neighbors).factor() * self.noise_multiplier
 
 
 @dataclass(frozen=True)

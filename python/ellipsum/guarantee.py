@@ -1,0 +1,203 @@
+"""What a release promises, for which neighbours; the budget in its forms; the caveats."""
+
+from __future__ import annotations
+
+import decimal
+import enum
+import math
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from . import _validate, calibrate
+
+__all__ = ["GaussianGuarantee", "Guarantee", "Neighbors", "rounded_up", "seed_caveats"]
+
+#: Covers the few roundings (under 8 of 2^-53) of a noise level: noise is never too small.
+_NOISE_SLACK = 1 + 2.0**-50
+
+
+class Neighbors(str, enum.Enum):
+    """Which two data sets are neighbours. A member equals its string.
+
+    ================  ==============================================  ===============
+    member            X and X'                                        number of rows
+    ================  ==============================================  ===============
+    ``"replace"``     one row takes any other value                   public
+    ``"add-remove"``  one row is there or not                         private
+    ================  ==============================================  ===============
+    """
+
+    REPLACE = "replace"
+    ADD_REMOVE = "add-remove"
+
+    @classmethod
+    def of(cls, value: str) -> Neighbors:
+        """The member that a string names.
+
+        Raises
+        ------
+        ValueError
+            For any other string.
+        """
+        return cls(_validate.one_of("neighbors", value, [member.value for member in cls]))
+
+    @property
+    def count_is_public(self) -> bool:
+        """Whether the number of rows is the same for all neighbours."""
+        return self is Neighbors.REPLACE
+
+    def factor(self, *, no_negative_products: bool = False) -> float:
+        """l2 change of a sum between neighbours, in units of the largest norm of a row.
+
+        ``replace`` takes one vector away and adds another: 2. Where no two rows' vectors
+        have a negative inner product, ||q - q'||^2 <= ||q||^2 + ||q'||^2: sqrt(2).
+        ``add-remove``: 1.
+        """
+        if self is Neighbors.ADD_REMOVE:
+            return 1.0
+        return math.sqrt(2) if no_negative_products else 2.0
+
+    def __str__(self) -> str:
+        return self.value
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec)
+
+
+class Guarantee:
+    """What a release promises: the interface that every kind of guarantee has.
+
+    ``kind`` names it. ``is_private`` says whether it is proved for every person, so that a
+    release may be called private. Only kinds of differential privacy have ``mu``, ``rho``,
+    ``epsilon(delta)`` and ``dp_event()``; asking another kind for one raises an
+    AttributeError that says why there is none.
+    """
+
+    kind: str = ""
+    is_private: bool = False
+
+    def __str__(self) -> str:
+        """One line for a person."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values, ``kind`` among them."""
+        raise NotImplementedError
+
+    def budget(self) -> dict[str, Any]:
+        """What was spent, as a release lists it; empty where nothing is."""
+        return {}
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("mu", "rho", "epsilon", "dp_event", "neighbors"):
+            raise AttributeError(
+                f"a guarantee of kind {self.kind!r} has no {name}: it is not differential privacy"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+@dataclass(frozen=True)
+class GaussianGuarantee(Guarantee):
+    """The guarantee of a Gaussian mechanism, for which neighbours.
+
+    **Guarantees.** ``epsilon(delta)`` never understates: see :mod:`ellipsum.calibrate`.
+
+    Parameters
+    ----------
+    neighbors : Neighbors, or its string
+    noise_multiplier : float, noise standard deviation / sensitivity
+    asked_epsilon, asked_delta, asked_rho, asked_mu : the budget as it was asked for
+    unit : str, whose change makes neighbours: the unit of privacy
+    """
+
+    neighbors: Neighbors
+    noise_multiplier: float
+    asked_epsilon: float | None = None
+    asked_delta: float | None = None
+    asked_rho: float | None = None
+    asked_mu: float | None = None
+    unit: str = "one row"
+
+    kind = "gdp"
+    is_private = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbors", Neighbors.of(self.neighbors))
+
+    @classmethod
+    def of_budget(
+        cls,
+        epsilon: float | None,
+        delta: float | None,
+        rho: float | None,
+        mu: float | None,
+        neighbors: str,
+    ) -> GaussianGuarantee:
+        """The guarantee of a budget given in exactly one of its forms."""
+        relation = Neighbors.of(neighbors)
+        multiplier = calibrate.noise_multiplier(epsilon, delta, rho=rho, mu=mu)
+        return cls(relation, multiplier, epsilon, delta, rho, mu)
+
+    @property
+    def mu(self) -> float:
+        """mu-GDP: as asked, else 1 / noise_multiplier, rounded up."""
+        return self.asked_mu or calibrate.mu(self.noise_multiplier)
+
+    @property
+    def mu_to_spend(self) -> float:
+        """1 / noise_multiplier, rounded down: what the steps of a plan may share."""
+        return (1 - 2.0**-51) / self.noise_multiplier
+
+    @property
+    def rho(self) -> float:
+        """rho-zCDP: as asked, else 1 / (2 noise_multiplier^2), rounded up."""
+        return self.asked_rho or calibrate.rho(self.noise_multiplier)
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon that goes with ``delta``: as asked, else by the analytic Gaussian bound."""
+        if delta == self.asked_delta and self.asked_epsilon is not None:
+            return self.asked_epsilon
+        return calibrate.epsilon(self.noise_multiplier, delta)
+
+    def dp_event(self) -> Any:
+        """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`."""
+        return calibrate.dp_event(self.noise_multiplier)
+
+    def budget(self) -> dict[str, Any]:
+        """epsilon and delta as asked (None for rho or mu), rho, mu and the neighbours."""
+        return {
+            "epsilon": self.asked_epsilon,
+            "delta": self.asked_delta,
+            "rho": self.rho,
+            "mu": self.mu,
+            "neighbors": self.neighbors.value,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can hold."""
+        own = {"kind": self.kind, "unit": self.unit, "noise_multiplier": self.noise_multiplier}
+        return own | self.budget()
+
+    def __str__(self) -> str:
+        parts = []
+        if self.asked_epsilon is not None:
+            parts.append(f"({_up(self.asked_epsilon)}, {_up(self.asked_delta)})-DP")
+        parts += [f"{_up(self.rho)}-zCDP", f"{_up(self.mu)}-GDP"]
+        return f"{' = '.join(parts)}, neighbours: {self.neighbors}"
+
+
+def rounded_up(sd: float) -> float:
+    """A noise level computed in doubles, moved above its true value."""
+    return sd * _NOISE_SLACK
+
+
+def seed_caveats(seed: int | bytes | None) -> tuple[str, ...]:
+    """Why a release made with this seed is not private; nothing without one."""
+    return () if seed is None else ("not private: made with a seed",)
+
+
+def _up(x: float | None) -> str:
+    """Six digits, rounded up: what is printed is not below what is promised."""
+    up = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
+    nearest = f"{x or 0.0:g}"
+    return nearest if float(nearest) == x else f"{float(up.create_decimal(x or 0.0)):g}"

@@ -1,0 +1,104 @@
+"""The one place where noise keys are made: from the operating system, a seed, or other keys.
+
+A key that two draws share gives the difference of their sums away: with the same 32 bytes under
+two noise levels 2a - b is the raw sum. So no draw takes the root key itself. Each has a key that
+is bound, by derivation, to what it is for: its use, the region, the noise levels, the kind, and a
+digest of the exact sum that it hides. The same root and the same job give the same release
+again; anything else gives independent noise (as far as BLAKE2b is a pseudorandom function).
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import secrets
+import struct
+from typing import Any
+
+import numpy as np
+
+__all__ = ["KEY_BYTES", "JobKeys", "Use", "digest", "root_key"]
+
+KEY_BYTES = 32
+
+
+class Use(enum.Enum):
+    """What a key is for. No two draws of one release share a use and a context."""
+
+    SUM = b"sum"
+    COUNT = b"count"
+    STEP = b"step of a plan"
+    MOMENTS = b"second moments"
+    WISHART = b"wishart"
+
+
+def root_key(seed: int | bytes | None) -> bytes:
+    """The 256-bit key that a release's keys come from: fresh, or from the seed.
+
+    Raises
+    ------
+    TypeError
+        For a seed that is neither an int nor 32 bytes.
+    """
+    if seed is None:
+        return secrets.token_bytes(KEY_BYTES)
+    if isinstance(seed, bytes) and len(seed) == KEY_BYTES:
+        return seed
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise TypeError("seed must be an int or 32 bytes")
+    text = str(int(seed)).encode()
+    return hashlib.blake2b(text, digest_size=KEY_BYTES, person=b"ellipsum-seed").digest()
+
+
+class JobKeys:
+    """The keys of one job: each draw has one of its own, bound to all that the job is.
+
+    Parameters
+    ----------
+    root : 32 bytes, from :func:`root_key`. Secret.
+    *job : bytes, str, int, float, None or arrays of numbers
+        All that the draws depend on: kind, neighbours, region, noise levels, exact sums.
+    """
+
+    def __init__(self, root: bytes, *job: Any) -> None:
+        self._root, self._job = root, digest(*job)
+
+    def of(self, use: Use, *draw: Any) -> bytes:
+        """The key of one draw: BLAKE2b under the root key of the use, the job and the draw."""
+        state = hashlib.blake2b(digest_size=KEY_BYTES, key=self._root, person=b"ellipsum-noise")
+        _absorb(state, (use.value, self._job, *draw))
+        return state.digest()
+
+
+def digest(*parts: Any) -> bytes:
+    """32 bytes that tell one context from another. **As private as the parts.**"""
+    state = hashlib.blake2b(digest_size=KEY_BYTES, person=b"ellipsum-digest")
+    _absorb(state, parts)
+    return state.digest()
+
+
+def _absorb(state: Any, parts: tuple[Any, ...]) -> None:
+    for part in parts:
+        kind, data = _encoded(part)
+        state.update(kind + struct.pack("<Q", len(data)))
+        state.update(data)
+
+
+def _encoded(part: Any) -> tuple[bytes, bytes]:
+    """A letter for the type, and the value's bytes: no two values share both."""
+    if part is None:
+        return b"n", b""
+    if isinstance(part, bytes):
+        return b"b", part
+    if isinstance(part, str):
+        return b"s", str(part).encode()
+    if isinstance(part, (int, np.integer)):
+        return b"i", str(int(part)).encode()
+    if isinstance(part, (float, np.floating)):
+        return b"f", struct.pack("<d", float(part))
+    array = np.asarray(part)
+    if array.dtype == object:  # integers wider than 64 bits
+        return b"o", repr((array.shape, [int(x) for x in array.ravel()])).encode()
+    head = f"{array.dtype.newbyteorder('<').str}{array.shape}".encode()
+    body = array.astype(array.dtype.newbyteorder("<")).tobytes()
+    return b"a", struct.pack("<Q", len(head)) + head + body

@@ -1,0 +1,99 @@
+"""Copies: a part counts once, a sum is released once, and what is in it never decides."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from ellipsum import Ellipsoid, ExactSum, PrivateSum
+
+REGION = Ellipsoid.ball(1.0, d=2)
+ROWS = np.random.default_rng(0).normal(size=(9, 2))
+COPIES = {
+    "bytes": lambda total: ExactSum.from_bytes(total.to_bytes()),
+    "pickle": lambda total: pickle.loads(pickle.dumps(total)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+def summed(rows=ROWS):
+    return ExactSum(REGION).add(rows)
+
+
+@pytest.mark.parametrize("duplicate", COPIES.values(), ids=COPIES)
+def test_a_copy_made_before_the_release_is_not_released_again(duplicate):
+    total, run = summed(), PrivateSum(REGION, mu=1.0)
+    twin = duplicate(total)
+    run(total)
+    with pytest.raises(ValueError, match="spend_again=True"):
+        run(twin)
+    with pytest.raises(ValueError, match="spend_again=True"):
+        run(twin.add(ROWS))  # rows that were released are in it still
+    assert run(twin, spend_again=True).private
+
+
+@pytest.mark.parametrize("duplicate", COPIES.values(), ids=COPIES)
+def test_a_copy_is_not_merged(duplicate):
+    total = summed()
+    before, twin = total.to_bytes(), duplicate(total)
+    for other in (twin, total, summed(-ROWS).merge(twin)):
+        with pytest.raises(ValueError, match="count twice"):
+            total.merge(other)
+        assert total.to_bytes() == before  # a call that raises leaves the sum as it was
+
+
+def test_a_part_that_was_merged_is_not_merged_again():
+    part = summed()
+    twin = COPIES["bytes"](part)
+    total = ExactSum(REGION).merge(part)
+    with pytest.raises(ValueError, match="count twice"):
+        total.merge(twin)
+
+
+def test_parts_of_equal_rows_are_two_parts():
+    """An honest job must not fail because two parts happen to be equal."""
+    parts = [summed(), summed()]
+    total = ExactSum(REGION)
+    for data in [part.to_bytes() for part in parts]:
+        total.merge(ExactSum.from_bytes(data))
+    assert (total.integers() == 2 * summed().integers()).all()
+    run = PrivateSum(REGION, mu=1.0)
+    assert run(summed()).private and run(summed()).private
+
+
+def test_an_empty_sum_is_a_zero_for_many_workers():
+    zero = ExactSum(REGION)
+    for _ in range(2):
+        workers = [duplicate(zero).add(ROWS) for duplicate in COPIES.values()]
+        total = ExactSum(REGION)
+        for worker in workers:
+            total.merge(worker)
+        assert total.count == 9 * len(workers)
+        assert PrivateSum(REGION, mu=1.0)(total).private
+
+
+def test_bytes_do_not_carry_marks():
+    assert summed().to_bytes() == summed().to_bytes()
+    left, right = summed(ROWS[:4]), summed(ROWS[4:])
+    assert left.merge(right).to_bytes() == summed().to_bytes()
+
+
+def test_a_pickle_takes_its_marks_to_another_process():
+    total = summed()
+    code = "import pickle, sys; x = sys.stdin.buffer.read(); "
+    code += "sys.stdout.buffer.write(pickle.dumps(pickle.loads(x)))"
+    run = [sys.executable, "-c", code]
+    back = subprocess.run(run, input=pickle.dumps(total), capture_output=True, check=True).stdout
+    with pytest.raises(ValueError, match="count twice"):
+        total.merge(pickle.loads(back))
+
+
+def test_bytes_from_a_file_are_those_of_another_sum():
+    total = summed()
+    ExactSum(REGION).merge(total).merge(ExactSum.from_bytes(bytes(bytearray(total.to_bytes()))))
