@@ -252,3 +252,14 @@ def test_without_dp_accounting_the_error_names_the_extra(monkeypatch):
 def test_bad_input_is_one_clear_sentence(call, error, phrase):
     with pytest.raises(error, match=phrase):
         call()
+
+
+@pytest.mark.parametrize("epsilon", [1e308, 1e200, 1e154, 5e-324])
+@pytest.mark.parametrize("delta", [5e-324, 1e-300, 0.5, 1 - 2.0**-53])
+def test_the_ends_of_the_doubles_have_an_answer(epsilon, delta):
+    """For a huge epsilon mu^2/2 = epsilon to many digits: s = 1/sqrt(2 epsilon)."""
+    s = calibrate.noise_multiplier(epsilon, delta)
+    assert s > 0
+    if epsilon > 1:
+        assert s == pytest.approx(math.sqrt(0.5) / math.sqrt(epsilon), rel=1e-6)
+        assert calibrate.epsilon(s, delta) <= epsilon * (1 + 1e-6)

@@ -143,3 +143,9 @@ def test_a_bad_parameter_is_one_clear_sentence(make, phrase):
 def test_a_radius_must_be_a_number(bad):
     with pytest.raises(TypeError, match="radius must be a number"):
         Ellipsoid.ball(bad, d=2)
+
+
+@pytest.mark.parametrize(("d", "error"), [(2**31, ValueError), (0, ValueError), (2.0, TypeError)])
+def test_a_dimension_out_of_range_is_refused_before_memory_is_asked_for(d, error):
+    with pytest.raises(error, match="d must be"):
+        Ellipsoid.ball(1.0, d=d)

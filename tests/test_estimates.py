@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -107,6 +108,31 @@ def test_delta_is_the_integral_over_where_the_ratio_is_large(nu, r2, epsilon):
         for a, b in ((without, with_x), (with_x, without))
     ]
     assert delta(epsilon, nu, r2) == pytest.approx(max(both), rel=1e-3, abs=1e-9)
+
+
+@pytest.mark.parametrize(("nu", "epsilon", "r2"), [
+    (5, 0.14, 0.023), (1883, 0.06, 3.7), (60, 1.0, 0.05), (400, 2.0, 1.0), (4, 0.5, 1e-9),
+    (2000, 1.0, 0.9), (12, 0.0, 20.0),
+])  # fmt: skip
+def test_delta_keeps_its_digits_where_it_is_small(nu, epsilon, r2):
+    """Against 400 digits: the difference of two tails in doubles is lost below 1e-17."""
+    with mpmath.workdps(400):
+        half, eps, r = mpmath.mpf(nu) / 2, mpmath.mpf(epsilon), mpmath.mpf(r2)
+        power, truth = half - 1, mpmath.mpf(0)
+        if r / 2 > eps:
+            a = r / mpmath.expm1((r / 2 - eps) / power)
+            tails = [mpmath.gammainc(half, t / 2, regularized=True) for t in (a, a + r)]
+            truth = tails[0] - mpmath.exp(eps) * tails[1]
+        b = -r / mpmath.expm1(-(eps + r / 2) / power)
+        tails = [mpmath.gammainc(half, 0, t / 2, regularized=True) for t in (b, b - r)]
+        truth = max(truth, tails[0] - mpmath.exp(eps) * tails[1])
+    assert 1 <= delta(epsilon, nu, r2) / float(truth) <= 1 + 2e-10
+
+
+@pytest.mark.parametrize("target", [1e-6, 1e-17, 1e-30, 1e-100, 1e-300])
+def test_a_tiny_delta_has_a_calibration_too(target):
+    k, r2 = best_wishart(5, 1.0, target)
+    assert delta(1.0, k - 4, r2) <= target < delta(1.0, k - 4, r2 * 1.001)
 
 
 def test_the_pair_depends_on_one_direction_alone():

@@ -19,7 +19,7 @@ CODE = [
 #: In the order of the floors: a room imports from rooms above its line only.
 MAY_IMPORT = {
     "_validate": set(),
-    "kernels": set(),
+    "kernels": {"_validate"},
     "grid": set(),
     "lineage": set(),
     "noise_keys": set(),

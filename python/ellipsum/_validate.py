@@ -7,6 +7,7 @@ the dtype are ever named.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,12 +62,16 @@ def open_unit(name: str, value: Any) -> float:
 
 def whole(name: str, value: Any, *, least: int = 0, most: int | None = None) -> int:
     """A whole number from ``least`` on: an int, not a float that would be cut off."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be a whole number, got {type(value).__name__}")
-    if value < least or (most is not None and value > most):
+    if number < least or (most is not None and number > most):
         upper = "" if most is None else f" and at most {most}"
-        raise ValueError(f"{name} must be at least {least}{upper}, got {value}")
-    return int(value)
+        raise ValueError(f"{name} must be at least {least}{upper}, got {number}")
+    return number
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:

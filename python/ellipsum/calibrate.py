@@ -24,6 +24,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcx
 
+from . import _validate
 from ._validate import nonnegative, open_unit, positive
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def noise_multiplier(
         return _least(1 / m, lambda s: Fraction(m) * s >= 1)
     eps, target = positive("epsilon", epsilon), open_unit("delta", delta)
     tail = _far_enough(target)
-    high = (tail + math.hypot(tail, math.sqrt(2 * eps))) / (2 * eps)  # solves a(high) = tail
+    half = 0.5 * tail / eps
+    high = half + math.hypot(half, math.sqrt(0.5 / eps))  # solves a(high) = tail
     enough = 1 / target  # as delta(s, 0) <= 1 / (s sqrt(2 pi))
     return _smallest_safe(lambda s: _excess(s, eps, target), min(high, enough))
 
@@ -226,8 +228,7 @@ def dp_event(noise_multiplier: float, count: int = 1) -> DpEvent:
         If dp-accounting is not installed.
     """
     s = positive("noise_multiplier", noise_multiplier)
-    if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-        raise ValueError(f"count must be an integer of at least 1, got {count!r}")
+    releases = _validate.whole("count", count, least=1)
     try:
         from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
     except ImportError as error:
@@ -235,7 +236,7 @@ def dp_event(noise_multiplier: float, count: int = 1) -> DpEvent:
             "dp_event needs dp-accounting: pip install 'ellipsum[accounting]'"
         ) from error
     event = GaussianDpEvent(s)
-    return event if count == 1 else SelfComposedDpEvent(event, int(count))
+    return event if releases == 1 else SelfComposedDpEvent(event, releases)
 
 
 def _check_one_guarantee(**given: float | None) -> None:
@@ -311,11 +312,18 @@ def _smallest_safe(excess: Callable[[float], float], high: float) -> float:
     factor = 2.0
     while excess(low := high / factor) <= 0:
         high, factor = low, min(factor * factor, 2.0**64)
-    x = float(brentq(excess, low, high, xtol=max(low * 2.0**-53, _SMALLEST), rtol=2.0**-50))
+    x = float(
+        brentq(_bounded(excess), low, high, xtol=max(low * 2.0**-53, _SMALLEST), rtol=2.0**-50)
+    )
     step = 2.0**-52
     while excess(x) > 0:
         x, step = x * (1 + step), 2 * step
     return x
+
+
+def _bounded(excess: Callable[[float], float]) -> Callable[[float], float]:
+    """The same sign, and finite: brentq interpolates between the values."""
+    return lambda x: min(max(excess(x), -_LARGEST / 4), _LARGEST / 4)
 
 
 def _least(guess: float, enough: Callable[[Fraction], bool]) -> float:

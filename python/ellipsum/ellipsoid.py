@@ -458,9 +458,7 @@ def _center(center: ArrayLike | None, d: int | None) -> Array:
         return _validate.vector("center", center, d=d)
     if d is None:
         raise ValueError("center or d must be given: the number of coordinates is not known")
-    if isinstance(d, bool) or not isinstance(d, (int, np.integer)) or d < 1:
-        raise ValueError(f"d must be a whole number of at least 1, got {d!r}")
-    return np.zeros(int(d))
+    return np.zeros(_validate.whole("d", d, least=1, most=_MOST_COORDINATES))
 
 
 def _center_error(center_error: ArrayLike | None, d: int) -> Array:

@@ -9,7 +9,6 @@ alone, on no instruction set, thread count, backend or mathematical library.
 from __future__ import annotations
 
 import math
-import operator
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate
+from ._validate import whole
 from .kernels import exact_gaussian as _exact_gaussian
-from .kernels.backend import kernels, thread_count
+from .kernels.backend import kernels
 from .noise_keys import KEY_BYTES
 
 __all__ = ["gaussian", "keystream", "noisy_count", "rounded_gaussian"]
@@ -67,7 +67,7 @@ def rounded_gaussian(
     ValueError, TypeError
         For an argument outside its range; the message names it.
     """
-    out = np.empty(_count("n", n), dtype=np.int64)
+    out = np.empty(whole("n", n), dtype=np.int64)
     _fill(out, _deviations("sigma", sigma), key, threads)
     return out
 
@@ -102,7 +102,7 @@ def gaussian(
     -------
     ndarray of float64, shape ``size``
     """
-    shape = tuple(_count("size", k) for k in (size if isinstance(size, tuple) else (size,)))
+    shape = tuple(whole("size", k) for k in (size if isinstance(size, tuple) else (size,)))
     scales = _columns("scale", scale, shape)
     grids = _default_grid(scales) if grid is None else _columns("grid", grid, shape)
     if (np.frexp(grids)[0] != 0.5).any():
@@ -153,10 +153,8 @@ def keystream(n: int, *, key: Any, nonce: int = 0) -> NDArray[np.uint64]:
     -----
     20 rounds, D. J. Bernstein's original layout (ChaCha, a variant of Salsa20, 2008).
     """
-    out = np.empty(_count("n", n), dtype=np.uint64)
-    nonce = _count("nonce", nonce)
-    if nonce >= WORD_COUNT:
-        raise ValueError(f"nonce must be below 2**64, got {nonce}")
+    out = np.empty(whole("n", n), dtype=np.uint64)
+    nonce = whole("nonce", nonce, most=WORD_COUNT - 1)
     with _key(key) as own:
         kernels().keystream(out, own, nonce, 0)
     return out
@@ -206,16 +204,6 @@ def _key(key: Any) -> Iterator[bytearray]:
         yield own
     finally:
         own[:] = bytes(KEY_BYTES)
-
-
-def _count(name: str, value: Any) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
-    if number < 0 or isinstance(value, bool):
-        raise ValueError(f"{name} must be an integer of at least 0, got {value}")
-    return number
 
 
 def _deviations(name: str, value: ArrayLike) -> NDArray[np.float64]:

@@ -18,24 +18,66 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.stats import chi2
 
 __all__ = ["best_wishart", "delta"]
 
+Array = NDArray[np.float64]
+
+_GAUSS = np.polynomial.legendre.leggauss(240)
+#: The quadrature was within 2e-12 of 40 digits (nu 4 to 1e5, delta 0.9 to 1e-300).
+_QUADRATURE_SLACK = 1 + 1e-10
+_SMALLEST = math.ulp(0.0)
 _DOF_GRID = 60  # candidates of nu, geometric: the total noise is flat near the best
 
 
 def delta(epsilon: float, nu: float, r2: float) -> float:
-    """The exact delta(epsilon) of T + r^2 against T ~ chi^2_nu, both directions, nu > 2."""
+    """The exact delta(epsilon) of T + r^2 against T ~ chi^2_nu, both directions, nu > 2.
+
+    Each direction is one integral of a positive function, which loses no digits where delta
+    is small: a difference of two tails is noise below 1e-17.
+    """
+    return min(1.0, max(_upper(epsilon, nu, r2), _lower(epsilon, nu, r2)) * _QUADRATURE_SLACK)
+
+
+def _upper(epsilon: float, nu: float, r2: float) -> float:
+    """int over t > a of f(t) (1 - e^eps f(t + r^2)/f(t)), where the bracket is positive."""
     power = nu / 2 - 1
-    with_x, without = 0.0, 0.0
-    if r2 / 2 > epsilon:
-        a = r2 / math.expm1((r2 / 2 - epsilon) / power)
-        with_x = float(chi2.sf(a, nu)) - math.exp(epsilon) * float(chi2.sf(a + r2, nu))
+    if r2 / 2 <= epsilon:
+        return 0.0
+    a = r2 / math.expm1((r2 / 2 - epsilon) / power)
+    t, weight = _nodes(a, max(a, 2 * power) + 180 + 20 * math.sqrt(max(a, 2 * power)))
+    gain = -np.expm1(epsilon - r2 / 2 + power * np.log1p(r2 / t))
+    return float(weight @ (np.exp(_log_density(t, nu)) * gain))
+
+
+def _lower(epsilon: float, nu: float, r2: float) -> float:
+    """int over t < b of f(t) (1 - e^eps f(t - r^2)/f(t)), where f(t - r^2) = 0 below r^2."""
+    power = nu / 2 - 1
     b = -r2 / math.expm1(-(epsilon + r2 / 2) / power)
-    without = float(chi2.cdf(b, nu)) - math.exp(epsilon) * float(chi2.cdf(b - r2, nu))
-    return max(with_x, without, 0.0)
+    top = min(b, 2 * power)
+    low = max(0.0, top - 20 * math.sqrt(top))
+    total = 0.0
+    if low < r2:  # b > r^2
+        t, weight = _nodes(low, r2)
+        total += float(weight @ np.exp(_log_density(t, nu)))
+        low = r2
+    t, weight = _nodes(low, b)
+    gain = -np.expm1(epsilon + r2 / 2 + power * np.log1p(-r2 / t))
+    return total + float(weight @ (np.exp(_log_density(t, nu)) * gain))
+
+
+def _log_density(t: Array, nu: float) -> Array:
+    constant = nu / 2 * math.log(2) + math.lgamma(nu / 2)
+    return np.asarray((nu / 2 - 1) * np.log(t) - t / 2 - constant)
+
+
+def _nodes(low: float, high: float) -> tuple[Array, Array]:
+    """Gauss-Legendre on an interval beyond whose ends the density is e^-45 of its largest."""
+    half = 0.5 * (high - low)
+    return low + half * (1 + _GAUSS[0]), half * _GAUSS[1]
 
 
 def best_wishart(d: int, epsilon: float, target: float) -> tuple[int, float]:
@@ -54,8 +96,15 @@ def best_wishart(d: int, epsilon: float, target: float) -> tuple[int, float]:
 
 def _largest_shift(epsilon: float, nu: float, target: float) -> float:
     """The largest r^2 with delta <= target, a hair below the root."""
-    high = 1e-12
-    while delta(epsilon, nu, high) <= target:
-        high *= 2
-    root = brentq(lambda r2: delta(epsilon, nu, r2) - target, high / 2, high, rtol=1e-12)
-    return float(root) * (1 - 1e-9)
+
+    def excess(log_r2: float) -> float:
+        return math.log(max(delta(epsilon, nu, math.exp(log_r2)), _SMALLEST)) - math.log(target)
+
+    low = 0.0
+    while excess(low) > 0:
+        low -= 2.0
+    high = low + 2.0
+    while excess(high) <= 0:
+        low, high = high, high + 2.0
+    root = float(brentq(excess, low, high, rtol=1e-13))
+    return math.exp(root) * (1 - 1e-9)

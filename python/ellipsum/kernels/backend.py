@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import numpy as np
+from .._validate import whole
 
 __all__ = ["Backend", "backend", "kernels", "supported_cpus", "thread_count", "use_kernels"]
 
@@ -126,8 +126,4 @@ def thread_count(value: Any = None) -> int:
                 f"got {text!r}"
             )
         return int(text)
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"threads must be a whole number, got {type(value).__name__}")
-    if not 1 <= value <= _MOST_THREADS:
-        raise ValueError(f"threads must be at least 1 and at most {_MOST_THREADS}, got {value}")
-    return int(value)
+    return whole("threads", value, least=1, most=_MOST_THREADS)
