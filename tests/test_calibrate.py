@@ -245,8 +245,8 @@ def test_without_dp_accounting_the_error_names_the_extra(monkeypatch):
         (lambda: calibrate.delta(math.nan, 1), ValueError, "noise_multiplier must be a finite"),
         (lambda: calibrate.rho(-1), ValueError, "noise_multiplier must be .* above 0"),
         (lambda: calibrate.mu(math.inf), ValueError, "noise_multiplier must be a finite"),
-        (lambda: calibrate.dp_event(1.0, 0), ValueError, "count must be an integer of at least 1"),
-        (lambda: calibrate.dp_event(1.0, 1.5), ValueError, "count must be an integer"),
+        (lambda: calibrate.dp_event(1.0, 0), ValueError, "count must be at least 1"),
+        (lambda: calibrate.dp_event(1.0, 1.5), TypeError, "count must be a whole number"),
     ],
 )
 def test_bad_input_is_one_clear_sentence(call, error, phrase):

@@ -112,7 +112,7 @@ def test_later_changes_of_the_given_arrays_do_not_reach_the_region():
         (lambda: Ellipsoid.ball(0.0, d=2), "radius must be a finite number above 0"),
         (lambda: Ellipsoid.ball(math.inf, d=2), "radius must be a finite number above 0"),
         (lambda: Ellipsoid.ball(1.0), "center or d must be given"),
-        (lambda: Ellipsoid.ball(1.0, d=0), "d must be a whole number of at least 1"),
+        (lambda: Ellipsoid.ball(1.0, d=0), "d must be at least 1"),
         (lambda: Ellipsoid.ball(1.0, [0.0, math.nan]), r"center\[1\] is nan"),
         (lambda: Ellipsoid.ball(1.0, [0.0], d=2), "center must have 2 entries"),
         (lambda: Ellipsoid.box([0.0, 1.0], [1.0, 1.0]), "upper must be above lower"),

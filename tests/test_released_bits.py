@@ -17,14 +17,19 @@ def hexadecimal(kept: dict[str, list[str] | str]) -> np.ndarray:
     return np.array([float.fromhex(text) for text in texts])
 
 
-@pytest.mark.parametrize("part", ["sums", "noise", "levels", "releases"])
-def test_integers_noise_levels_and_releases_are_the_bits_that_were_kept(part):
+@pytest.mark.parametrize("part", ["sums", "noise", "releases"])
+def test_integers_noise_and_releases_are_the_bits_that_were_kept(part):
     assert PARTS[part]() == KEPT[part]
 
 
-@pytest.mark.parametrize("part", ["radii", "forms"])
-def test_what_quadratic_forms_give_is_what_was_kept(part):
-    """Not bit for bit: exponentials and logarithms differ between backends."""
+@pytest.mark.parametrize("part", ["levels", "plans", "radii", "forms"])
+def test_what_mathematical_libraries_have_a_part_in_is_what_was_kept(part):
+    """Not bit for bit: exponentials and logarithms differ between machines and backends."""
     found = PARTS[part]()
     assert found.keys() == KEPT[part].keys()
-    np.testing.assert_allclose(hexadecimal(found), hexadecimal(KEPT[part]), rtol=3e-12, atol=1e-300)
+    np.testing.assert_allclose(
+        hexadecimal(found),
+        hexadecimal(KEPT[part]),
+        rtol=1e-9 if part == "plans" else 3e-12,
+        atol=1e-300,
+    )

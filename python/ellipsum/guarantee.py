@@ -139,6 +139,16 @@ class GaussianGuarantee(Guarantee):
         return cls(relation, multiplier, epsilon, delta, rho, mu)
 
     @property
+    def asked(self) -> tuple[float | None, ...]:
+        """What the noise levels follow from: the budget as asked, or the noise multiplier.
+
+        Keys are bound to it instead of to the levels, whose last bit may differ between
+        mathematical libraries.
+        """
+        budget = (self.asked_epsilon, self.asked_delta, self.asked_rho, self.asked_mu)
+        return budget if any(part is not None for part in budget) else (self.noise_multiplier,)
+
+    @property
     def mu(self) -> float:
         """mu-GDP: as asked, else 1 / noise_multiplier, rounded up."""
         return self.asked_mu or calibrate.mu(self.noise_multiplier)

@@ -214,10 +214,10 @@ class PrivateSum:
         return noise.rounded_gaussian(total.ellipsoid.d, sigma, key=key)
 
     def _keys(self, ellipsoid: Ellipsoid, state: SumState, seed: int | bytes | None) -> JobKeys:
-        """Bound to the kind, the relation, the region, the noise levels and the exact sum."""
-        job = (self._kind, self.guarantee.neighbors.value, ellipsoid.fingerprint())
-        levels = self._noise_levels(ellipsoid)
-        return JobKeys(root_key(seed), *job, *levels, state.rows, state.low, state.high)
+        """Bound to the kind, the relation, the budget, the region and the exact sum."""
+        promise = self.guarantee
+        job = (self._kind, promise.neighbors.value, *promise.asked, ellipsoid.fingerprint())
+        return JobKeys(root_key(seed), *job, state.rows, state.low, state.high)
 
     def _by_plan(
         self, domain: Domain, data: Any, threads: int | None, seed: int | bytes | None

@@ -147,7 +147,7 @@ class _Noise:
         region, multiplier = self.total.ellipsoid, self.guarantee.noise_multiplier
         sensitivity = moment_sensitivity(region, self.guarantee.neighbors)
         sigma = rounded_up(multiplier / math.sqrt(1 - self.share) * sensitivity)
-        drawn = noise.rounded_gaussian(region.d, sigma, key=self.keys.of(Use.MOMENTS, sigma))
+        drawn = noise.rounded_gaussian(region.d, sigma, key=self.keys.of(Use.MOMENTS))
         n = self._count(multiplier / math.sqrt(self.share) if self.share else 0.0)
         noisy = self.total.integers() + drawn.astype(object)
         packed = noisy.astype(np.float64) * region.grid / n
@@ -169,7 +169,7 @@ class _Noise:
         dof, r2 = best_wishart(d, eps, delta)
         slack = moment_sensitivity(region, Neighbors.ADD_REMOVE) * region.grid
         s = math.sqrt(slack / r2)
-        key = self.keys.of(Use.WISHART, dof, s)
+        key = self.keys.of(Use.WISHART)
         drawn = noise.rounded_gaussian(dof * d, 2.0**_WISHART_BITS, key=key)
         g = drawn.reshape(dof, d) * (s * 2.0**-_WISHART_BITS)
         packed = self.total.integers().astype(np.float64) * region.grid
@@ -182,13 +182,14 @@ class _Noise:
         if not sd:
             return float(self.total.count)
         sd = rounded_up(sd)
-        return max(1.0, noise.noisy_count(self.total.count, sd, key=self.keys.of(Use.COUNT, sd)))
+        return max(1.0, noise.noisy_count(self.total.count, sd, key=self.keys.of(Use.COUNT)))
 
     @property
     def keys(self) -> JobKeys:
-        """Of this sum, center and relation; each draw adds its noise level."""
+        """Bound to the center, the relation, the budget and the exact sum."""
         state, region = self.total.snapshot(), self.total.ellipsoid.fingerprint()
-        job = ("covariance", self.guarantee.neighbors.value, self.center, region)
+        promise = self.guarantee
+        job = ("covariance", promise.neighbors.value, *promise.asked, self.center, region)
         return JobKeys(self.root, *job, state.rows, state.low, state.high)
 
 
