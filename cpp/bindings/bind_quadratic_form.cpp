@@ -5,7 +5,10 @@
 
 #include "bindings.hpp"
 #include "numpy_view.hpp"
-#include "quadratic_form/form.hpp"
+#include "quadratic_form/batch.hpp"
+#include "quadratic_form/contour.hpp"
+#include "quadratic_form/prepare.hpp"
+#include "quadratic_form/tail.hpp"
 
 namespace py = pybind11;
 using ellipsum::QuadraticForm;

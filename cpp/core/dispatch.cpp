@@ -17,7 +17,7 @@ namespace ellipsum {
                                std::int64_t*, std::uint32_t*);                                \
   std::size_t gaussian_stream(const std::uint32_t*, std::uint64_t, std::size_t, const double*, \
                               std::size_t, std::uint64_t*, std::int64_t*, std::uint32_t*);    \
-  void form_nodes(const FormPath&, const FormRelative&, const double*, const double*,         \
+  void form_nodes(const FormPath&, const SaddleTerms&, const double*, const double*,         \
                   FormValues&);                                                               \
   double form_power_sums(const double*, const double*, std::size_t, double*);                 \
   void form_moved(const FormValues*, std::size_t, double, FormMoved&);                        \

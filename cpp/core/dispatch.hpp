@@ -27,7 +27,7 @@ struct Kernels {
                                  const double* sigma, std::size_t sigma_step, std::uint64_t* words,
                                  std::int64_t* out, std::uint32_t* ambiguous);
   // The integrand of a quadratic form at form_block nodes.
-  void (*form_nodes)(const FormPath&, const FormRelative&, const double* sinh_u,
+  void (*form_nodes)(const FormPath&, const SaddleTerms&, const double* sinh_u,
                      const double* cosh_u, FormValues&);
   // out[p] += sum mass e^(p + 1), form_moments of them; returns sum mass.
   double (*form_power_sums)(const double* e, const double* mass, std::size_t n, double* out);

@@ -7,7 +7,10 @@
 
 #include "dispatch.hpp"
 #include "noise/noise.hpp"
-#include "quadratic_form/form.hpp"
+#include "quadratic_form/contour.hpp"
+#include "quadratic_form/prepare.hpp"
+#include "quadratic_form/quantile.hpp"
+#include "quadratic_form/tail.hpp"
 
 using namespace ellipsum;
 

@@ -8,9 +8,9 @@ integral of 330 bits or more on two paths of different apex, width and bend. The
 all rounding; the paths must agree to 25 digits, or the step is halved. Only where to put q
 is taken from the code under test; q is then rounded to nine digits.
 
-    python quadratic_form_reference.py few quadratic_form_few.npz
+    python quadratic_form_reference.py low_dof quadratic_form_low_dof.npz
 
-does the same for a fixed list of distributions of few degrees of freedom, at q from 1e-250
+does the same for a fixed list of distributions of low degrees of freedom, at q from 1e-250
 to the far tails.
 """
 
@@ -221,7 +221,7 @@ FEW_DOF = (1e-3, 0.03, 0.6, 1.8)  # in all
 FEW_Q = (1e-250, 1e-60, 1e-12, 1e-5, 0.01, 1.0, 20.0, 400.0, 1200.0)
 
 
-def few_cases():
+def low_dof_cases():
     """One- and two-sided, with and without a small normal term; q on both sides of 0."""
     for weights, total, sd in itertools.product(FEW_WEIGHTS, FEW_DOF, (0.0, 1e-9)):
         w = np.array(weights)
@@ -237,9 +237,9 @@ def few_cases():
                 yield case, x, sign > 0
 
 
-def main_few(out: str) -> None:
+def main_low_dof(out: str) -> None:
     rows = []
-    for index, (case, q, upper) in enumerate(few_cases()):
+    for index, (case, q, upper) in enumerate(low_dof_cases()):
         upper, tail, density = smaller_tail(case, q, upper)
         rows.append((index, case, q, upper, float(tail.mid()), float(density.mid())))
     save(out, rows)
@@ -291,4 +291,4 @@ def save(out: str, rows: list) -> None:
 
 
 if __name__ == "__main__":
-    main_few(sys.argv[2]) if sys.argv[1] == "few" else main(int(sys.argv[1]), sys.argv[2])
+    main_low_dof(sys.argv[2]) if sys.argv[1] == "low_dof" else main(int(sys.argv[1]), sys.argv[2])

@@ -1,4 +1,11 @@
-// Many weights in one pass: dense ranges of them become clusters, seen through their moments.
+// With u = 2ct/(1 - 2ct) at a cluster's center c, its weights c(1 + e_j) add to K(t)
+//
+//   sum -k_j/2 log(1 - 2 w_j t) = -log(1 - 2ct) sum k_j/2 + sum_p u^p (sum k_j/2 e_j^p / p),
+//
+// and the noncentralities a like series. The remainder after 20 moments is bounded for each
+// saddlepoint (degree_needed): below 2e-15 in the exponent, or the members are used instead.
+#include "quadratic_form/clusters.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -6,15 +13,18 @@
 #include <deque>
 
 #include "dispatch.hpp"
-#include "quadratic_form/form.hpp"
 
 namespace ellipsum {
 namespace {
 
-constexpr std::size_t fewest_shared = 12;  // in a cluster, where products are the other way
-constexpr std::size_t fewest_members = 3;
+// A factor of a product costs four multiplications at a node, a cluster its series (16 to 80)
+// and a logarithm: only so many members pay.
+constexpr std::size_t fewest_shared = 12;
+constexpr std::size_t fewest_members = 3;  // of a cluster: each alone takes its own logarithm
 constexpr int key_shift = 49;              // exponent and three bits: ratios up to 1.125
 constexpr std::size_t held = 32;           // weights that wait until they are added together
+constexpr double heaviest = 1e3;           // mass w / extreme w of moments without members
+constexpr double remainder = 2e-15;        // of a series, in the exponent: ten ulp of 1
 static_assert(held >= fewest_shared);
 
 std::size_t key(double size) {
@@ -31,7 +41,7 @@ double size_of(std::size_t key) {
 }
 
 // The weights of one sign and key.
-struct Bin {
+struct PendingCluster {
   bool far;
   std::size_t waiting = 0;
   FormTerm wait[held];            // far: those not yet in the cluster's moments
@@ -39,21 +49,21 @@ struct Bin {
   std::vector<FormTerm> members;  // near: all of them, equal ones merged
 };
 
-bool alike(const FormTerm& t, double dof) { return shares(t) && t.dof == dof; }
+bool alike(const FormTerm& t, double dof) { return may_share(t) && t.dof == dof; }
 
 // Too few for a cluster: terms of one small dof are cheap by themselves.
-bool few(const FormTerm* t, std::size_t n) {
+bool too_few(const FormTerm* t, std::size_t n) {
   const auto same = [t](const FormTerm& other) { return alike(other, t->dof); };
   return n < fewest_members || (n < fewest_shared && std::all_of(t, t + n, same));
 }
 
-// Adds the moments about the cluster's centre of n <= held weights.
+// Adds the moments about the cluster's center of n <= held weights.
 void add_moments(FormCluster& c, const FormTerm* t, std::size_t n, const Kernels& kernels) {
   double e[held], half_dof[held], half_noncentrality[held];
-  const double centre = c.centre, inverse = 1 / centre;
+  const double center = c.center, inverse = 1 / center;
   bool central = true;
   for (std::size_t i = 0; i < n; ++i) {
-    e[i] = (t[i].weight - centre) * inverse;
+    e[i] = (t[i].weight - center) * inverse;
     half_dof[i] = 0.5 * t[i].dof;
     half_noncentrality[i] = 0.5 * t[i].noncentrality;
     central &= t[i].noncentrality == 0;
@@ -83,8 +93,8 @@ FormCluster cluster_of(const std::vector<FormTerm>& members, std::size_t begin,
     mass += t.dof + t.noncentrality;
     c.shared &= alike(t, members[0].dof);
   }
-  c.centre = std::min(std::max(sum / mass, low), high);
-  c.spread = std::max(high - c.centre, c.centre - low) / std::fabs(c.centre);
+  c.center = std::min(std::max(sum / mass, low), high);
+  c.spread = std::max(high - c.center, c.center - low) / std::fabs(c.center);
   for (std::size_t j = 0; j < members.size(); j += held)
     add_moments(c, &members[j], std::min(held, members.size() - j), kernels);
   close(c);
@@ -103,35 +113,35 @@ std::size_t degree_needed(const FormCluster& c, double u0) {
   if (!(x < 0.5)) return 0;
   const double mass = c.half_dof + c.half_noncentrality * double(form_moments) * (1 + u);
   for (std::size_t degree = 4; degree <= form_moments; degree += 4)
-    if (2 * mass / double(degree + 1) * std::pow(x, double(degree + 1)) < 2e-15) return degree;
+    if (2 * mass / double(degree + 1) * std::pow(x, double(degree + 1)) < remainder) return degree;
   return 0;
 }
 
 namespace {
 
-// Collects weights by sign and key. Up to half the extreme weight of its sign a bin is far
+// Collects weights by sign and key. Up to half the extreme weight of its sign a cluster is far
 // from every branch point: |u0| <= 1 at every saddlepoint, so that moments about its middle
-// will do for ever, and its weights need not be kept, if it is not too heavy.
-class Bins {
+// always suffice, and its weights need not be kept, if it is not too heavy.
+class ClusterBuilder {
  public:
-  Bins(const FormRange& range, bool keep_all, const Kernels& kernels)
+  ClusterBuilder(const FormRange& range, bool keep_all, const Kernels& kernels)
       : range_(range), keep_all_(keep_all), kernels_(kernels),
         largest_(key(std::max(range.highest, -range.lowest))) {}
 
   void add(const FormTerm& t) {
     const std::size_t at = 2 * (largest_ - key(std::fabs(t.weight))) + (t.weight < 0);
     if (at >= place_.size()) place_.resize(at + 64);
-    Bin*& place = place_[at];
+    PendingCluster*& place = place_[at];
     if (!place) place = open(t);
-    Bin& b = *place;
+    PendingCluster& b = *place;
     if (!b.far) return keep(b, t);
     if (b.waiting == held) flush(b);
     b.wait[b.waiting++] = t;
   }
 
-  // In the order of the keys; false where a far bin is too heavy for its moments.
+  // In the order of the keys; false where a far cluster is too heavy for its moments.
   bool finish(QuadraticForm& f) {
-    for (Bin* b : place_) {
+    for (PendingCluster* b : place_) {
       if (!b) continue;
       if (!b->far) finish_near(f, *b);
       else if (!finish_far(f, *b)) return false;
@@ -140,30 +150,30 @@ class Bins {
   }
 
  private:
-  Bin* open(const FormTerm& t) {
+  PendingCluster* open(const FormTerm& t) {
     const std::size_t k = key(std::fabs(t.weight));
     const double low = size_of(k), high = size_of(k + 1), sign = t.weight < 0 ? -1 : 1;
-    bins_.emplace_back();
-    Bin& b = bins_.back();
-    b.cluster.centre = sign * 0.5 * (low + high);
+    pending_.emplace_back();
+    PendingCluster& b = pending_.back();
+    b.cluster.center = sign * 0.5 * (low + high);
     b.cluster.spread = (high - low) / (high + low);
     b.far = !keep_all_ && high <= 0.5 * (sign < 0 ? -range_.lowest : range_.highest);
     return &b;
   }
 
-  static void keep(Bin& b, const FormTerm& t) {
+  static void keep(PendingCluster& b, const FormTerm& t) {
     if (b.members.empty() || b.members.back().weight != t.weight) return b.members.push_back(t);
     b.members.back().dof += t.dof;
     b.members.back().noncentrality += t.noncentrality;
   }
 
-  void flush(Bin& b) {
+  void flush(PendingCluster& b) {
     add_moments(b.cluster, b.wait, b.waiting, kernels_);
     b.waiting = 0;
   }
 
-  bool finish_far(QuadraticForm& f, Bin& b) {
-    if (b.cluster.half_dof + b.cluster.half_noncentrality == 0 && few(b.wait, b.waiting)) {
+  bool finish_far(QuadraticForm& f, PendingCluster& b) {
+    if (b.cluster.half_dof + b.cluster.half_noncentrality == 0 && too_few(b.wait, b.waiting)) {
       f.terms.insert(f.terms.end(), b.wait, b.wait + b.waiting);
       return true;
     }
@@ -176,15 +186,14 @@ class Bins {
   // Weights that are not kept are one weight, at their mean, to who looks for the saddlepoint:
   // that moves K' by spread^2 u0^2 sqrt(mass) <= 0.2 of its standard deviation.
   bool too_heavy(const FormCluster& c) const {
-    constexpr double heaviest = 1e3;
-    const double extreme = c.centre < 0 ? -range_.lowest : range_.highest;
+    const double extreme = c.center < 0 ? -range_.lowest : range_.highest;
     const double mass = c.half_dof + c.half_noncentrality;
-    return mass * std::fabs(c.centre) > heaviest * extreme || degree_needed(c, 1) == 0;
+    return mass * std::fabs(c.center) > heaviest * extreme || degree_needed(c, 1) == 0;
   }
 
-  void finish_near(QuadraticForm& f, Bin& b) {
+  void finish_near(QuadraticForm& f, PendingCluster& b) {
     const std::vector<FormTerm>& m = b.members;
-    std::vector<FormTerm>& place = few(m.data(), m.size()) ? f.terms : f.members;
+    std::vector<FormTerm>& place = too_few(m.data(), m.size()) ? f.terms : f.members;
     if (&place == &f.members) f.clusters.push_back(cluster_of(m, place.size(), kernels_));
     place.insert(place.end(), m.begin(), m.end());
     std::vector<FormTerm>().swap(b.members);
@@ -194,8 +203,8 @@ class Bins {
   bool keep_all_;
   const Kernels& kernels_;
   std::size_t largest_;      // key
-  std::vector<Bin*> place_;  // by key, downwards, and sign; null where there is none
-  std::deque<Bin> bins_;     // which stay where they are
+  std::vector<PendingCluster*> place_;  // by key, downwards, and sign; null where there is none
+  std::deque<PendingCluster> pending_;  // which stay where they are
 };
 
 }  // namespace
@@ -203,12 +212,12 @@ class Bins {
 void cluster_terms(QuadraticForm& f, const FormInput& input, const FormRange& range,
                    const Kernels& kernels) {
   for (const bool keep_all : {false, true}) {
-    Bins bins(range, keep_all, kernels);
+    ClusterBuilder builder(range, keep_all, kernels);
     for (std::size_t j = 0; j < input.n; ++j) {
       const FormTerm t = input.term(j);
-      if (t.counts()) bins.add(t);
+      if (t.counts()) builder.add(t);
     }
-    if (bins.finish(f)) return;
+    if (builder.finish(f)) return;
     f.terms.clear();
     f.clusters.clear();
     f.members.clear();

@@ -1,32 +1,51 @@
+// P(Q > q) = (1/2 pi i) int exp(K(t) - tq) dt/t over the path
+//
+//   t = t0 + c (sqrt(rho^2 + Y^2) - rho) + iY,   Y = A sinh u,
+//
+// through the saddlepoint t0, by the trapezoid rule in u (Rice 1980; Helstrom 1996). It bends
+// towards steepest descent. The density has no 1/t, the moments another factor (weigh). The two
+// halves of the path are conjugate, so that the upper one is all.
+//
+// How exact: the rule's error is estimated by three levels (Convergence), 1e-13 wanted; the
+// roundings of the integrand are those of kernels.cpp, and its logarithm L costs L 2^-53.
+#include "quadratic_form/contour.hpp"
+
 #include <algorithm>
-#include <cmath>
-#include <complex>
 #include <limits>
 #include <utility>
 
+#include "constants.hpp"
 #include "dispatch.hpp"
-#include "quadratic_form/saddle.hpp"
 
 namespace ellipsum {
 namespace {
 
-constexpr double pi = 3.14159265358979323846;
-constexpr double ln2 = 0.69314718055994530942;
-constexpr double first_step = 0.09;    // of the trapezoid rule in u: mostly fine enough
-constexpr double negligible = 1e-17;   // of a node against the largest
-constexpr double far_negligible = 1e-22;  // where the nodes shall serve other q, too
-constexpr double widest = 3;           // width of the path in standard deviations
-constexpr double eagerness = 1.5;      // bend against that of steepest descent at the saddle
-constexpr double least_bend = 0.1;
-constexpr double farthest = 690;       // u where sinh u nears overflow
+// The path. Tuned for few nodes on the reference table (bench_quadratic_form.py accuracy prints
+// their count); the integral itself does not depend on these numbers.
+constexpr double largest_width = 3;       // A, in standard deviations 1/sqrt(phi2)
+constexpr double bend_factor = 1.5;       // c against the curvature of steepest descent at t0
+constexpr double least_bend = 0.1;        // c: below, e^(-tq) falls too slowly
+constexpr double opposed_bend = 0.5;      // c where steepest descent bends the other way
+constexpr double largest_bend = 1.0;      // c
+constexpr double largest_bend_normal = 0.7;  // with a normal term: exp(s^2 t^2/2) decays below 1
+constexpr int most_doublings = 400;       // of rho, from A: over all the doubles' exponents
+
+// The trapezoid rule.
+constexpr double first_step = 0.09;       // in u: mostly fine enough, see there
+constexpr double negligible = 1e-17;      // of a node against the largest: a twentieth of an ulp
+constexpr double shared_negligible = 1e-22;  // where the nodes shall serve other q, too
+constexpr double largest_u = 690;         // sinh overflows at 710
+constexpr int first_budget = 1 << 14;     // nodes of a path before the other one is tried
 constexpr int most_nodes = 200000;
+constexpr double met = 1e-10;             // error at which no other path is tried
+constexpr double chernoff_slack = 1e-6;   // of the bound's logarithm: its own rounding is below
 
 FormPath choose_path(const QuadraticForm& f, const FormSaddle& s, double q) {
   FormPath p{0, 0, 0, s.t, s.drift, s.normal_variance};
-  const double bulk = widest / std::sqrt(s.phi2);
+  const double bulk = largest_width / std::sqrt(s.phi2);
   p.width = p.radius = std::min(std::min(s.left, s.right), bulk);
-  const double wanted = eagerness * s.phi3 / (3 * s.phi2) * p.width;
-  const double limit = f.normal_sd > 0 ? 0.7 : 1.0;  // exp(s^2 t^2/2) decays below slope 1
+  const double wanted = bend_factor * s.phi3 / (3 * s.phi2) * p.width;
+  const double limit = f.normal_sd > 0 ? largest_bend_normal : largest_bend;
   const double direction = q > 0 ? 1 : (q < 0 ? -1 : 0);
   if (wanted * direction >= 0) {
     const double bend = std::min(limit, std::max(std::fabs(wanted), least_bend));
@@ -38,10 +57,10 @@ FormPath choose_path(const QuadraticForm& f, const FormSaddle& s, double q) {
     p.width = p.radius = std::min(std::min(ahead, behind), bulk);
     return p;
   }
-  // Conflict: vertical until bending lowers the integrand.
-  p.bend = direction * 0.5;
+  // Steepest descent is opposed: vertical until bending lowers the integrand.
+  p.bend = direction * opposed_bend;
   double y = p.width;
-  for (int k = 0; k < 400 && direction * form_slope_off_axis(s, y) > 0; ++k) y *= 2;
+  for (int k = 0; k < most_doublings && direction * slope_off_axis(s, y) > 0; ++k) y *= 2;
   p.radius = 2 * y;
   return p;
 }
@@ -55,9 +74,10 @@ double pole_order(FormMoment m) {
 // |arg z| <= pi/4.
 std::complex<double> gauss_cauchy(std::complex<double> z, bool squared) {
   constexpr double h = 0.5;
+  constexpr int midpoints = 13;  // to x = 6.25, where e^(-x^2) is 1e-17
   const std::complex<double> z2 = z * z;
   std::complex<double> sum = 0;
-  for (int i = 0; i < 13; ++i) {  // to x = 6.25
+  for (int i = 0; i < midpoints; ++i) {
     const double x2 = (i + 0.5) * (i + 0.5) * h * h;
     sum += std::exp(-x2) * (squared ? x2 : 1.0) / (z2 + x2);
   }
@@ -71,9 +91,10 @@ std::complex<double> gauss_cauchy(std::complex<double> z, bool squared) {
 
 // sinh and cosh of the nodes of level 0 (u = i h) or of the midpoints that level n adds.
 void hyperbolic(double first, double step, double* sinh_u, double* cosh_u) {
+  constexpr double cancels_below = 0.3;  // of u: e^u - e^-u loses two bits there
   for (std::size_t i = 0; i < form_block; ++i) {
     const double u = first + double(i) * step, e = std::exp(u);
-    sinh_u[i] = u < 0.3 ? std::sinh(u) : 0.5 * (e - 1 / e);
+    sinh_u[i] = u < cancels_below ? std::sinh(u) : 0.5 * (e - 1 / e);
     cosh_u[i] = 0.5 * (e + 1 / e);
   }
 }
@@ -85,7 +106,7 @@ struct Sums {
 struct Integrator {
   const FormSaddle& s;
   const FormPath path;
-  const FormRelative relative;
+  const SaddleTerms terms;
   const Kernels& kernels;
   FormMoment moment;
   double root_q;       // sqrt(q), for the moments of sqrt(Q)
@@ -100,11 +121,10 @@ struct Integrator {
     if (moment == FormMoment::excess) return ratio * ratio;
     const std::complex<double> root_t = std::sqrt(s.point.t / ratio);
     const std::complex<double> z = root_t * root_q;
-    const double root_pi = 1.77245385090551602730;
     // erfcx(z) = z times the integral; 1 - sqrt(pi) z erfcx(z) = sqrt(pi) times the other
-    if (moment == FormMoment::shortfall) return ratio * ratio * root_pi * gauss_cauchy(z, true);
+    if (moment == FormMoment::shortfall) return ratio * ratio * sqrt_pi * gauss_cauchy(z, true);
     const std::complex<double> erfcx = root_q > 0 ? z * gauss_cauchy(z, false) : 1.0;
-    return ratio * (root_q + 0.5 * root_pi * erfcx / root_t);
+    return ratio * (root_q + 0.5 * sqrt_pi * erfcx / root_t);
   }
 
   // Adds a block of nodes; true where the last ones are negligible.
@@ -112,7 +132,7 @@ struct Integrator {
     double sinh_u[form_block], cosh_u[form_block];
     hyperbolic(first, step, sinh_u, cosh_u);
     FormValues v;
-    kernels.form_nodes(path, relative, sinh_u, cosh_u, v);
+    kernels.form_nodes(path, terms, sinh_u, cosh_u, v);
     nodes += int(form_block);
     if (first == 0) v.tail[0] *= 0.5, v.density_re[0] *= 0.5, v.density_im[0] *= 0.5;
     if (record) record->push_back(v);
@@ -134,14 +154,14 @@ struct Integrator {
       last = std::max(last, size);
       last_pdf = std::max(last_pdf, v.size[i]);
     }
-    const double end = record ? far_negligible : negligible;
+    const double end = record ? shared_negligible : negligible;
     return last < end * largest && (no_density || last_pdf < end * largest_pdf);
   }
 };
 
-FormRelative relative_terms(const FormSaddle& s) {
+SaddleTerms terms_at(const FormSaddle& s) {
   return {s.r.data(), s.half_dof.data(), s.kappa.data(), s.general,
-          s.groups.data(), s.groups.size(), s.bins.data(), s.bins.size()};
+          s.groups.data(), s.groups.size(), s.clusters.data(), s.clusters.size()};
 }
 
 }  // namespace
@@ -151,10 +171,21 @@ FormIntegral form_integral(const QuadraticForm& form, double q, double sign, For
   return integrate(form, find_saddle(form, q, sign, pole_order(moment)), q, moment, kernels);
 }
 
+FormIntegral form_moment(const QuadraticForm& f, double q, double sign, FormMoment moment,
+                         const Kernels& kernels) {
+  q = sign * std::ldexp(q, -f.exponent);
+  const double highest = sign > 0 ? f.highest : -f.lowest;
+  if (highest == 0 && f.normal_sd == 0 && q >= 0) return {-infinity, -infinity, 0, 0, 0};
+  FormIntegral out = form_integral(f, q, sign, moment, kernels);
+  const double unit = moment == FormMoment::tail ? 0 : moment == FormMoment::root ? 0.5 : 1;
+  out.log_value += unit * f.exponent * ln2;
+  return out;
+}
+
 namespace {
 
 FormPath straight_path(const FormSaddle& s) {
-  const double width = std::min(std::min(s.left, s.right), widest / std::sqrt(s.phi2));
+  const double width = std::min(std::min(s.left, s.right), largest_width / std::sqrt(s.phi2));
   return {width, 0, width, s.t, s.drift, s.normal_variance};
 }
 
@@ -170,12 +201,12 @@ FormIntegral integrate_along(const FormPath& path, int most, const QuadraticForm
   const double order = pole_order(moment);
   const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2;
   if (record) record->clear();
-  Integrator in{s, path, relative_terms(s), kernels, moment,
+  Integrator in{s, path, terms_at(s), kernels, moment,
                 q > 0 ? std::sqrt(q) : 0, no_density, record, {}, {}, {}};
   double h = first_step;
   int blocks = 1;
   while (!in.add((blocks - 1) * double(form_block) * h, h) &&
-         blocks * double(form_block) * h < farthest) ++blocks;
+         blocks * double(form_block) * h < largest_u) ++blocks;
   double value = in.all.value * h, pdf = in.all.pdf * h;
   // The first level is three: with every node, every second, every fourth.
   Convergence tail{relative_change(value, in.even.value * 2 * h),
@@ -199,7 +230,7 @@ FormIntegral integrate_along(const FormPath& path, int most, const QuadraticForm
   out.error = tail.error();
   out.pdf_error = density.error();
   if (no_density) {
-    out.log_pdf = std::numeric_limits<double>::infinity();
+    out.log_pdf = infinity;
     out.pdf_error = 0;
   }
   out.nodes = in.nodes;
@@ -216,19 +247,17 @@ FormIntegral integrate_along(const FormPath& path, int most, const QuadraticForm
 FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
                        FormMoment moment, const Kernels& kernels,
                        std::vector<FormValues>* record) {
-  constexpr int patience = 1 << 14;
-  constexpr double enough = 1e-10;
   const FormPath bent = choose_path(form, s, q), straight = straight_path(s);
   // Chernoff: no tail is above exp(K(t) - tq).
-  const double bound = moment == FormMoment::tail ? s.log_factor + 1e-6
-                                                  : std::numeric_limits<double>::infinity();
+  const double bound = moment == FormMoment::tail ? s.log_factor + chernoff_slack
+                                                  : infinity;
   FormIntegral best;
   int nodes = 0;
-  for (const auto& [path, most] : {std::pair{bent, patience}, {straight, patience}, {bent, most_nodes}}) {
+  for (const auto& [path, most] : {std::pair{bent, first_budget}, {straight, first_budget}, {bent, most_nodes}}) {
     const FormIntegral tried = integrate_along(path, most, form, s, q, moment, kernels, record);
     if (nodes == 0 || !(worst_error(best, bound) <= worst_error(tried, bound))) best = tried;
     nodes += tried.nodes;
-    if (worst_error(best, bound) < enough) break;
+    if (worst_error(best, bound) < met) break;
   }
   if (best.log_value > bound) best.error = best.pdf_error = 1;
   best.nodes = nodes;
@@ -240,7 +269,7 @@ FormContour form_contour(const QuadraticForm& form, double q, const Kernels& ker
   const double sign = q > form.mean ? 1 : -1;
   const FormSaddle s = find_saddle(form, sign * q, sign, 1);
   const FormIntegral whole = integrate(form, s, sign * q, FormMoment::tail, kernels);
-  const FormRelative relative = relative_terms(s);
+  const SaddleTerms terms = terms_at(s);
   const double unit = sign * std::ldexp(1.0, s.unit - form.exponent);
   const double scale = whole.step / pi * std::exp(s.log_factor) * std::fabs(unit);
   FormContour out;
@@ -248,7 +277,7 @@ FormContour form_contour(const QuadraticForm& form, double q, const Kernels& ker
     double sinh_u[form_block], cosh_u[form_block];
     hyperbolic(first * whole.step, whole.step, sinh_u, cosh_u);
     FormValues v;
-    kernels.form_nodes(whole.path, relative, sinh_u, cosh_u, v);
+    kernels.form_nodes(whole.path, terms, sinh_u, cosh_u, v);
     for (std::size_t i = 0; i < form_block; ++i) {
       const std::complex<double> ratio(v.ratio_re[i], v.ratio_im[i]);
       const double half = first + int(i) == 0 ? 0.5 : 1;

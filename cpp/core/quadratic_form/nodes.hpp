@@ -5,17 +5,17 @@
 namespace ellipsum {
 
 constexpr std::size_t form_block = 8;     // nodes that one call evaluates
-constexpr std::size_t form_moments = 20;  // Taylor moments of a bin, at most
+constexpr std::size_t form_moments = 20;  // Taylor moments of a cluster, at most
 
 // Central terms of equal, small dof: their factors are multiplied, one logarithm a chunk.
 struct FormGroup {
-  std::size_t begin, end;  // of FormRelative::r
+  std::size_t begin, end;  // of SaddleTerms::r
   double half_dof;
 };
 
-// Many weights c(1 + e_j) near a centre c, seen from the saddlepoint: with
+// Many weights c(1 + e_j) near a center c, seen from the saddlepoint: with
 // u = 2ct/(1 - 2ct), log(1 - 2 w_j t) = log(1 - 2ct) + log(1 - e_j u).
-struct FormBin {
+struct SaddleCluster {
   double r;                               // 2c / (1 - 2c t0)
   double u0;                              // u at t0
   double at_saddle;                       // the first sum below at u0
@@ -28,15 +28,15 @@ struct FormBin {
 };
 
 // Terms seen from the saddlepoint t0: 1 - 2w(t0 + z) = (1 - 2w t0)(1 - r z).
-struct FormRelative {
+struct SaddleTerms {
   const double* r;         // 2w / (1 - 2w t0)
   const double* half_dof;  // k/2
   const double* kappa;     // l / (2 (1 - 2w t0))
   std::size_t general;     // so many leading terms are evaluated one by one
   const FormGroup* groups;
   std::size_t group_count;
-  const FormBin* bins;
-  std::size_t bin_count;
+  const SaddleCluster* clusters;
+  std::size_t cluster_count;
 };
 
 // t = t0 + bend (sqrt(radius^2 + Y^2) - radius) + iY, Y = width sinh u; the linear and the

@@ -1,15 +1,29 @@
+// The saddlepoint t0 > 0 solves K'(t) - p/t = q, where p is the order of the pole at 0 (Rice
+// 1980; Helstrom 1996): Newton's method on log(up/down) = 0, the terms of the equation split by
+// sign, in a chart where the slope lies between 0 and 4 whatever the scales; a bracket guards it.
+//
+// How exact: t0 only to `near_enough` (any path through a point near it gives the same
+// integral), but what is said of the point found is right to rounding: each 1 - 2wt from the
+// carried gap, K(t0) - t0 q summed with compensation, terms with 2wt < 1/2 without their mean.
+#include "quadratic_form/saddle.hpp"
+
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "quadratic_form/saddle.hpp"
+#include "constants.hpp"
+#include "quadratic_form/clusters.hpp"
 
 namespace ellipsum {
 namespace {
 
-constexpr double widest = 700;  // of the chart: e^widest is still a double
-constexpr double pi = 3.14159265358979323846;
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double near_enough = 0.02;   // last step in the chart: 2 % of t, or of the gap
+constexpr double first_reach = 4;      // of a step in the chart, doubled where it is too short
+constexpr int most_steps = 200;        // bisection alone takes 60
+constexpr double centered_below = 0.5; // |2wt| of terms that are summed without their mean
+
+// Taken for one weight at their mean, a cluster's weights move K' by spread^2 u^2 sqrt(mass) of
+// its standard deviation at most: a fifth of it does not mislead Newton's method.
+constexpr double one_weight_reach = 0.05, one_weight_shift = 0.2;
 
 // K'(t) - q - p/t split by sign, so that its root is a root of log(up/down), whose slope in
 // the chart lies between 0 and 4 whatever the scales. Slopes are derivatives times t.
@@ -17,15 +31,9 @@ struct Balance {
   double up, down, up_slope, down_slope;
 };
 
-// 1 - 2wt without cancellation next to the branch point of the largest weight.
-double survivor(double w, const FormPoint& p, double highest) {
-  if (w > 0 && p.gap < 0.5) return ((highest - w) + w * p.gap) / highest;
-  return 1 - 2 * w * p.t;
-}
-
 void weigh(Balance& b, const FormTerm& term, double sign, double highest, const FormPoint& p) {
   const double w = sign * term.weight;
-  const double a = 1 / survivor(w, p, highest);
+  const double a = 1 / p.one_minus_2wt(w, highest);
   const double g = std::fabs(w) * a;
   const double first = g * (term.dof + term.noncentrality * a);
   const double second = 2 * g * (g * p.t) * (term.dof + 2 * term.noncentrality * a);
@@ -45,25 +53,17 @@ Balance balance(const QuadraticForm& f, double sign, double highest, double q, d
   (q > 0 ? b.down : b.up) += std::fabs(q);
   for (const FormTerm& term : f.terms) weigh(b, term, sign, highest, p);
   for (const FormCluster& c : f.clusters) {
-    const double w = sign * c.centre, u = 2 * w * p.t / survivor(w, p, highest);
-    // As one weight at their mean, if that moves K' by less than its standard deviation.
+    const double w = sign * c.center, u = 2 * w * p.t / p.one_minus_2wt(w, highest);
     const double mass = c.half_dof + c.half_noncentrality, reach = c.spread * std::fabs(u);
-    if (c.begin == c.end || (reach < 0.05 && reach * reach * std::sqrt(mass) < 0.2)) {
+    if (c.begin == c.end || (reach < one_weight_reach &&
+                               reach * reach * std::sqrt(mass) < one_weight_shift)) {
       const double mean = (c.dof_moments[0] + c.noncentrality_moments[0]) / mass;
-      weigh(b, {c.centre * (1 + mean), 2 * c.half_dof, 2 * c.half_noncentrality}, sign, highest, p);
+      weigh(b, {c.center * (1 + mean), 2 * c.half_dof, 2 * c.half_noncentrality}, sign, highest, p);
     } else {
       for (std::size_t j = c.begin; j < c.end; ++j) weigh(b, f.members[j], sign, highest, p);
     }
   }
   return b;
-}
-
-FormPoint point_at(double chart, double highest) {
-  if (!(highest > 0)) return {std::exp(chart), 1, chart};
-  const double e = std::exp(-std::fabs(chart));
-  const double share = (chart < 0 ? e : 1) / (1 + e);
-  const double gap = (chart < 0 ? 1 : e) / (1 + e);
-  return {share / (2 * highest), gap, chart};
 }
 
 // Where a Gaussian of the same mean and variance has its saddlepoint.
@@ -77,8 +77,8 @@ double first_chart(const QuadraticForm& f, double sign, double highest, double q
 
 FormPoint solve(const QuadraticForm& f, double sign, double highest, double q, double power) {
   double x = first_chart(f, sign, highest, q, power);
-  double below = -infinity, above = infinity, reach = 4;
-  for (int step = 0; step < 200; ++step) {
+  double below = -infinity, above = infinity, reach = first_reach;
+  for (int step = 0; step < most_steps; ++step) {
     const FormPoint p = point_at(x, highest);
     const Balance b = balance(f, sign, highest, q, power, p);
     const double miss = std::log(b.up / b.down);
@@ -90,21 +90,24 @@ FormPoint solve(const QuadraticForm& f, double sign, double highest, double q, d
       reach *= 2;
     }
     if (!(x + dx > below && x + dx < above)) dx = 0.5 * (below + above) - x;
-    x = std::min(std::max(x + dx, -widest), widest);
-    if (std::fabs(dx) < 0.02) break;
+    x = std::min(std::max(x + dx, -largest_chart), largest_chart);
+    if (std::fabs(dx) < near_enough) break;
   }
   return point_at(x, highest);
 }
 
-// log(1 - x) + x, to full relative accuracy.
+// log(1 - x) + x for |x| <= 1/2, to a few units of its own last digit: the series, of the
+// remainder s^15/17 < 2^-62 relative to its first term, where the sum would cancel.
 double log_defect(double x) {
-  if (std::fabs(x) > 0.125) return std::log1p(-x) + x;
+  constexpr double series_below = 0.125;  // beyond, the sum loses four bits at most
+  if (std::fabs(x) > series_below) return std::log1p(-x) + x;
   const double s = x / (2 - x), s2 = s * s;  // log1p(-x) = -2 atanh(s), x = 2s/(1+s)
   double series = 0;
   for (int n = 15; n >= 3; n -= 2) series = (series + 1.0 / n) * s2;
   return -2 * s * (s / (1 + s) + series);
 }
 
+// A sum with the roundings of its additions and products (Ogita, Rump & Oishi 2005, Dot2).
 struct Compensated {
   double sum = 0, lost = 0;
   void add(double v) {
@@ -120,11 +123,11 @@ struct Compensated {
   double value() const { return sum + lost; }
 };
 
-// Fills a FormSaddle term by term; K(t) = log_mgf + t * centre.
+// Fills a FormSaddle term by term; K(t) = log_mgf + t * center.
 struct Surroundings {
   FormSaddle& s;
   double sign, highest, unit;
-  Compensated log_mgf, centre;
+  Compensated log_mgf, center;
 
   void derivatives(double r, double half_dof, double kappa) {
     s.phi2 += r * r * (half_dof + 2 * kappa);
@@ -133,17 +136,17 @@ struct Surroundings {
 
   void add(const FormTerm& term) {
     const double t = s.point.t, w = sign * term.weight, x = 2 * w * t;
-    const double a = survivor(w, s.point, highest);
+    const double a = s.point.one_minus_2wt(w, highest);
     const double r = 2 * (w * unit) / a, kappa = 0.5 * term.noncentrality / a;
     s.r.push_back(r);
     s.half_dof.push_back(0.5 * term.dof);
     s.kappa.push_back(kappa);
     derivatives(r, 0.5 * term.dof, kappa);
-    if (std::fabs(x) < 0.5) {
+    if (std::fabs(x) < centered_below) {
       log_mgf.add(-0.5 * term.dof * log_defect(x));
       log_mgf.add(kappa * x * x);
-      centre.add_product(w, term.dof);
-      centre.add_product(w, term.noncentrality);
+      center.add_product(w, term.dof);
+      center.add_product(w, term.noncentrality);
     } else {
       log_mgf.add(-0.5 * term.dof * (a > 0.5 ? std::log1p(-x) : std::log(a)));
       log_mgf.add(kappa * x);
@@ -152,8 +155,8 @@ struct Surroundings {
 
   // The mean's part t sum w (k + l) is taken out where x = 2ct is small, as in add().
   void add(const FormCluster& c, std::size_t degree) {
-    const double t = s.point.t, w = sign * c.centre, x = 2 * w * t;
-    const double a = survivor(w, s.point, highest), u = x / a, n0 = c.half_noncentrality;
+    const double t = s.point.t, w = sign * c.center, x = 2 * w * t;
+    const double a = s.point.one_minus_2wt(w, highest), u = x / a, n0 = c.half_noncentrality;
     const double *d = c.dof_moments, *e = c.noncentrality_moments;
     const auto taylor = [=](const double* moments, std::size_t from) {  // sum moments u^p
       double total = 0;
@@ -163,18 +166,18 @@ struct Surroundings {
     const double sum = taylor(d, 1), other = c.noncentral ? taylor(e, 1) : 0;
     const double noncentral = n0 * u + (1 + u) * other;
     const double r = 2 * (w * unit) / a;
-    s.bins.push_back({r, u, sum, noncentral, c.half_dof, n0, d, c.noncentral ? e : nullptr, degree});
+    s.clusters.push_back({r, u, sum, noncentral, c.half_dof, n0, d, c.noncentral ? e : nullptr, degree});
     derivatives(r, c.half_dof, n0 / a);
-    if (std::fabs(x) < 0.5) {
+    if (std::fabs(x) < centered_below) {
       const double bend = x * u;  // u - x
       log_mgf.add(-c.half_dof * log_defect(x));
       log_mgf.add(d[0] * bend + taylor(d, 2));
       if (c.noncentral)
         log_mgf.add(n0 * bend + e[0] * x * (2 * x - x * x) / (a * a) + (1 + u) * taylor(e, 2));
-      centre.add_product(2 * w, c.half_dof);
-      centre.add_product(2 * w, d[0]);
-      centre.add_product(2 * w, n0);
-      centre.add_product(2 * w, c.noncentral ? e[0] : 0);
+      center.add_product(2 * w, c.half_dof);
+      center.add_product(2 * w, d[0]);
+      center.add_product(2 * w, n0);
+      center.add_product(2 * w, c.noncentral ? e[0] : 0);
     } else {
       log_mgf.add(-c.half_dof * (a > 0.5 ? std::log1p(-x) : std::log(a)));
       log_mgf.add(sum + noncentral);
@@ -200,7 +203,7 @@ FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, do
   s.phi3 = -2 * power / (t0 * t0 * t0);
   s.drift = (s2 * t - q) * unit;
   Surroundings around{s, sign, highest, unit, {}, {}};
-  around.centre.add(-q);
+  around.center.add(-q);
   around.log_mgf.add(0.5 * s2 * t * t);
   const std::size_t n = f.terms.size();
   s.r.reserve(n);
@@ -209,8 +212,8 @@ FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, do
   for (std::size_t j = 0; j < f.general; ++j) around.add(f.terms[j]);
   std::vector<const FormCluster*> products;  // too wide for their series here
   for (const FormCluster& c : f.clusters) {
-    const double w = sign * c.centre;
-    const std::size_t degree = degree_needed(c, 2 * w * t / survivor(w, point, highest));
+    const double w = sign * c.center;
+    const std::size_t degree = degree_needed(c, 2 * w * t / point.one_minus_2wt(w, highest));
     if (degree) around.add(c, degree);
     else if (c.shared) products.push_back(&c);
     else for (std::size_t j = c.begin; j < c.end; ++j) around.add(f.members[j]);
@@ -224,12 +227,20 @@ FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, do
     s.groups.push_back({s.r.size(), s.r.size() + c->end - c->begin, 0.5 * f.members[c->begin].dof});
     for (std::size_t j = c->begin; j < c->end; ++j) around.add(f.members[j]);
   }
-  around.log_mgf.add_product(t, around.centre.value());
+  around.log_mgf.add_product(t, around.center.value());
   s.log_factor = around.log_mgf.value();
   return s;
 }
 
 }  // namespace
+
+FormPoint point_at(double chart, double highest) {
+  if (!(highest > 0)) return {std::exp(chart), 1};
+  const double e = std::exp(-std::fabs(chart));
+  const double share = (chart < 0 ? e : 1) / (1 + e);
+  const double gap = (chart < 0 ? 1 : e) / (1 + e);
+  return {share / (2 * highest), gap};
+}
 
 FormSaddle find_saddle(const QuadraticForm& f, double q, double sign, double power) {
   const double highest = sign > 0 ? f.highest : -f.lowest;
@@ -238,6 +249,9 @@ FormSaddle find_saddle(const QuadraticForm& f, double q, double sign, double pow
 
 FormSaddle saddle_of_tail(const QuadraticForm& f, double log_tail, double sign, double& q) {
   const double highest = sign > 0 ? f.highest : -f.lowest;
+  constexpr int most = 100;
+  constexpr double log_near = 0.02;  // miss of the log tail: the approximation itself is no better
+  constexpr double stalled = 1e-6;   // of the chart
   double below = -infinity, above = infinity, reach = 2;
   double x = 0.5 * std::log(std::fmax(-2 * log_tail, 1) / f.variance);  // of a Gaussian
   if (highest > 0) x += std::log(2 * highest);
@@ -247,7 +261,7 @@ FormSaddle saddle_of_tail(const QuadraticForm& f, double log_tail, double sign, 
     q = b.up - b.down;  // K'(t) - 1/t
     FormSaddle s = describe(f, p, q, sign, 1);
     const double miss = s.log_factor - std::log(s.t) - 0.5 * std::log(2 * pi * s.phi2) - log_tail;
-    if (std::fabs(miss) < 0.02 || step == 100) return s;
+    if (std::fabs(miss) < log_near || step == most) return s;
     (miss > 0 ? below : above) = x;
     double dx = miss / (s.t * s.t * s.phi2 * p.gap);  // d log tail / dt = -t phi2
     if (!(std::fabs(dx) <= reach)) {
@@ -255,12 +269,12 @@ FormSaddle saddle_of_tail(const QuadraticForm& f, double log_tail, double sign, 
       reach *= 2;
     }
     if (!(x + dx > below && x + dx < above)) dx = 0.5 * (below + above) - x;
-    x = std::min(std::max(x + dx, -widest), widest);
-    if (std::fabs(dx) < 1e-6) return s;
+    x = std::min(std::max(x + dx, -largest_chart), largest_chart);
+    if (std::fabs(dx) < stalled) return s;
   }
 }
 
-double form_slope_off_axis(const FormSaddle& s, double y) {
+double slope_off_axis(const FormSaddle& s, double y) {
   double slope = s.drift;
   // r/(1-iv) has real part r/(1+v^2), its square (1-v^2)/(1+v^2)^2
   const auto add = [&](double r, double half_dof, double kappa) {
@@ -268,7 +282,7 @@ double form_slope_off_axis(const FormSaddle& s, double y) {
     slope += r * inverse * (half_dof + kappa * (1 - v * v) * inverse);
   };
   for (std::size_t j = 0; j < s.r.size(); ++j) add(s.r[j], s.half_dof[j], s.kappa[j]);
-  for (const FormBin& b : s.bins) add(b.r, b.half_dof, b.half_noncentrality * (1 + b.u0));
+  for (const SaddleCluster& b : s.clusters) add(b.r, b.half_dof, b.half_noncentrality * (1 + b.u0));
   return slope;
 }
 

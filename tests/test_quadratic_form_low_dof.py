@@ -1,4 +1,4 @@
-"""Few degrees of freedom: a spike at 0, tails of the size of the dof, scales over 250 decades."""
+"""Low degrees of freedom: a spike at 0, tails of the size of the dof, scales over 250 decades."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from ellipsum.kernels import twins
 from reference_tables import reference_cases
 
 BACKENDS = {"numba": twins, _backend.backend().name: _backend.kernels()}
-CASES = list(reference_cases("quadratic_form_few.npz"))
+CASES = list(reference_cases("quadratic_form_low_dof.npz"))
 
 
 @pytest.fixture(params=BACKENDS)

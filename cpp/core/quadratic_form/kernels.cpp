@@ -164,7 +164,7 @@ void far_term(double r, double half_dof, double kappa, double x, double y, doubl
   im -= half_dof * std::atan2(-r * y, 1 - r * x);
 }
 
-void add_terms(const FormRelative& t, size_t begin, size_t end, double reach, const double* x,
+void add_terms(const SaddleTerms& t, size_t begin, size_t end, double reach, const double* x,
                const double* y, double* re, double* im) {
   const Real vx = load(x), vy = load(y);
   Real sr = load(re), si = load(im);
@@ -191,28 +191,28 @@ void add_terms(const FormRelative& t, size_t begin, size_t end, double reach, co
   store(im, si);
 }
 
-// prod (1 - r_j z) over a chunk, with the times that its argument passed pi.
+// prod (1 - r_j z) over a chunk, with the times that its argument wound around pi.
 void add_chunk(const double* r, size_t n, double half_dof, const double* x, const double* y,
                double* re, double* im) {
   const Real vx = load(x), vy = load(y), zero = {};
   Real a = zero + 1, b = zero;
-  Bits turns = {};
+  Bits windings = {};
   for (size_t j = 0; j < n; ++j) {
     const Real fr = 1 - r[j] * vx, fi = -r[j] * vy;
     const Real p = a * fr - b * fi, q = a * fi + b * fr;
-    // A factor turns by less than pi, clockwise for r > 0; a true mask is -1.
-    turns += r[j] > 0 ? -((b < 0) & (q >= 0)) : ((b > 0) & (q <= 0));
+    // A factor rotates by less than pi, clockwise for r > 0; a true mask is -1.
+    windings += r[j] > 0 ? -((b < 0) & (q >= 0)) : ((b > 0) & (q <= 0));
     a = p;
     b = q;
   }
   Real whole = zero;
-  for (size_t i = 0; i < N; ++i) whole[i] = double(turns[i]);
+  for (size_t i = 0; i < N; ++i) whole[i] = double(windings[i]);
   store(re, load(re) - 0.5 * half_dof * log_one_plus(a * a + b * b - 1));
   store(im, load(im) - half_dof * (argument(a, b) - 2 * pi * whole));
 }
 
 // Chunks so short that |product| stays below huge_factor.
-void add_group(const FormRelative& t, const FormGroup& g, double reach, const double* x,
+void add_group(const SaddleTerms& t, const FormGroup& g, double reach, const double* x,
                const double* y, double* re, double* im) {
   constexpr size_t longest = 32;
   constexpr double log_huge = 345;
@@ -242,38 +242,38 @@ inline void taylor(const double* moments, size_t degree, const Real& ur, const R
   }
 }
 
-// A bin beyond the reach of squares, where u is -1 to rounding.
-void add_far_bin(const FormBin& bin, const double* x, const double* y, double* re, double* im) {
+// A cluster beyond the reach of squares, where u is -1 to rounding.
+void add_far_cluster(const SaddleCluster& c, const double* x, const double* y, double* re, double* im) {
   double sum = 0, other = 0;
-  for (size_t p = form_moments; p-- > 0;) sum = -(sum + bin.dof_moments[p]);
-  if (bin.noncentrality_moments) other = -bin.half_noncentrality - bin.noncentral_at_saddle;
+  for (size_t p = form_moments; p-- > 0;) sum = -(sum + c.dof_moments[p]);
+  if (c.noncentrality_moments) other = -c.half_noncentrality - c.noncentral_at_saddle;
   for (size_t i = 0; i < N; ++i) {
-    far_term(bin.r, bin.half_dof, 0, x[i], y[i], re[i], im[i]);
-    re[i] += sum - bin.at_saddle + other;
+    far_term(c.r, c.half_dof, 0, x[i], y[i], re[i], im[i]);
+    re[i] += sum - c.at_saddle + other;
   }
 }
 
-void add_bin(const FormBin& bin, double reach, const double* x, const double* y, double* re, double* im) {
-  if (std::fabs(bin.r) * reach > huge_factor) return add_far_bin(bin, x, y, re, im);
-  const Real a = bin.r * load(x), b = bin.r * load(y), m = (a * a - 2 * a) + b * b;
-  const Real inverse = 1 / (1 + m), top = bin.u0 + a;  // u = (u0 + rz) / (1 - rz)
+void add_cluster(const SaddleCluster& c, double reach, const double* x, const double* y, double* re, double* im) {
+  if (std::fabs(c.r) * reach > huge_factor) return add_far_cluster(c, x, y, re, im);
+  const Real a = c.r * load(x), b = c.r * load(y), m = (a * a - 2 * a) + b * b;
+  const Real inverse = 1 / (1 + m), top = c.u0 + a;  // u = (u0 + rz) / (1 - rz)
   const Real ur = (top * (1 - a) - b * b) * inverse, ui = (b * (1 - a) + top * b) * inverse;
   Real sr, si;
-  taylor(bin.dof_moments, bin.degree, ur, ui, sr, si);
-  sr -= 0.5 * bin.half_dof * log_one_plus(m) + bin.at_saddle;
-  si -= bin.half_dof * argument(1 - a, -b);
-  if (bin.noncentrality_moments) {  // l/2 (1/(1 - 2wt) - 1) = l/2 ((1 + u) sum e^p u^p - 1)
-    Real c, d;
-    taylor(bin.noncentrality_moments, bin.degree, ur, ui, c, d);
-    sr += bin.half_noncentrality * ur - bin.noncentral_at_saddle + (c * (1 + ur) - d * ui);
-    si += bin.half_noncentrality * ui + (c * ui + d * (1 + ur));
+  taylor(c.dof_moments, c.degree, ur, ui, sr, si);
+  sr -= 0.5 * c.half_dof * log_one_plus(m) + c.at_saddle;
+  si -= c.half_dof * argument(1 - a, -b);
+  if (c.noncentrality_moments) {  // l/2 (1/(1 - 2wt) - 1) = l/2 ((1 + u) sum e^p u^p - 1)
+    Real fr, fi;
+    taylor(c.noncentrality_moments, c.degree, ur, ui, fr, fi);
+    sr += c.half_noncentrality * ur - c.noncentral_at_saddle + (fr * (1 + ur) - fi * ui);
+    si += c.half_noncentrality * ui + (fr * ui + fi * (1 + ur));
   }
   store(re, load(re) + sr);
   store(im, load(im) + si);
 }
 
 // K(t0 + z) - K(t0) at one register of nodes.
-void exponents(const FormRelative& terms, const double* x, const double* y, double* re,
+void exponents(const SaddleTerms& terms, const double* x, const double* y, double* re,
                double* im) {
   double reach = 0;
   for (size_t i = 0; i < N; ++i) {
@@ -284,7 +284,7 @@ void exponents(const FormRelative& terms, const double* x, const double* y, doub
   add_terms(terms, 0, terms.general, reach, x, y, re, im);
   for (size_t g = 0; g < terms.group_count; ++g)
     add_group(terms, terms.groups[g], reach, x, y, re, im);
-  for (size_t b = 0; b < terms.bin_count; ++b) add_bin(terms.bins[b], reach, x, y, re, im);
+  for (size_t c = 0; c < terms.cluster_count; ++c) add_cluster(terms.clusters[c], reach, x, y, re, im);
 }
 
 // 1e6 turns: beyond, the C library reduces the angle.
@@ -307,7 +307,7 @@ inline Real length(const Real& x, const Real& y) {
   return top * root;
 }
 
-void nodes(const FormPath& path, const FormRelative& terms, const double* sinh_u,
+void nodes(const FormPath& path, const SaddleTerms& terms, const double* sinh_u,
            const double* cosh_u, FormValues& out, size_t at) {
   const Real y = path.width * load(sinh_u), root = length(Real{} + path.radius, y);
   const Real bend = path.bend * y / root, x = path.bend * y * (y / (root + path.radius));
@@ -357,7 +357,7 @@ void moved(const FormValues* blocks, size_t n, double delta, FormMoved& out, siz
 
 }  // namespace
 
-void form_nodes(const FormPath& path, const FormRelative& terms, const double* sinh_u,
+void form_nodes(const FormPath& path, const SaddleTerms& terms, const double* sinh_u,
                 const double* cosh_u, FormValues& out) {
   for (size_t i = 0; i < form_block; i += N)
     nodes(path, terms, sinh_u + i, cosh_u + i, out, i);

@@ -1,0 +1,16 @@
+// Both tails at one q: the choice of the method.
+#pragma once
+#include "quadratic_form/form.hpp"
+#include "quadratic_form/sides.hpp"
+
+namespace ellipsum {
+
+struct Kernels;
+
+// q in scaled units.
+FormTail scaled_tail(const QuadraticForm& form, double q, const Kernels& kernels);
+
+// q in the caller's units.
+FormTail form_tail(const QuadraticForm& form, double q, const Kernels& kernels);
+
+}  // namespace ellipsum
