@@ -194,6 +194,29 @@ class PrivateSum:
             caveats += ('not private: the sum was made with nonfinite="raise"',)
         return SumRelease(self._kind, noisy, self.guarantee, caveats)
 
+    def noise_sd(self, n: int) -> NDArray[np.float64]:
+        """Return the noise that a release of ``n`` rows will carry, before any row is read.
+
+        Parameters
+        ----------
+        n : int, rows
+
+        Returns
+        -------
+        array (d,), data units
+            Standard deviation of each coordinate; for a mean over a noisy count that of rows
+            whose mean is the region's centre.
+
+        Raises
+        ------
+        AttributeError
+            Where a box or ball was given: the noise then follows from what the rounds find.
+        """
+        rows, levels = _validate.whole("n", n, least=1), self._noise_levels(self.ellipsoid)
+        zeros = np.zeros(self.ellipsoid.d, dtype=object)
+        noisy = NoisySum(self.ellipsoid, zeros, levels.sum_sigma, float(rows), levels.count_sigma)
+        return SumRelease(self._kind, noisy, self.guarantee).sd
+
     def noise_of(self, total: ExactSum, seed: int | bytes) -> NDArray[np.int64]:
         """Return the integers that a release of ``total`` with this seed has as its noise.
 
