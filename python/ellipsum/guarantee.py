@@ -89,7 +89,7 @@ class Guarantee:
         return {}
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in ("mu", "rho", "epsilon", "dp_event", "neighbors"):
+        if name in ("mu", "rho", "epsilon", "dp_event", "dp_relation", "neighbors"):
             raise AttributeError(
                 f"a guarantee of kind {self.kind!r} has no {name}: it is not differential privacy"
             )
@@ -162,6 +162,10 @@ class GaussianGuarantee(Guarantee):
     def dp_event(self) -> Any:
         """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`."""
         return calibrate.dp_event(self.noise_multiplier)
+
+    def dp_relation(self) -> Any:
+        """What an accountant must be set to; see :func:`ellipsum.calibrate.dp_relation`."""
+        return calibrate.dp_relation(self.neighbors)
 
     def budget(self) -> dict[str, Any]:
         """epsilon and delta as asked (None for rho or mu), rho, mu and the neighbours."""
