@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _validate
 from ._validate import whole
 from .kernels import exact_gaussian as _exact_gaussian
-from .kernels.backend import kernels
+from .kernels.backend import kernels, thread_count
 from .noise_keys import KEY_BYTES
 
 __all__ = ["gaussian", "keystream", "noisy_count", "rounded_gaussian"]
