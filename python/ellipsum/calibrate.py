@@ -25,12 +25,12 @@ from scipy.optimize import brentq
 from scipy.special import erfcx
 
 from . import _validate
-from ._validate import nonnegative, open_unit, positive
+from ._validate import nonnegative, one_of, open_unit, positive
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from dp_accounting import DpEvent, NeighboringRelation
 
-__all__ = ["delta", "dp_event", "epsilon", "mu", "noise_multiplier", "rho"]
+__all__ = ["delta", "dp_event", "dp_relation", "epsilon", "mu", "noise_multiplier", "rho"]
 
 _UNIT_ROUNDOFF = 2.0**-53
 #: Relative error of ``_mills_difference`` and ``_mills``, with a margin. The quadrature was
@@ -219,8 +219,8 @@ def dp_event(noise_multiplier: float, count: int = 1) -> DpEvent:
     Returns
     -------
     dp_accounting.DpEvent
-        A ``GaussianDpEvent``; for more than one, a ``SelfComposedDpEvent`` of it. The accountant
-        that takes it must be set to the neighbouring relation of the release.
+        A ``GaussianDpEvent``; for more than one, a ``SelfComposedDpEvent`` of it. Set the
+        accountant that takes it to the relation of :func:`dp_relation`.
 
     Raises
     ------
@@ -237,6 +237,41 @@ def dp_event(noise_multiplier: float, count: int = 1) -> DpEvent:
         ) from error
     event = GaussianDpEvent(s)
     return event if releases == 1 else SelfComposedDpEvent(event, releases)
+
+
+def dp_relation(neighbors: str) -> NeighboringRelation:
+    """Return the relation that an accountant of ``dp-accounting`` must be set to.
+
+    ``ADD_OR_REMOVE_ONE`` for ``"add-remove"``, and for ``"replace"`` ``REPLACE_SPECIAL``: not
+    ``REPLACE_ONE``, under which the privacy loss accountant takes a noise multiplier as relative
+    to the norm of one record and doubles the sensitivity (epsilon 2.12 where it is 1). Ours are
+    relative to the sensitivity, which has the factor of its relation in it. (Twice the
+    multiplier under ``REPLACE_ONE`` is no way out: the Renyi accountant does not double.) One
+    accountant holds releases of one relation only.
+
+    Parameters
+    ----------
+    neighbors : ``"replace"`` or ``"add-remove"``
+
+    Returns
+    -------
+    dp_accounting.NeighboringRelation
+
+    Raises
+    ------
+    ImportError
+        If dp-accounting is not installed.
+    """
+    one_of("neighbors", neighbors, ("replace", "add-remove"))
+    try:
+        from dp_accounting import NeighboringRelation
+    except ImportError as error:
+        raise ImportError(
+            "dp_relation needs dp-accounting: pip install 'ellipsum[accounting]'"
+        ) from error
+    if neighbors == "replace":
+        return NeighboringRelation.REPLACE_SPECIAL
+    return NeighboringRelation.ADD_OR_REMOVE_ONE
 
 
 def _check_one_guarantee(**given: float | None) -> None:

@@ -10,7 +10,14 @@ from typing import Any, NoReturn
 
 from . import _validate, calibrate
 
-__all__ = ["GaussianGuarantee", "Guarantee", "Neighbors", "rounded_up", "seed_caveats"]
+__all__ = [
+    "DeltaGuarantee",
+    "GaussianGuarantee",
+    "Guarantee",
+    "Neighbors",
+    "rounded_up",
+    "seed_caveats",
+]
 
 #: Covers the few roundings (under 8 of 2^-53) of a noise level: noise is never too small.
 _NOISE_SLACK = 1 + 2.0**-50
@@ -89,7 +96,7 @@ class Guarantee:
         return {}
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in ("mu", "rho", "epsilon", "dp_event", "neighbors"):
+        if name in ("mu", "rho", "epsilon", "dp_event", "dp_relation", "neighbors"):
             raise AttributeError(
                 f"a guarantee of kind {self.kind!r} has no {name}: it is not differential privacy"
             )
@@ -173,6 +180,10 @@ class GaussianGuarantee(Guarantee):
         """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`."""
         return calibrate.dp_event(self.noise_multiplier)
 
+    def dp_relation(self) -> Any:
+        """What an accountant must be set to; see :func:`ellipsum.calibrate.dp_relation`."""
+        return calibrate.dp_relation(self.neighbors)
+
     def budget(self) -> dict[str, Any]:
         """epsilon and delta as asked (None for rho or mu), rho, mu and the neighbours."""
         return {
@@ -194,6 +205,64 @@ class GaussianGuarantee(Guarantee):
             parts.append(f"({_up(self.asked_epsilon)}, {_up(self.asked_delta)})-DP")
         parts += [f"{_up(self.rho)}-zCDP", f"{_up(self.mu)}-GDP"]
         return f"{' = '.join(parts)}, neighbours: {self.neighbors}"
+
+
+@dataclass(frozen=True)
+class DeltaGuarantee(Guarantee):
+    """(epsilon, delta)-DP for one pair alone: what a mechanism that is not Gaussian promises.
+
+    It has no ``mu`` and no ``rho``: some outputs are possible under one neighbour alone.
+
+    Parameters
+    ----------
+    neighbors : Neighbors, or its string
+    asked_epsilon, asked_delta : the budget
+    unit : str, whose change makes neighbours: the unit of privacy
+    """
+
+    neighbors: Neighbors
+    asked_epsilon: float
+    asked_delta: float
+    unit: str = "one row"
+
+    kind = "approximate-dp"
+    is_private = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbors", Neighbors.of(self.neighbors))
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon that goes with ``delta``: the one asked for, from its own delta upwards.
+
+        Raises
+        ------
+        ValueError
+            For a smaller delta: nothing is known there.
+        """
+        if delta >= self.asked_delta:
+            return self.asked_epsilon
+        raise ValueError(f"this guarantee is for delta = {self.asked_delta:g} and above alone")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("mu", "rho", "dp_event", "dp_relation"):
+            raise AttributeError(f"a guarantee for one pair (epsilon, delta) alone has no {name}")
+        super().__getattr__(name)
+
+    def budget(self) -> dict[str, Any]:
+        """epsilon and delta as asked, and the neighbours."""
+        return {
+            "epsilon": self.asked_epsilon,
+            "delta": self.asked_delta,
+            "neighbors": self.neighbors.value,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can hold."""
+        return {"kind": self.kind, "unit": self.unit} | self.budget()
+
+    def __str__(self) -> str:
+        pair = f"({_up(self.asked_epsilon)}, {_up(self.asked_delta)})-DP"
+        return f"{pair}, neighbours: {self.neighbors}"
 
 
 def rounded_up(sd: float) -> float:

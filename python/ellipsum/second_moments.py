@@ -14,7 +14,14 @@ from .adaptive.passes import Passes
 from .ellipsoid import Ellipsoid
 from .estimates import Estimate
 from .exact_sum import ExactSum
-from .guarantee import GaussianGuarantee, Neighbors, rounded_up, seed_caveats
+from .guarantee import (
+    DeltaGuarantee,
+    GaussianGuarantee,
+    Guarantee,
+    Neighbors,
+    rounded_up,
+    seed_caveats,
+)
 from .noise_keys import JobKeys, Use, root_key
 from .wishart import best_wishart
 
@@ -92,8 +99,11 @@ def estimate_covariance(
         raise ValueError("data has no rows: give at least one")
     job = _Noise(guarantee, total, where, root_key(seed))
     matrix, sd = job.gaussian() if method == "gaussian" else job.wishart()
-    value = _semidefinite(matrix)
-    return Estimate("covariance", value, guarantee, seed_caveats(seed), sd=sd)
+    promise: Guarantee = guarantee
+    if method == "wishart" and epsilon is not None and delta is not None:
+        # The pair alone: mu and rho would be those of a Gaussian mechanism.
+        promise = DeltaGuarantee(guarantee.neighbors, epsilon, delta)
+    return Estimate("covariance", _semidefinite(matrix), promise, seed_caveats(seed), sd=sd)
 
 
 def moments(x: Array) -> Array:
