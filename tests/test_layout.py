@@ -111,9 +111,3 @@ def test_the_version_is_written_once():
     version = re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)[1]
     holders = [p.name for p in CODE if version in p.read_text()]
     assert not holders
-
-
-def test_the_example_in_the_readme_runs(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    exec(compile(blocks[0], "README.md", "exec"), {})
-    assert "private mean of 10000 rows, d = 2" in capsys.readouterr().out

@@ -88,9 +88,8 @@ def noise_multiplier(
     ------
     ValueError, TypeError
         If not exactly one guarantee is given, or a number is out of its range.
-    Source
-    ------
-    Balle & Wang (2018), Theorem 8; Bun & Steinke (2016), Proposition 1.6; Dong, Roth & Su
+
+    Source: Balle & Wang (2018), Theorem 8; Bun & Steinke (2016), Proposition 1.6; Dong, Roth & Su
     (2022), Theorem 1.
     """
     _check_one_guarantee(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
@@ -126,9 +125,7 @@ def epsilon(noise_multiplier: float, delta: float) -> float:
     float
         At least 0.
 
-    Source
-    ------
-    Balle & Wang (2018), Theorem 8.
+    Source: Balle & Wang (2018), Theorem 8.
     """
     s, target = positive("noise_multiplier", noise_multiplier), open_unit("delta", delta)
     if _excess(s, 0.0, target) <= 0:
@@ -155,9 +152,7 @@ def delta(noise_multiplier: float, epsilon: float) -> float:
     float
         Above 0, at most 1.
 
-    Source
-    ------
-    Balle & Wang (2018), Theorem 8.
+    Source: Balle & Wang (2018), Theorem 8.
     """
     s, eps = positive("noise_multiplier", noise_multiplier), nonnegative("epsilon", epsilon)
     value = math.exp(_log_delta(s, eps)) * (1 + 4 * _UNIT_ROUNDOFF)
@@ -177,9 +172,7 @@ def rho(noise_multiplier: float) -> float:
     float
         The least double that is not below the true value.
 
-    Source
-    ------
-    Bun & Steinke (2016), Proposition 1.6.
+    Source: Bun & Steinke (2016), Proposition 1.6.
     """
     s = positive("noise_multiplier", noise_multiplier)
     return _least(0.5 / s / s, lambda r: 2 * r * Fraction(s) ** 2 >= 1)
@@ -198,9 +191,7 @@ def mu(noise_multiplier: float) -> float:
     float
         The least double that is not below the true value.
 
-    Source
-    ------
-    Dong, Roth & Su (2022), Theorem 1.
+    Source: Dong, Roth & Su (2022), Theorem 1.
     """
     s = positive("noise_multiplier", noise_multiplier)
     return _least(1 / s, lambda m: m * Fraction(s) >= 1)
