@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from importlib.metadata import version as _version
+from pathlib import Path
 from typing import Any
 
 project = "ellipsum"
@@ -37,6 +38,7 @@ viewcode_line_numbers = True
 
 # ---- references: every one of them must be found --------------------------------------
 nitpicky = True
+smartquotes = False  # X' is a neighbour of X
 # The types of a numpy docstring are words ("array (d,), data units"), not references.
 nitpick_ignore_regex = [("py:class", r"(?!ellipsum\.).*"), ("py:exc", r"\w+")]
 myst_heading_anchors = 3
@@ -63,23 +65,29 @@ html_theme_options = {
 }
 
 
+_CLAIM_PAGES = "|".join(page.stem for page in Path(__file__).parent.glob("guarantees/*.md"))
+
+
 def _without_repository_links(app: Any, page: str, source: list[str]) -> None:
     """A link to a file that is no page (a folder, a test, a licence) becomes its name."""
     folder = re.compile(r"\[([^\]]+)\]\((?:\.\./)*(?:LICENSE|tests|bench|python|cpp)[^)]*\)")
     source[0] = folder.sub(r"\1", source[0])
 
 
-def _source_section(
+def _read_docstring(
     app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
-    """The paragraph "Source: ..." as the section that numpydoc knows."""
-    for i, line in enumerate(lines):
-        if line.startswith("Source: "):
-            lines[i : i + 1] = ["References", "----------", line.removeprefix("Source: ")]
-            return
+    """The paragraph "Source: ..." as the section that numpydoc knows; links to pages and claims."""
+    text = "\n".join(lines)
+    text = re.sub(r"(?m)^Source: ", "References\n----------\n", text, count=1)
+    text = re.sub(r"\bdocs/([\w/]+)\.md", r":doc:`/\1`", text)
+    text = re.sub(
+        rf"\b(claims? )?({_CLAIM_PAGES})-(\d+)\b", r":doc:`\1\2-\3 </guarantees/\2>`", text
+    )
+    lines[:] = text.split("\n")
 
 
 def setup(app: Any) -> None:
     """Register the above with Sphinx."""
     app.connect("source-read", _without_repository_links)
-    app.connect("autodoc-process-docstring", _source_section, priority=400)
+    app.connect("autodoc-process-docstring", _read_docstring, priority=400)
