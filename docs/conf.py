@@ -40,7 +40,11 @@ viewcode_line_numbers = True
 nitpicky = True
 smartquotes = False  # X' is a neighbour of X
 # The types of a numpy docstring are words ("array (d,), data units"), not references.
-nitpick_ignore_regex = [("py:class", r"(?!ellipsum\.).*"), ("py:exc", r"\w+")]
+nitpick_ignore_regex = [
+    ("py:class", r"(?!ellipsum\.).*"),
+    ("py:exc", r"\w+"),
+    ("py:mod", r"ellipsum\.\w+"),  # modules that have no page
+]
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
 

@@ -5,8 +5,9 @@ one is what it prints, to the letter; a block that prints must have one. In a ``
 each line ``$ ellipsum ...`` is run, and what follows it is its output. ``python peer`` blocks
 belong to other libraries and are left to ``bench/guide_peers.py``.
 
-Fresh keys are what makes a release private, so no example has a seed: the two sources of random
-bytes are replaced for the run by a fixed stream.
+Fresh keys are what makes a release private, so examples have no seed: for the run the keys of all
+draws come from a fixed stream, in the order of the draws. (Keys are bound to the last bit of a
+region and a noise level, which may differ between machines; what a page shows must not.)
 
     python tests/doc_pages.py README.md docs/guides/first_mean.md    write the outputs anew
 """
@@ -20,7 +21,6 @@ import io
 import itertools
 import os
 import re
-import secrets
 import shlex
 import sys
 import tempfile
@@ -30,6 +30,7 @@ from pathlib import Path
 from unittest import mock
 
 from ellipsum.cli import main
+from ellipsum.noise_keys import KEY_BYTES, JobKeys
 
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^```(?P<info>[^`\n]*)\n(?P<body>.*?)^```$", re.M | re.S)
@@ -66,18 +67,13 @@ def blocks(text: str) -> list[Block]:
 
 @contextlib.contextmanager
 def fixed_randomness() -> Iterator[None]:
-    """Random bytes from a fixed stream: examples then print the same at every run."""
+    """Noise keys from a fixed stream: examples then print the same at every run."""
     counter = itertools.count()
 
-    def stream(n: int | None = 32) -> bytes:
-        size = 32 if n is None else n
-        parts = range(-(-size // 64))
-        return b"".join(hashlib.blake2b(b"%d" % next(counter)).digest() for _ in parts)[:size]
+    def next_key(*_: object) -> bytes:
+        return hashlib.blake2b(b"example %d" % next(counter), digest_size=KEY_BYTES).digest()
 
-    with (
-        mock.patch.object(secrets, "token_bytes", stream),
-        mock.patch.object(os, "urandom", stream),
-    ):
+    with mock.patch.object(JobKeys, "of", next_key):
         yield
 
 
