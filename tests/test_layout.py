@@ -129,9 +129,3 @@ def test_the_sdist_holds_every_module_that_the_tests_import():
                 assert not any(found.is_relative_to(folder) for folder in excluded) or (
                     not found.exists()
                 ), f"{path.name} imports {found.name}, which the sdist leaves out"
-
-
-def test_the_example_in_the_readme_runs(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    exec(compile(blocks[0], "README.md", "exec"), {})
-    assert "private mean of 10000 rows, d = 2" in capsys.readouterr().out

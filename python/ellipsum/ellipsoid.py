@@ -166,8 +166,8 @@ class Ellipsoid:
         """Return the ellipsoid for rows that are about Gaussian with independent coordinates.
 
         ``"best"`` minimises the predicted error of the release over shape and radius
-        (:func:`ellipsum.best_region.best_region`: what is counted, and what guards against
-        shrinking to the centre). It needs the number of rows and the noise: give them here, or
+        (docs/best_region.md: what is counted, and what guards against shrinking to the
+        centre). It needs the number of rows and the noise: give them here, or
         leave it to :class:`PrivateSum` and :class:`PrivateMean`, which know both for an
         array under ``replace`` neighbours; till then, and where they do not, p = 0.01.
 
@@ -180,7 +180,7 @@ class Ellipsoid:
         center : array (d,), data units; default the origin
         clip_probability : ``"best"``, or the share of rows in (0, 1) that the clip may change
         center_error : array (d,), data units, optional
-            A guess of |mean - center|: the laws are then noncentral.
+            A guess of abs(mean - center): the laws are then noncentral.
         n : int, rows (public)
         noise_multiplier : float; or epsilon, delta
         neighbors : ``"replace"`` or ``"add-remove"``

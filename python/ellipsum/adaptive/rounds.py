@@ -67,7 +67,7 @@ def run(
     """Carry out the plan on ``data``.
 
     **Guarantees.** The outcome, every intermediate one included, is mu-GDP for the neighbours
-    named, bit for bit (docs/guarantees/adaptive.md): each step adds correctly rounded Gaussian
+    named, bit for bit (claims adaptive-1, adaptive-2): each step adds correctly rounded Gaussian
     noise to integers whose sensitivity holds for any region, so for regions that earlier
     steps chose too, and the squares of the steps' mu add up to mu^2.
     """
