@@ -37,6 +37,13 @@ def test_the_same_key_and_the_same_job_repeat_the_same_release():
     assert (first.integers == again.integers).all() and first.n == again.n
 
 
+def test_a_budget_is_a_number_whatever_its_type():
+    total = ExactSum(REGION).add(ROWS)
+    budgets = [{"mu": 1}, {"mu": 1.0}, {"mu": np.float32(1)}]
+    drawn = [PrivateSum(REGION, **budget).noise_of(total, ROOT).tolist() for budget in budgets]
+    assert drawn[0] == drawn[1] == drawn[2]
+
+
 def test_any_other_job_has_noise_of_its_own():
     """Region, level, kind, relation, rows and the key itself: each alone changes the noise."""
     other_rows = np.vstack([ROWS[1:], [[0.25, 0, 0]]])

@@ -153,7 +153,9 @@ class GaussianGuarantee(Guarantee):
         mathematical libraries.
         """
         budget = (self.asked_epsilon, self.asked_delta, self.asked_rho, self.asked_mu)
-        return budget if any(part is not None for part in budget) else (self.noise_multiplier,)
+        if all(part is None for part in budget):
+            return (float(self.noise_multiplier),)
+        return tuple(None if part is None else float(part) for part in budget)
 
     @property
     def mu(self) -> float:
