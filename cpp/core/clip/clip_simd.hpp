@@ -189,7 +189,7 @@ template <class T>
   return r;
 }
 
-// y brought into [-limit, limit]; what becomes of a NaN is left open.
+// y brought into [-limit, limit]; a NaN, too, to one of the two ends.
 [[maybe_unused]] inline Vec clamp(const Vec& y, const Vec& limit) {
   Vec r;
   ELLIPSUM_UNROLL
@@ -202,8 +202,8 @@ template <class T>
 #elif defined(__SSE2__)
     r.part[p] = _mm_min_pd(_mm_max_pd(y.part[p], low), high);
 #else
-    const Doubles raised = y.part[p] < low ? low : y.part[p];
-    r.part[p] = raised > high ? high : raised;
+    const Doubles raised = y.part[p] > low ? y.part[p] : low;
+    r.part[p] = raised < high ? raised : high;
 #endif
   }
   return r;
