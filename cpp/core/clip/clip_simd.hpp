@@ -107,7 +107,11 @@ template <class T>
   else return {{_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, p))}};
 #else
   T buffer[vec_lanes] = {};
-  std::memcpy(buffer, p, count * sizeof(T));
+  const char* from = static_cast<const char*>(p);
+  for (std::size_t i = 0; i < count; ++i, from += sizeof(T)) {
+    __asm__("" : "+r"(from));  // no call of memcpy, whose readings may overlap
+    std::memcpy(&buffer[i], from, sizeof(T));
+  }
   return load<T>(buffer);
 #endif
 }
