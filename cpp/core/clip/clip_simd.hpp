@@ -106,12 +106,13 @@ template <class T>
   if constexpr (sizeof(T) == 8) return {{_mm512_maskz_loadu_pd(mask, p)}};
   else return {{_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, p))}};
 #else
+  // In powers of two: memcpy may read where two of its blocks overlap twice.
   T buffer[vec_lanes] = {};
   const char* from = static_cast<const char*>(p);
-  for (std::size_t i = 0; i < count; ++i, from += sizeof(T)) {
-    __asm__("" : "+r"(from));  // no call of memcpy, whose readings may overlap
-    std::memcpy(&buffer[i], from, sizeof(T));
-  }
+  T* to = buffer;
+  if (count & 4) std::memcpy(to, from, 4 * sizeof(T)), to += 4, from += 4 * sizeof(T);
+  if (count & 2) std::memcpy(to, from, 2 * sizeof(T)), to += 2, from += 2 * sizeof(T);
+  if (count & 1) std::memcpy(to, from, sizeof(T));
   return load<T>(buffer);
 #endif
 }
