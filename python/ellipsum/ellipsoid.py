@@ -367,8 +367,7 @@ class Ellipsoid:
         """
         if self._limit is not None:
             corner = np.rint(self._limit)
-            sum_slack = 1 + self.d * _UNIT_ROUNDOFF
-            return math.sqrt(float(np.dot(corner, corner)) * sum_slack) * _BOUND_SLACK
+            return _norm_above(float(np.dot(corner, corner)), self.d) * _BOUND_SLACK
         e_norm = (math.ceil(self.d / _NORM_LANES) / 2 + 8) * _UNIT_ROUNDOFF
         return (self._clip_norm / self._grid * (1 + e_norm) + math.sqrt(self.d) / 2) * _BOUND_SLACK
 
@@ -451,6 +450,16 @@ class Ellipsoid:
             region._limit = limit
         region._kind = kind
         return region
+
+
+def _norm_above(dot: float, d: int) -> float:
+    """Square root of a sum of d squares that was computed as ``dot``, to a few roundings.
+
+    In any order of d products and d - 1 sums, dot >= exact (1 - u)^d >= exact (1 - x), x = d u; and
+    1/(1 - x) <= (1 + x)(1 + 2 x^2), as (1 - x^2)(1 + 2 x^2) = 1 + x^2 (1 - 2 x^2) >= 1.
+    """
+    x = d * _UNIT_ROUNDOFF
+    return math.sqrt(dot * ((1 + x) * (1 + 2 * x * x)))
 
 
 def _center(center: ArrayLike | None, d: int | None) -> Array:

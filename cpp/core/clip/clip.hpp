@@ -123,7 +123,7 @@ struct ClipPlan {
   const std::size_t packed = plan.contiguous ? 0 : plan.block * plan.stride;
   const std::size_t product = region.matrix ? plan.block * (round_up(batch.d, 256) / 256 * 264 +
                                                             plan.stride) : 0;
-  plan.doubles = (8 + plan.flight) * plan.stride + packed + product;
+  plan.doubles = (9 + plan.flight) * plan.stride + packed + product;
   if (region.task == Task::distances) plan.doubles += 2 * round_up(region.bins, 8) + 256;
   return plan;
 }
