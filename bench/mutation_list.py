@@ -172,10 +172,10 @@ MUTATIONS = [
         "tests/test_noise_keys.py",
     ),
     Mutation(
-        "keys: not bound to the noise levels",
+        "keys: not bound to the budget",
         _P + "private_sum.py",
-        "*job, *levels, state.rows,",
-        "*job, state.rows,",
+        "promise.neighbors.value, *promise.asked,",
+        "promise.neighbors.value,",
         "tests/test_noise_keys.py",
     ),
     Mutation(
