@@ -61,6 +61,7 @@ def build(tree: Path) -> str:
         ["cmake", "--build", str(where), "--parallel", "2"],
     ]
     steps[0] += ["-DCMAKE_BUILD_TYPE=Release", f"-Dpybind11_DIR={pybind11}"]
+    steps[0] += ["-DELLIPSUM_OPTIMIZE=-O1"]  # compiles in half the time
     steps[0] += [f"-DPython_EXECUTABLE={sys.executable}"]
     for step in steps:
         done = run(step, tree)
