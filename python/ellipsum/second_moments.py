@@ -57,9 +57,10 @@ def estimate_covariance(
     d (d + 1)/2 entries, the off-diagonal ones times sqrt(2), are one vector of norm
     ||x - c||^2 <= radius^2; two such vectors have an inner product >= 0, so they differ by at most
     sqrt(2) radius^2 (``replace``) or radius^2 (``add-remove``): claim estimates-1.
-    ``"wishart"``: (epsilon, delta)-DP by an exact calculation for real numbers (claim estimates-3; ``replace`` as one removal
-    and one addition), its mean taken off; that the sum is rounded to a grid, and the normals to
-    2^-26, is not part of that calculation. ``"gaussian"`` is the better one throughout.
+    ``"wishart"``: (epsilon, delta)-DP by an exact calculation for real numbers (claim
+    estimates-3; ``replace`` as one removal and one addition), its mean taken off; that the sum is
+    rounded to a grid, and the normals to 2^-26, is not part of that calculation.
+    ``"gaussian"`` is the better one throughout.
 
     Parameters
     ----------
