@@ -43,7 +43,7 @@ class Ellipsoid:
 
     **Guarantees.** :meth:`sensitivity` bounds the l2 change of the *integer* sum that
     :class:`ExactSum` makes, times ``grid``: every rounding is in it
-    (docs/guarantees/sum.md). All attributes are public parameters: they must not be
+    (claims sum-1, sum-3). All attributes are public parameters: they must not be
     computed from private rows, unless privately.
 
     Parameters
