@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.csv
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ellipsum.rows import csv_cells, csv_file
+from ellipsum.rows import csv_cells, csv_file, csv_lines
 from ellipsum.rows.files import open_rows
 
 NAN = float("nan")
@@ -63,27 +64,52 @@ def test_odd_cells_cost_at_most_two_more_looks_at_each_cell(monkeypatch, step, o
 
 
 def test_open_quotes_are_closed_in_one_pass(tmp_path, monkeypatch):
-    calls, parse = [], csv_file._Parser._try_parse
+    calls, parse = [], csv_lines.Parser._read
     monkeypatch.setattr(
-        csv_file._Parser, "_try_parse", lambda *given: (calls.append(1), parse(*given))[1]
+        csv_lines.Parser, "_read", lambda *given: (calls.append(1), parse(*given))[1]
     )
     found = read(tmp_path / "x.csv", (GOOD + b'1,"2\n"7,3\n"4","5""\n') * 1000)
     assert len(found) == 6000
-    assert len(calls) == 2
+    assert len(calls) <= 2
     assert np.isfinite(found[:, 0]).sum() == 3000 + 1000 + 1000
     assert (found == [1, 2]).all(axis=1).sum() == 1000
+
+
+def test_many_ragged_lines_are_taken_out_in_one_pass(tmp_path, monkeypatch):
+    reports, read_csv = [], pa.csv.read_csv
+
+    def counting(*given, parse_options, **options):
+        handler = parse_options.invalid_row_handler
+        parse_options.invalid_row_handler = lambda row: (reports.append(1), handler(row))[1]
+        return read_csv(*given, parse_options=parse_options, **options)
+
+    monkeypatch.setattr(pa.csv, "read_csv", counting)
+    odd = [b"1", b"1,2,3", b"", b'"1,2"', b'1,"2,3",4', b'1,2,"3']
+    content = b"\n".join([*odd, *[b"0.5,0.25"] * 9, b'"7",8', b'x"y,"9'] * 1000) + b"\n"
+    found = read(tmp_path / "x.csv", content)
+    want = [*[[0.5, 0.25]] * 9, [7, 8], [NAN, 9], *[[NAN, NAN]] * 6]
+    assert sorted(map(str, found)) == sorted(map(str, np.tile(want, (1000, 1))))
+    assert len(reports) <= csv_lines.REPORTS + 1
 
 
 LINE = st.text('0123,"x ', max_size=12).map(str.encode)
 
 
 @settings(max_examples=300, deadline=None)
-@given(lines=st.lists(LINE, min_size=1, max_size=8), d=st.integers(1, 3))
-def test_quotes_of_a_line_are_read_alike_alone_and_in_company(tmp_path_factory, lines, d):
-    path = tmp_path_factory.mktemp("csv") / "x.csv"
-    together = read(path, b"\n".join(lines) + b"\n", d)
-    alone = np.concatenate([read(path, line + b"\n", d) for line in lines])
-    assert sorted(map(str, together)) == sorted(map(str, alone))
+@given(
+    lines=st.lists(LINE, min_size=1, max_size=8),
+    d=st.integers(1, 3),
+    reports=st.sampled_from([0, 9]),
+)
+def test_quotes_of_a_line_are_read_alike_alone_and_in_company(lines, d, reports):
+    parser = csv_lines.Parser(pa, ",", d, range(d))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_lines, "REPORTS", reports)
+        together = parser.parse(b"\n".join(lines) + b"\n")
+    alone = [parser.parse(line + b"\n") for line in lines]
+    assert together[1] == sum(ragged for _, ragged in alone)
+    rows = [str(row) for table, _ in alone for row in table.to_pylist()]
+    assert sorted(map(str, together[0].to_pylist())) == sorted(rows)
 
 
 def test_a_line_that_is_too_long_is_a_row_of_nan(tmp_path, monkeypatch):

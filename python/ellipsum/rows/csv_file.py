@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from .arrow import pyarrow, wide_block
 from .csv_cells import as_numbers
+from .csv_lines import Parser
 from .sources import Source, reading
 
 __all__ = ["CsvFile"]
@@ -28,9 +29,9 @@ CHUNK_BYTES = 4 << 20
 #: Lines that the verdict on a file needs: with fewer, one record could turn it.
 VERDICT_LINES = 10
 
-#: Bytes of the longest line that is read: a longer one is a row of NaN. pyarrow counts the
-#: bytes of a chunk in 31 bits.
-LINE_BYTES = 1 << 30
+#: Bytes of the longest line that is read: a longer one is a row of NaN, and is not kept. (pyarrow
+#: counts the bytes of a chunk in 31 bits; a line of ten million numbers is shorter.)
+LINE_BYTES = 1 << 28
 
 _ASCII = bytes(range(128)) + b"?" * 128
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
@@ -39,9 +40,6 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 #: What a line that is too long is read as: no number, and too few cells.
 _NO_ROW = b" "
-#: A line whose last cell is a quote that does not end. Only a quote that begins a cell counts;
-#: each part can match in one way alone, so that time grows with the line's length.
-_OPEN_QUOTE = rb'(?:(?:"(?:[^"]|"")*"(?!")[^,]*|(?!")[^,]*),)*"(?:[^"]|"")*'
 
 _READS = (
     "cells are separated by commas (by tabs in a .tsv), numbers have decimal points, and "
@@ -172,9 +170,9 @@ class CsvFile(Source):
     def blocks(self, d: int) -> Iterator[NDArray[Any]]:
         by_place = not self._header and self._given is None
         parser = (
-            _Parser(self._pa, self._delimiter, d, range(d))
+            Parser(self._pa, self._delimiter, d, range(d))
             if by_place
-            else _Parser(self._pa, self._delimiter, self._width, self._chosen)
+            else Parser(self._pa, self._delimiter, self._width, self._chosen)
         )
         with self._lines() as lines:
             lines.header() if self._header else None
@@ -203,69 +201,6 @@ class CsvFile(Source):
                     f"column {what} of {self.path} is not numeric: leave it out, "
                     f"or check that {_READS}"
                 )
-
-
-class _Parser:
-    """Lines to cells of the columns ``chosen`` out of ``width``, as text."""
-
-    def __init__(self, pa: Any, delimiter: str, width: int, chosen: Sequence[int]) -> None:
-        self._pa, self._delimiter = pa, delimiter
-        self._keys = [str(j) for j in range(width)]
-        self._chosen = [str(j) for j in chosen]
-        self._open = re.compile(_OPEN_QUOTE.replace(b",", delimiter.encode()))
-
-    def parse(self, chunk: bytes) -> tuple[Any, int]:
-        """A row for each line, and how many lines could not be split into ``width`` cells."""
-        wanted = chunk.count(b"\n")
-        found = self._try_parse(chunk, wanted)
-        if found is None and b'"' in chunk:  # an open quote has swallowed the next line
-            found = self._try_parse(_close_quotes(chunk, self._open), wanted)
-        if found is not None:
-            return found
-        if wanted == 1:
-            return self._blank(1), 1
-        middle = chunk.index(b"\n", len(chunk) // 2) + 1
-        middle = middle if middle < len(chunk) else chunk.index(b"\n") + 1
-        parts = [self.parse(chunk[:middle]), self.parse(chunk[middle:])]
-        return self._pa.concat_tables([part[0] for part in parts]), sum(part[1] for part in parts)
-
-    def _try_parse(self, chunk: bytes, wanted: int) -> tuple[Any, int] | None:
-        """The same, or None where lines did not become ``wanted`` rows."""
-        from pyarrow import csv as reader
-
-        ragged = 0
-
-        def count(_row: Any) -> str:
-            nonlocal ragged
-            ragged += 1
-            return "skip"
-
-        try:
-            table = reader.read_csv(
-                self._pa.BufferReader(chunk),
-                read_options=reader.ReadOptions(
-                    column_names=self._keys, block_size=len(chunk) + 1, use_threads=True
-                ),
-                parse_options=reader.ParseOptions(
-                    delimiter=self._delimiter,
-                    ignore_empty_lines=False,
-                    invalid_row_handler=count,
-                ),
-                convert_options=reader.ConvertOptions(
-                    include_columns=self._chosen,
-                    column_types=dict.fromkeys(self._chosen, self._pa.string()),
-                    strings_can_be_null=True,
-                ),
-            )
-        except (self._pa.ArrowException, ValueError):
-            return None
-        if table.num_rows + ragged != wanted:
-            return None
-        return self._pa.concat_tables([table, self._blank(ragged)]), ragged
-
-    def _blank(self, rows: int) -> Any:
-        cells = self._pa.nulls(rows, self._pa.string())
-        return self._pa.table({key: cells for key in self._chosen})
 
 
 class _Lines:
@@ -360,18 +295,6 @@ def _clean(chunk: bytes) -> bytes:
     if chunk.isascii():
         return chunk
     return chunk.removeprefix(_MARK).replace(b"\n" + _MARK, b"\n").translate(_ASCII)
-
-
-def _close_quotes(chunk: bytes, open_quote: re.Pattern[bytes]) -> bytes:
-    """The lines with a quote at the end of those that leave one open, in one pass."""
-    parts, done, at = [], 0, chunk.find(b'"')
-    while at >= 0:
-        start, end = chunk.rfind(b"\n", 0, at) + 1, chunk.index(b"\n", at)
-        if open_quote.fullmatch(chunk, start, end):
-            parts += [chunk[done:end], b'"']
-            done = end
-        at = chunk.find(b'"', end)
-    return b"".join([*parts, chunk[done:]])
 
 
 def _cells(line: bytes, delimiter: str) -> int:
