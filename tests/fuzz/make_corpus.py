@@ -1,6 +1,6 @@
 """Write the seeds of the fuzzers: odd lines, lists and small files, and sums as bytes.
 
-    python tests/fuzz/make_corpus.py
+python tests/fuzz/make_corpus.py
 """
 
 from __future__ import annotations
