@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import fuzz_readers
+import fuzz_state
 import numpy as np
 import pytest
 
-import fuzz_readers
-import fuzz_state
 from ellipsum import Ellipsoid, ExactSum
 
 FUZZ = Path(__file__).parent / "fuzz"
