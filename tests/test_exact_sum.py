@@ -264,7 +264,7 @@ ODD_RECORDS = [
 ]
 
 
-@pytest.mark.parametrize("record", ODD_RECORDS, ids=repr)
+@pytest.mark.parametrize("record", ODD_RECORDS)
 def test_a_record_of_a_list_that_is_no_row_counts_as_the_centre(region, rows, record):
     total = ExactSum(region).add([*rows.tolist(), record])
     want = ExactSum(region).add(rows).add(np.full(13, np.nan))

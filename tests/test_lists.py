@@ -50,7 +50,7 @@ RECORDS_OF_LISTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("record, want", RECORDS_OF_LISTS, ids=repr)
+@pytest.mark.parametrize("record, want", RECORDS_OF_LISTS)
 def test_a_record_of_a_list_is_the_same_row_alone_and_in_company(record, want):
     good = [[0.25, 1], [2, 3]]
     np.testing.assert_array_equal(gather([record], 2), [want])
