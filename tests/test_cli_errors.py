@@ -94,13 +94,13 @@ BAD = {
     "few public rows": (
         [*MEAN, "--public", "constant.parquet", "--correlated"],
         Exit.PARAMETER,
-        "needs 6 complete rows or more",
+        "public rows must be at least 2 complete ones, got 1",
     ),
-    "public file": ([*MEAN, "--public", "x.parquet"], Exit.PARAMETER, "--public: x.parquet is not"),
+    "public file": ([*MEAN, "--public", "x.parquet"], Exit.PARAMETER, "x.parquet is not"),
     "public columns": (
         [*MEAN, "--public", "short.csv"],
         Exit.PARAMETER,
-        "--public: short.csv must have column 'height' exactly once",
+        "short.csv must have column 'height' exactly once",
     ),
     "bounds with names": (
         [*MEAN, "--bounds", "named.csv"],

@@ -10,6 +10,7 @@ from importlib.metadata import version as _version
 from .rows.files import Rows, open_rows
 from .ellipsoid import Ellipsoid
 from .shapes.best import ErrorPrediction
+from .gaussian_shape import GaussianShape
 from .exact_sum import ExactSum
 from .guarantee import GaussianGuarantee, Guarantee, Neighbors
 from .release import Release
@@ -28,6 +29,7 @@ __all__ = [
     "Rows",
     "open_rows",
     "Ellipsoid",
+    "GaussianShape",
     "ErrorPrediction",
     "ExactSum",
     "PrivateSum",

@@ -198,7 +198,7 @@ class GaussianPair:
         return log_delta, log_slope, error
 
     def _inside(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A smaller epsilon where rounding could take this one for beyond the end of the support."""
+        """A smaller epsilon where rounding could take this one for past the end of the support."""
         if not self._bounded:
             return np.ascontiguousarray(epsilon)
         near = np.abs(epsilon - self._end) <= self._end_doubt
