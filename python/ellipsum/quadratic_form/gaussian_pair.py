@@ -43,8 +43,9 @@ class GaussianPair:
     depend on the data are what it is for.
 
     **Guarantees.** ``delta`` and ``epsilon`` are never below the true values of the spectrum that
-    they are computed from; ``docs/records.md`` says by how much above, what of that is proved and
-    what is measured. Gaussians on different affine spaces have delta 1 at every epsilon.
+    they are computed from; ``docs/guarantees/gaussian_pair.md`` says by how much above, and what of
+    that is proved and what is measured. Gaussians on different affine spaces have delta 1 at
+    every epsilon.
 
     Parameters
     ----------
@@ -169,6 +170,8 @@ class GaussianPair:
     def delta(self, epsilon: ArrayLike) -> Any:
         """The least delta, rounded up; at any epsilon, also below 0, of any shape.
 
+        **Guarantees**: claims gaussian_pair-1 to gaussian_pair-3.
+
         0 where L cannot exceed epsilon at all; 1 for Gaussians on different spaces.
         """
         points = np.asarray(epsilon, dtype=np.float64)
@@ -198,7 +201,7 @@ class GaussianPair:
         return log_delta, log_slope, error
 
     def _inside(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A smaller epsilon where rounding could take this one for past the end of the support."""
+        """A smaller epsilon where rounding could put this one beyond the end of the support."""
         if not self._bounded:
             return np.ascontiguousarray(epsilon)
         near = np.abs(epsilon - self._end) <= self._end_doubt
@@ -221,6 +224,8 @@ class GaussianPair:
 
     def epsilon(self, delta: ArrayLike) -> Any:
         """The least epsilon >= 0 with ``delta(epsilon)`` at most ``delta``, rounded up.
+
+        **Guarantees**: claim gaussian_pair-1.
 
         0.0 where none is needed, ``inf`` where none is enough. Of any shape, entries from 0 to 1.
         """
