@@ -92,15 +92,15 @@ BAD = {
     "private shape": ([*MEAN, "--public", "./rows.parquet"], Exit.USAGE, "shape would leak"),
     "stray error": ([*MEAN, "--ball", "1", "--error", "relative"], Exit.USAGE, "--error goes with"),
     "few public rows": (
-        [*MEAN, "--public", "constant.parquet", "--correlated"],
+        [*MEAN, "--public", "one.parquet", "--correlated"],
         Exit.PARAMETER,
         "public rows must be at least 2 complete ones, got 1",
     ),
-    "public file": ([*MEAN, "--public", "x.parquet"], Exit.PARAMETER, "x.parquet is not"),
+    "public file": ([*MEAN, "--public", "x.parquet"], Exit.PARAMETER, "--public: x.parquet is not"),
     "public columns": (
         [*MEAN, "--public", "short.csv"],
         Exit.PARAMETER,
-        "short.csv must have column 'height' exactly once",
+        "--public: short.csv must have column 'height' exactly once",
     ),
     "bounds with names": (
         [*MEAN, "--bounds", "named.csv"],

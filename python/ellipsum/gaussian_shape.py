@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -75,6 +77,7 @@ class GaussianShape:
         diagonal: bool = False,
         relative: bool = False,
         d: int | None = None,
+        names: Sequence[str] | None = None,
     ) -> GaussianShape:
         """Return the shape of rows like these **public** ones, correlations shrunk.
 
@@ -87,8 +90,10 @@ class GaussianShape:
         relative : bool
             Weigh errors in the columns' own standard deviations.
         d : int, where ``rows`` is a function
+        names : sequence of str, optional; of the columns, for messages
         """
-        return cls._of(*sample_model(rows, diagonal=diagonal, d=d, relative=relative))
+        model = sample_model(rows, diagonal=diagonal, d=d, relative=relative, names=names)
+        return cls._of(*model)
 
     @classmethod
     def _of(cls, center: Array, model: GaussianModel) -> GaussianShape:

@@ -137,7 +137,8 @@ def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] |
         if width is None:
             raise ValueError(_NO_DIMENSION)
         known = {"diagonal": not arguments.correlated, "relative": arguments.error == "relative"}
-        shape = GaussianShape.for_sample(partial(_complete, rows, width), d=width, **known)
+        blocks = partial(_complete, rows, width)
+        shape = GaussianShape.for_sample(blocks, d=width, names=names, **known)
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, f"--public: {own_text(error)}") from None
     return _clipped(arguments, shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,13 +57,14 @@ def sample_model(
     diagonal: bool = False,
     d: int | None = None,
     relative: bool = False,
+    names: Sequence[str] | None = None,
 ) -> tuple[Array, GaussianModel]:
     """Rows like these public ones: their mean and its error, their (shrunk) covariance.
 
     ``relative`` measures errors in the columns' own standard deviations.
     """
     blocks, width = _blocks(rows, d)
-    public = sample_moments(blocks, width, correlated=not diagonal)
+    public = sample_moments(blocks, width, correlated=not diagonal, names=names)
     unit = public.sd if relative else None
     if public.correlation is None:
         return gaussian_model(public.sd, public.center, public.center_error, unit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +32,11 @@ class SampleMoments(NamedTuple):
 
 
 def sample_moments(
-    blocks: Callable[[], Iterable[Array]], d: int, *, correlated: bool
+    blocks: Callable[[], Iterable[Array]],
+    d: int,
+    *,
+    correlated: bool,
+    names: Sequence[str] | None = None,
 ) -> SampleMoments:
     """Moments of public rows, the correlations shrunk: two passes, O(d^2) memory.
 
@@ -44,6 +48,7 @@ def sample_moments(
     ----------
     blocks : function that returns the rows anew, in blocks (m, d), data units, all finite
     correlated : bool; without, one pass and no correlations
+    names : of the columns, for messages
 
     Raises
     ------
@@ -61,9 +66,9 @@ def sample_moments(
         raise ValueError(f"public rows must be at least 2 complete ones, got {count}")
     sd = np.sqrt(squares / (count - 1))
     if not (sd > 0).all():
-        raise ValueError(
-            f"column {int(np.argmin(sd))} of the public rows is constant: leave it out"
-        )
+        j = int(np.argmin(sd))
+        which = j if names is None else repr(names[j])
+        raise ValueError(f"column {which} of the public rows is constant: leave it out")
     if not correlated:
         return SampleMoments(count, center, sd, None)
     products, fourth = np.zeros((d, d)), 0.0
