@@ -11,7 +11,7 @@ from .rows.files import Rows, open_rows
 from .ellipsoid import Ellipsoid
 from .shapes.best import ErrorPrediction
 from .exact_sum import ExactSum
-from .guarantee import GaussianGuarantee, Guarantee, Neighbors
+from .guarantee import DeltaGuarantee, GaussianGuarantee, Guarantee, Neighbors
 from .release import Release
 from .sum_release import SumRelease
 from .adaptive.plan import Plan
@@ -38,6 +38,7 @@ __all__ = [
     "AdaptiveRelease",
     "Guarantee",
     "GaussianGuarantee",
+    "DeltaGuarantee",
     "Neighbors",
     "Estimate",
     "estimate_center",
