@@ -12,7 +12,7 @@ from .ellipsoid import Ellipsoid
 from .shapes.best import ErrorPrediction
 from .gaussian_shape import GaussianShape
 from .exact_sum import ExactSum
-from .guarantee import GaussianGuarantee, Guarantee, Neighbors
+from .guarantee import DeltaGuarantee, GaussianGuarantee, Guarantee, Neighbors
 from .release import Release
 from .sum_release import SumRelease
 from .adaptive.plan import Plan
@@ -40,6 +40,7 @@ __all__ = [
     "AdaptiveRelease",
     "Guarantee",
     "GaussianGuarantee",
+    "DeltaGuarantee",
     "Neighbors",
     "Estimate",
     "estimate_center",
