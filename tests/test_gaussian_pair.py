@@ -317,6 +317,16 @@ def test_a_loss_that_is_bounded():
     assert pair.reverse.delta(1e5) > 0 and pair.reverse.epsilon(0.0) == math.inf
 
 
+def test_at_the_rounded_end_of_the_support_delta_is_not_taken_for_0():
+    """The end lies between two doubles: on the lower one delta is above 0, so both give that."""
+    for k in range(40):
+        pair = GaussianPair.from_spectrum([-0.01 - 0.02 * k, -0.3])
+        end = pair._end
+        assert 0 < pair.delta(end) < 1e-28 and pair.delta(np.nextafter(end, 1)) > 0
+        assert pair.delta(end * (1 + 1e-14)) == 0
+        assert pair.delta(end * (1 - 1e-14)) > pair.delta(end)
+
+
 def test_values_beyond_the_doubles_are_the_smallest_double():
     pair = GaussianPair.from_spectrum(0, 1.0)
     assert pair.delta(60.0) == math.ulp(0.0) and pair.delta(math.inf) == 0
