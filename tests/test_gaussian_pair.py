@@ -72,6 +72,12 @@ def test_without_its_margin_delta_would_be_below_in_many(hard):
     assert below > 100
 
 
+def test_the_bound_that_stands_in_for_a_doubtful_integral_is_one(hard):
+    for pair, epsilon, delta, _ in hard[::3]:
+        excess = pair._chernoff(epsilon) - math.log(delta)
+        assert 0 < excess < 12, (pair, epsilon)
+
+
 def test_derivative_of_500_hard_pairs(hard):
     for pair, epsilon, delta, slope in hard:
         _, log_slope, error, _ = pair._table.hockey_stick(epsilon)

@@ -43,8 +43,8 @@ class GaussianPair:
     depend on the data are what it is for.
 
     **Guarantees.** ``delta`` and ``epsilon`` are never below the true values of the spectrum that
-    they are computed from; ``docs/records.md`` says by how much above, what of that is proved and
-    what is measured. Gaussians on different affine spaces have delta 1 at every epsilon.
+    they are computed from; ``docs/guarantees/gaussian_pair.md`` says by how much above, and what of
+    that is proved and what is measured. Gaussians on different affine spaces have delta 1 at every epsilon.
 
     Parameters
     ----------
@@ -169,6 +169,8 @@ class GaussianPair:
     def delta(self, epsilon: ArrayLike) -> Any:
         """The least delta, rounded up; at any epsilon, also below 0, of any shape.
 
+        **Guarantees**: claims gaussian_pair-1 to gaussian_pair-3.
+
         0 where L cannot exceed epsilon at all; 1 for Gaussians on different spaces.
         """
         points = np.asarray(epsilon, dtype=np.float64)
@@ -221,6 +223,8 @@ class GaussianPair:
 
     def epsilon(self, delta: ArrayLike) -> Any:
         """The least epsilon >= 0 with ``delta(epsilon)`` at most ``delta``, rounded up.
+
+        **Guarantees**: claim gaussian_pair-1.
 
         0.0 where none is needed, ``inf`` where none is enough. Of any shape, entries from 0 to 1.
         """
