@@ -44,7 +44,8 @@ class GaussianPair:
 
     **Guarantees.** ``delta`` and ``epsilon`` are never below the true values of the spectrum that
     they are computed from; ``docs/guarantees/gaussian_pair.md`` says by how much above, and what of
-    that is proved and what is measured. Gaussians on different affine spaces have delta 1 at every epsilon.
+    that is proved and what is measured. Gaussians on different affine spaces have delta 1 at
+    every epsilon.
 
     Parameters
     ----------
@@ -200,7 +201,7 @@ class GaussianPair:
         return log_delta, log_slope, error
 
     def _inside(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A smaller epsilon where rounding could take this one for beyond the end of the support."""
+        """A smaller epsilon where rounding could put this one beyond the end of the support."""
         if not self._bounded:
             return np.ascontiguousarray(epsilon)
         near = np.abs(epsilon - self._end) <= self._end_doubt
