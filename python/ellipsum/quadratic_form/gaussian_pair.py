@@ -245,9 +245,10 @@ class GaussianPair:
         return self._solve(math.log(target), target)
 
     def _solve(self, log_target: float, target: float) -> float:
-        """Newton's method on log delta, which is concave: a step from the left lands on the right
-        of the root, steps from there stay there. A bracket guards the end of the support."""
-        low, high, x = 0.0, math.inf, 0.0
+        """Newton's method on log delta, from Chernoff's bound: log delta is concave, so a step from
+        the right of the root stays there. A bracket guards the end of the support."""
+        low, high = 0.0, self._enough(log_target)
+        x = high
         for _ in range(200):
             log_delta, log_slope, error = (float(v[0]) for v in self._curve(np.array([x])))
             miss = log_delta + error - log_target
@@ -257,13 +258,24 @@ class GaussianPair:
                 high = x
             hazard = math.exp(min(log_slope - log_delta, 700.0)) if log_delta > -math.inf else 0
             step = miss / hazard if hazard > 0 else -math.inf
-            following = x + step
-            if not low <= following <= high or (following == high and x == high):
-                following = 0.5 * (low + high) if high < math.inf else 2 * x + 1
-            if abs(following - x) <= 2 * _UNIT_ROUNDOFF * abs(x) or following == x:
+            small = abs(miss) <= 4 * _UNIT_ROUNDOFF * (4 + abs(log_target))
+            if small or abs(step) <= 4 * _UNIT_ROUNDOFF * x:
+                return self._least(max(x, x + step), target)
+            x = x + step if low < x + step < high else 0.5 * (low + high)
+            if not low < x < high:
                 break
-            x = following
-        return self._least(max(low, min(x, high)), target)
+        return self._least(high, target)
+
+    def _enough(self, log_target: float) -> float:
+        """An epsilon with delta at most the target: (K(t) - log target)/t at the best of some t."""
+        spread = math.sqrt(self._table.cumulants(0.0)[2])
+        top = float(np.max(self._s.excess, initial=0.0))
+        best = self._beyond() if self._bounded else math.inf
+        for k in range(-8, 24):
+            s = 2.0**k / spread
+            t = s / (1 + top * s)
+            best = min(best, (self._table.cumulants(t)[0] - log_target) / t)
+        return best
 
     def _beyond(self) -> float:
         """Where delta is 0: just above the end of the support."""
