@@ -24,16 +24,16 @@ MUTATIONS = [
     # ---- sensitivity ----
     Mutation(
         "bound: no room for the rounding of coordinates",
-        _P + "ellipsoid.py",
-        "* (1 + e_norm) + math.sqrt(self.d) / 2)",
-        "* (1 + e_norm))",
+        _P + "grid.py",
+        "(radius * (1 + e_norm) + math.sqrt(d) / 2)",
+        "(radius * (1 + e_norm))",
         "tests/test_sensitivity.py",
     ),
     Mutation(
         "bound: a box's corner rounded down",
-        _P + "ellipsoid.py",
-        "corner = np.rint(self._limit)",
-        "corner = np.floor(self._limit)",
+        _P + "grid.py",
+        "corner = np.rint(limit)",
+        "corner = np.floor(limit)",
         "tests/test_sensitivity.py",
     ),
     Mutation(
