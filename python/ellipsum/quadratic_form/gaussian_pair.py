@@ -53,16 +53,14 @@ class GaussianPair:
     cov1, cov2 : array_like, shape (d, d) or (d,)
         Covariances, maybe singular; a vector holds the variances of independent coordinates, whose
         spectrum is exact to a few roundings. The eigenvalues of matrices have an absolute error
-        of some 1e-16 of the largest of |S1 - S2| in the metric of S1 + S2: where the spectrum is
+        of some 1e-16 of the largest of abs(S1 - S2) in the metric of S1 + S2: where the spectrum is
         known otherwise, use :meth:`from_spectrum` or :meth:`from_leverage`.
     rows : float
         How many independent draws of the same pair are released together.
     threads : int, optional
         How many share the work on many epsilons at once.
 
-    Source
-    ------
-    ``docs/records.md``; Balle & Wang (2018), Theorem 5, for the loss.
+    Source: ``docs/records.md``; Balle & Wang (2018), Theorem 5, for the loss.
     """
 
     def __init__(
@@ -329,7 +327,7 @@ class GaussianPair:
     def loss(self) -> QuadraticForm:
         """The law of the privacy loss L = log dP/dQ under P.
 
-        Terms with a shift and |kappa - 1| below 1e-8 are taken as normal: there, and where a
+        Terms with a shift and abs(kappa - 1) below 1e-8 are taken as normal: there, and where a
         shifted kappa is nearly 1, the law is right to about 1e-8, ``delta`` to all digits.
         """
         if self._apart:
