@@ -179,7 +179,7 @@ class PrivateSum:
         total = self._total(data, ellipsoid, threads)
         neighbors, levels = self.guarantee.neighbors, self._noise_levels(ellipsoid)
         state = total.snapshot()
-        if neighbors.count_is_public and state.rows == 0:
+        if neighbors.count_is_public and state.rows == 0:  # claim channels-3
             raise ValueError("data has no rows: give at least one")
         keys = self._keys(ellipsoid, state, seed)
         draw = noise.rounded_gaussian(ellipsoid.d, levels.sum_sigma, key=keys.of(Use.SUM))
