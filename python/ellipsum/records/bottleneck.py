@@ -55,7 +55,7 @@ class Bottleneck:
             raise ValueError("x determines a part of y (or the covariances contradict each other)")
         self.correlations: Array = rho
         #: rows u_i^T L_x^-1: unit variance, uncorrelated under Sigma_x
-        self._rows: Array = solve_triangular(left, u, lower=True, trans="T").T
+        self.rows: Array = solve_triangular(left, u, lower=True, trans="T").T
         self._d = len(x)
 
     @property
@@ -73,7 +73,7 @@ class Bottleneck:
             raise ValueError("x and y are uncorrelated: nothing is kept at any beta")
         # One component alone gives ||A||^2 = excess |row|^2 / lambda: an upper end.
         lam = 1 - self.correlations[0] ** 2
-        high = target**2 * lam / float(self._rows[0] @ self._rows[0])
+        high = target**2 * lam / float(self.rows[0] @ self.rows[0])
 
         def over(excess: float) -> float:
             return self._norm(excess) - target
@@ -136,7 +136,11 @@ class Bottleneck:
     def _matrix(self, excess: float) -> Array:
         snr = self._snr(excess)
         kept = snr > 0
-        return np.asarray(np.sqrt(snr[kept])[:, None] * self._rows[kept])
+        return np.asarray(np.sqrt(snr[kept])[:, None] * self.rows[kept])
+
+    def sizes(self, beta: float) -> Array:
+        """sqrt(snr_i) (min(d, e),): t_i = sqrt(snr_i) rows_i x + N(0, 1), kept or not."""
+        return np.sqrt(self._snr_at(beta))
 
     def _norm(self, excess: float) -> float:
         matrix = self._matrix(excess)
