@@ -36,7 +36,7 @@ class RateDistortion:
 
     def __init__(self, covariance: ArrayLike) -> None:
         matrix = _validate.square("covariance", covariance)
-        self.variances, self._basis = spectrum("covariance", matrix)
+        self.variances, self.axes = spectrum("covariance", matrix)
 
     @property
     def largest(self) -> float:
@@ -95,7 +95,7 @@ class RateDistortion:
         kept = self._kept(_validate.positive("beta", beta))
         a = np.zeros_like(self.variances)
         a[kept] = 1 - 1 / (beta * self.variances[kept])
-        matrix = (self._basis * a) @ self._basis.T
+        matrix = (self.axes * a) @ self.axes.T
         return GaussianChannel(matrix, matrix / beta)
 
     def _kept(self, beta: float) -> NDArray[np.bool_]:

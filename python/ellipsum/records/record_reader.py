@@ -56,15 +56,25 @@ def fit_reader(
     back: Array,
 ) -> Reader:
     """The reader of least squared error over ``pairs()``: blocks (components w, released t)."""
-    cross, power, count = np.zeros_like(size), np.zeros_like(size), 0
-    lengths = []
-    weight = size * spread
+    cross, power = np.zeros_like(size), np.zeros_like(size)
     for w, t in pairs():
-        cross, power, count = cross + (w * t).sum(axis=0), power + (t * t).sum(axis=0), count + 1
-        lengths.append(np.sqrt(t * t @ weight**2))
+        cross, power = cross + (w * t).sum(axis=0), power + (t * t).sum(axis=0)
     factor = np.maximum(cross, 0.0) / power
-    knots = np.unique(np.quantile(np.concatenate(lengths), np.linspace(0.01, 0.99, _KNOTS)))
     metric = (back * back).sum(axis=0)  # error in public units; components are uncorrelated
+    # Which length of t tells most depends on the noise: that of records, or of the linear answer.
+    lengths = (size * spread, factor * np.sqrt(metric))
+    lines = [_radial(pairs, factor, metric, weight) for weight in lengths]
+    best = int(np.argmin([loss for loss, _, _ in lines]))
+    _, knots, heights = lines[best]
+    return Reader(factor, lengths[best], knots, heights, back)
+
+
+def _radial(
+    pairs: Callable[[], Iterator[tuple[Array, Array]]], factor: Array, metric: Array, weight: Array
+) -> tuple[float, Array, Array]:
+    """(loss up to a constant, knots, heights) of the broken line over the length of weight * t."""
+    lengths = np.concatenate([np.sqrt(t * t @ weight**2) for _, t in pairs()])
+    knots = np.unique(np.quantile(lengths, np.linspace(0.01, 0.99, _KNOTS)))
     normal, right = np.zeros((knots.size, knots.size)), np.zeros(knots.size)
     for w, t in pairs():
         linear = t * factor
@@ -73,7 +83,8 @@ def fit_reader(
         right += hats.T @ ((linear * w) @ metric)
     pull = _PULL * float(np.trace(normal)) + np.finfo(float).tiny
     heights = np.linalg.solve(normal + pull * np.eye(knots.size), right + pull)
-    return Reader(factor, weight, knots, np.maximum(heights, 0.0), back)
+    heights = np.maximum(heights, 0.0)
+    return float(heights @ normal @ heights - 2 * right @ heights), knots, heights
 
 
 def _hats(q: Array, knots: Array) -> Array:
