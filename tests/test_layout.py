@@ -49,6 +49,9 @@ MAY_IMPORT = {
         "_validate", "adaptive", "ellipsoid", "estimates", "exact_sum", "guarantee", "noise",
         "noise_keys", "wishart",
     },
+    "records": {
+        "_validate", "calibrate", "estimates", "noise", "private_sum", "quadratic_form", "shapes",
+    },
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "cli"}  # they may import every room
 

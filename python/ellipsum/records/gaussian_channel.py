@@ -90,5 +90,3 @@ def posterior_error(covariance: Array, channel: GaussianChannel) -> float:
     cross = covariance @ white.T
     known = float(np.trace(cross @ np.linalg.solve(spread, cross.T))) if white.size else 0.0
     return max(float(np.trace(covariance)) - known, 0.0)
-
-

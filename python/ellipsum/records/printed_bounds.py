@@ -41,8 +41,8 @@ Array = NDArray[np.float64]
 def hsu_norm(q: Array, delta: float) -> float:
     """What (5.4), (5.8) and (A.3) should say: the root of tr Q + 2 sqrt(tr(Q^2) t) + 2 |Q| t.
 
-    t = log(1/delta). P(|x| > this) <= delta for x ~ N(0, Q): Hsu, Kakade & Zhang 2012, Prop. 1. The exact
-    quantile is the root of ``QuadraticForm(eigenvalues).isf(delta)``.
+    t = log(1/delta). P(|x| > this) <= delta for x ~ N(0, Q): Hsu, Kakade & Zhang 2012, Prop. 1.
+    The exact quantile is the root of ``QuadraticForm(eigenvalues).isf(delta)``.
     """
     t = math.log(1 / delta)
     trace, square, top = _norms(q)

@@ -99,8 +99,8 @@ class PrivUnit:
     *bits* satisfy P[o | x] <= e^epsilon P[o | x'], any epsilon. They are integers drawn by
     rejection from :func:`ellipsum.noise.rounded_gaussian`; all that is approximate (the grid, the
     rounding of acceptance probabilities) is in a slack taken off epsilon first
-    (docs/record_release.md). A row that is not finite, or 0, counts as the last axis. How many trials
-    a row takes does not depend on what is released, nor on the row but for that slack.
+    (docs/record_release.md). A row that is not finite, or 0, counts as the last axis. How many
+    trials a row takes does not depend on what is released, nor on the row but for that slack.
 
     Parameters
     ----------
@@ -180,5 +180,3 @@ class PrivUnit:
 
     def __repr__(self) -> str:
         return f"PrivUnit(d={self.d}, epsilon={self.epsilon:g})"
-
-

@@ -4,8 +4,8 @@ Directions q are integer vectors of norm about L, Z integer vectors with the law
 `rounded_gaussian` (standard deviation sigma), s = <Z, q> an exact integer. Wanted is the law
 P0(Z) a(Z) / sum, with a = 1 on the side s >= theta_q and e^-eps0 elsewhere. Proposed is Z, or
 Z + k q with probability w1 (k |q| about g sigma, so that v's side is met), of the density
-P0 (w0 + w1 r), r = P0(Z - k q)/P0(Z) = exp((2 k s - k^2 |q|^2)/(2 sigma^2)) but for a factor that is
-bounded; kept is a proposal with probability c a/(w0 + w1 r). Every error is relative, in a
+P0 (w0 + w1 r), r = P0(Z - k q)/P0(Z) = exp((2 k s - k^2 |q|^2)/(2 sigma^2)) but for a factor that
+is bounded; kept is a proposal with probability c a/(w0 + w1 r). Every error is relative, in a
 density: it costs epsilon, and no delta. The proof is in docs/record_release.md.
 """
 
@@ -75,7 +75,8 @@ class Sampler:
         reach = _FARTHEST + (self.shift * (self.length + self.norm_slack) / self.sigma)
         shape = d * (1 / 8 + reach**2 / 24) / self.sigma**2 if self.shift else 0.0
         # side: P0(s >= theta) is Phi(-g) at g moved by tau
-        tau = math.sqrt(d) / 2 / self.sigma + g * 2.0**-49
+        shortest = self.length - self.norm_slack  # theta is rounded: half a unit of s, 4 ulp
+        tau = (math.sqrt(d) / 2 + 0.5 / shortest) / self.sigma + g * 2.0**-49
         density = math.exp(-(max(g - tau, 0.0) ** 2) / 2) / math.sqrt(2 * math.pi)
         weight = math.expm1(epsilon)
         kept = weight * density * 2 * tau / (1 + weight * float(ndtr(-g - tau)))
@@ -90,8 +91,9 @@ class Sampler:
         """w1, w0 = 1 - w1 (exact), and the kept share c: c a <= w0 + w1 r on both sides."""
         k, s2 = self.shift, 2 * self.sigma**2
         norms = (self.length - self.norm_slack, self.length + self.norm_slack)
+        theta = [self.threshold * self.sigma * norm * (1 - 2.0**-49) - 0.5 for norm in norms]
         least = min(
-            (2 * k * self.threshold * self.sigma * norm - k * k * norm**2) / s2 for norm in norms
+            (2 * k * side - k * k * norm**2) / s2 for side, norm in zip(theta, norms, strict=True)
         )
         ratio = math.exp(least) * (1 - 2.0**-20)  # r on the side, at least
         odds = math.expm1(self.epsilon0)
@@ -183,7 +185,9 @@ class Sampler:
         bottom = context.add(Decimal(self.w0), context.multiply(Decimal(self.w1), r))
         chance = context.divide(Decimal(self.inside if side else self.outside), bottom)
         scaled = Fraction(chance) * 2**64
-        first = math.ldexp(float(self._chance(np.array([s]), np.array([norm2]), np.array([side]))[0]), 64)
+        first = math.ldexp(
+            float(self._chance(np.array([s]), np.array([norm2]), np.array([side]))[0]), 64
+        )
         rest = min(max(scaled - int(first), Fraction(0)), Fraction(1))
         more = b"".join(
             int(noise.keystream(index + 1, key=key, nonce=nonce)[index]).to_bytes(8, "big")

@@ -82,7 +82,7 @@ class RateDistortion:
         return int(np.count_nonzero(self._kept(_validate.positive("beta", beta))))
 
     def curve(self, betas: ArrayLike | None = None) -> tuple[Array, Array, Array]:
-        """(beta, distortion, rate), for plotting; by default from 1/s_max to all kept and beyond."""
+        """(beta, distortion, rate), for plotting; by default from 1/s_max until all are kept."""
         if betas is None:
             positive = self.variances[self.variances > 0]
             betas = np.geomspace(1 / positive[0], 100 / positive[-1], 200)

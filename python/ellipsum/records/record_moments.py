@@ -27,7 +27,9 @@ class RecordMoments:
     n: int
 
 
-def record_moments(t: Array, center: Array, back: Array, along: float, noise: float) -> RecordMoments:
+def record_moments(
+    t: Array, center: Array, back: Array, along: float, noise: float
+) -> RecordMoments:
     """E t t^T = along E y y^T + noise I, t unbiased for y, x = center + back y.
 
     Parameters

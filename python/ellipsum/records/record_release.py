@@ -207,7 +207,7 @@ class RecordRelease:
                 integers.size, self._sigma, key=key, threads=self.threads
             )
             integers += drawn.reshape(integers.shape)
-            released = integers * self._clip.grid
+            released = np.asarray(integers * self._clip.grid)
             return released if self._garble is None else self._garbled(released, key)
         # The last axis takes up what a record inside the ball leaves: all have the same norm.
         y = integers * 2.0**-23
