@@ -140,7 +140,7 @@ def test_the_information_curve_is_that_of_chechik_and_others():
 @pytest.mark.parametrize("seed", range(8))
 def test_a_search_over_pairs_reaches_mu_and_never_passes_it(seed):
     """Gradient ascent over two records of the ball on the shift in the noise's metric."""
-    x, rd, gib = models(seed, d=4)
+    _, rd, gib = models(seed, d=4)
     rng, radius, mu = np.random.default_rng(seed), 3.0, 1.3
     for model in (rd, gib):
         channel = model.channel(model.beta(mu=mu, radius=radius))
@@ -205,7 +205,7 @@ def test_what_cannot_be_is_refused_by_name():
 @pytest.mark.parametrize("seed", range(10))
 def test_both_are_garblings_of_isotropic_noise_of_the_same_mu(seed):
     """t = M y + N(0, S), y = gamma x + N(0, I): the same law of t given x, and S >= 0."""
-    x, rd, gib = models(seed, d=6)
+    _, rd, gib = models(seed, d=6)
     for mu in (0.1, 1.0, 20.0):
         for model in (rd, gib):
             channel = model.channel(model.beta(mu=mu, radius=2.0))

@@ -19,9 +19,9 @@ _UP = 1 + 2.0**-40  # covers the roundings of a few operations
 class RecordGuarantee:
     """Local differential privacy of one record: any two values of it, one release.
 
-    **Guarantees.** What is returned never understates. A fit on private rows of the same people
-    is in it: mu^2 = mu_fit^2 + mu_release^2 (Dong, Roth & Su 2022, Corollary 3.3; the release may depend on
-    the fit). Two releases of the same record are two of these.
+    **Guarantees.** What is returned never understates. A fit on private rows of the same people is
+    in it: mu^2 = mu_fit^2 + mu_release^2 (Dong, Roth & Su 2022, Corollary 3.3; the release may
+    depend on the fit). Two releases of the same record are two of these.
 
     Parameters
     ----------
