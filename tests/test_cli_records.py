@@ -30,7 +30,8 @@ def test_it_is_the_release_of_the_api(capsys, rows):
         assert json.loads(str(file["json"])) == found
     assert found["n"] == N
     assert found["private"] is False
-    assert "4-DP" in found["guarantee"]
+    assert found["guarantee"]["epsilon"] == 4.0
+    assert found["guarantee"]["delta"] == 0.0
 
 
 def test_json_and_csv_hold_the_estimates(capsys):

@@ -14,6 +14,7 @@ from scipy.special import ndtr
 from scipy.stats import binom, chi2, norm
 
 from ellipsum import noise
+from ellipsum.noise_keys import JobKeys
 from ellipsum.records import PrivUnit
 from ellipsum.records.priv_unit import UnitLaw, best_law
 from ellipsum.records.priv_unit_sampler import Sampler
@@ -198,7 +199,7 @@ def test_draws_follow_the_counted_law(epsilon, seed):
     """Chi-square over cells of the plane; false alarm 1e-7."""
     sampler = small_sampler(2, epsilon, 7, 4)
     q, count = np.array([13, -9]), 150_000
-    drawn = sampler.draw(np.tile(q, (count, 1)), bytes([seed]) * 32)
+    drawn = sampler.draw(np.tile(q, (count, 1)), JobKeys(bytes([seed]) * 32))
     z, cell = outcomes(sampler, 5.5), 24
     law = np.exp(output_law(sampler, z, q))
     assert law.sum() * sampler.trials == pytest.approx(1, rel=0.02)

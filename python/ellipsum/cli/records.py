@@ -143,8 +143,7 @@ def _summary(release: RecordRelease, n: int) -> dict[str, Any]:
         "n": n,
         "d": release.n_features_in_,
         "parameters": {k: v for k, v in release.get_params().items() if k != "seed"},
-        "guarantee": str(guarantee),
-        "mu": guarantee.mu,
+        "guarantee": {"text": str(guarantee), **guarantee.to_dict()},
         "explained": release.explained(),
         "private": release.private,
         "caveats": list(release.caveats),
@@ -154,7 +153,7 @@ def _summary(release: RecordRelease, n: int) -> dict[str, Any]:
 def _text(summary: dict[str, Any]) -> str:
     lines = [
         f"{summary['n']} records of {summary['d']} coordinates, each released by itself",
-        f"guarantee of each: {summary['guarantee']}",
+        f"guarantee of each: {summary['guarantee']['text']}",
         f"share of variance that a reader explains, by the public rows: {summary['explained']:.3f}",
         *(f"CAVEAT: {caveat}" for caveat in summary["caveats"]),
     ]

@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr
 
 from .. import _validate
-from ..private_sum import make_key
+from ..noise_keys import JobKeys, root_key
 from .priv_unit_sampler import Sampler
 
 __all__ = ["PrivUnit", "UnitLaw"]
@@ -175,7 +175,9 @@ class PrivUnit:
         batch = _validate.rows("rows", rows, d=self.d)
         with np.errstate(all="ignore"):  # a warning would tell of a value
             directions = self._sampler.quantise(np.asarray(batch, dtype=np.float64))
-        drawn = self._sampler.draw(directions, make_key(seed), threads)
+        seen = directions if seed is not None else None  # a fresh root is bound to nothing else
+        keys = JobKeys(root_key(seed), "unit vectors", self.d, self.epsilon, seen)
+        drawn = self._sampler.draw(directions, keys, threads)
         return np.asarray(drawn * (1 / (self._sampler.sigma * self.law.lead)))
 
     def __repr__(self) -> str:

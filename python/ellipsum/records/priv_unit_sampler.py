@@ -11,7 +11,6 @@ density: it costs epsilon, and no delta. The proof is in docs/record_release.md.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from .. import noise
+from ..noise_keys import JobKeys, Use
 
 __all__ = ["Sampler"]
 
@@ -130,7 +130,7 @@ class Sampler:
 
     # ---- draws ---------------------------------------------------------------------
 
-    def draw(self, directions: Integers, key: bytes, threads: int | None = None) -> Integers:
+    def draw(self, directions: Integers, keys: JobKeys, threads: int | None = None) -> Integers:
         """One released integer vector for each direction."""
         out = np.empty_like(directions)
         norm2 = np.einsum("ij,ij->i", directions, directions)
@@ -139,18 +139,23 @@ class Sampler:
         block, round_number = max(1, _NUMBERS_PER_BLOCK // self.d), 0
         while pending.size:
             now, later = pending[:block], pending[block:]
-            own = hashlib.blake2b(b"trial %d" % round_number, digest_size=32, key=key).digest()
-            z, kept = self._trial(directions[now], norm2[now], theta[now], own, threads)
+            pair = (keys.of(Use.PROPOSAL, round_number), keys.of(Use.COIN, round_number))
+            z, kept = self._trial(directions[now], norm2[now], theta[now], pair, threads)
             out[now[kept]] = z[kept]
             pending = np.concatenate([now[~kept], later])
             round_number += 1
         return out
 
     def _trial(
-        self, q: Integers, norm2: Integers, theta: Integers, key: bytes, threads: int | None
+        self,
+        q: Integers,
+        norm2: Integers,
+        theta: Integers,
+        keys: tuple[bytes, bytes],
+        threads: int | None,
     ) -> tuple[Integers, NDArray[np.bool_]]:
         """A proposal for each direction, and whether it is kept."""
-        noise_key = hashlib.blake2b(b"noise", digest_size=32, key=key).digest()
+        noise_key, key = keys
         z = noise.rounded_gaussian(q.size, self.sigma, key=noise_key, threads=threads)
         z = z.reshape(q.shape)
         words = noise.keystream(2 * len(q), key=key)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from .. import _validate, calibrate
+from ..guarantee import Guarantee, Neighbors
 
 __all__ = ["RecordGuarantee"]
 
@@ -16,7 +18,7 @@ _UP = 1 + 2.0**-40  # covers the roundings of a few operations
 
 
 @dataclass(frozen=True)
-class RecordGuarantee:
+class RecordGuarantee(Guarantee):
     """Local differential privacy of one record: any two values of it, one release.
 
     **Guarantees.** What is returned never understates. A fit on private rows of the same people is
@@ -34,7 +36,9 @@ class RecordGuarantee:
     pure_epsilon: float = 0.0
     mu_fit: float = 0.0
 
-    neighbors = "replace"
+    kind = "local"
+    is_private = True
+    neighbors = Neighbors.REPLACE
 
     @property
     def mu(self) -> float:
@@ -46,6 +50,11 @@ class RecordGuarantee:
         pure = -2 * float(ndtri(1 / (1 + math.exp(self.pure_epsilon))))
         parts = [x for x in (self.mu_release, self.mu_fit, pure) if x > 0]
         return parts[0] if parts == [self.mu_release] else math.hypot(*parts) * _UP
+
+    @property
+    def rho(self) -> float:
+        """rho-zCDP: mu^2/2."""
+        return self.mu**2 / 2 * _UP
 
     def epsilon(self, delta: float = 0.0) -> float:
         """The least epsilon for ``delta``; delta = 0 for a pure release with a public fit."""
@@ -87,6 +96,18 @@ class RecordGuarantee:
         if epsilon >= 0:
             return beyond
         return -math.expm1(epsilon) + math.exp(epsilon) * beyond
+
+    def budget(self) -> dict[str, Any]:
+        """epsilon and delta where the release is pure, rho, mu and the neighbours."""
+        pure = self.mu_release == 0 and self.mu_fit == 0
+        asked = {"epsilon": self.pure_epsilon, "delta": 0.0} if pure else {}
+        known = {"epsilon": None, "delta": None} | asked
+        return known | {"rho": self.rho, "mu": self.mu, "neighbors": self.neighbors.value}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can hold."""
+        own = {"kind": self.kind, "unit": "one record", "mu_fit": self.mu_fit}
+        return own | {"pure_epsilon": self.pure_epsilon} | self.budget()
 
     def __str__(self) -> str:
         if self.mu_fit == 0 and self.mu_release == 0:

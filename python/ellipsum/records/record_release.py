@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import math
 from collections.abc import Iterator
@@ -14,7 +13,8 @@ from scipy.special import ndtri
 
 from .. import _validate, calibrate, noise
 from ..estimates import Estimate
-from ..private_sum import make_key
+from ..guarantee import GaussianGuarantee, seed_caveats
+from ..noise_keys import JobKeys, Use, root_key
 from .priv_unit import PrivUnit
 from .record_clip import RecordClip
 from .record_design import SHAPES, Channel1d, Design, choose
@@ -176,8 +176,7 @@ class RecordRelease:
     @property
     def caveats(self) -> tuple[str, ...]:
         """Why a release is not private, if so."""
-        seeded = () if self.seed is None else ("not private: made with a seed",)
-        return tuple(dict.fromkeys(seeded + getattr(self, "_fit_caveats", ())))
+        return tuple(dict.fromkeys(seed_caveats(self.seed) + getattr(self, "_fit_caveats", ())))
 
     @property
     def private(self) -> bool:
@@ -201,19 +200,18 @@ class RecordRelease:
         law = self._fitted()
         batch = _validate.rows("rows", rows, d=law.d)
         integers = self._clip.integers(batch)
-        key = make_key(self.seed)
         if self._unit is None:
-            drawn = noise.rounded_gaussian(
-                integers.size, self._sigma, key=key, threads=self.threads
-            )
-            integers += drawn.reshape(integers.shape)
+            keys = self._keys(integers)
+            integers += noise.rounded_gaussian(
+                integers.size, self._sigma, key=keys.of(Use.RECORD), threads=self.threads
+            ).reshape(integers.shape)
             released = np.asarray(integers * self._clip.grid)
-            return released if self._garble is None else self._garbled(released, key)
+            return released if self._garble is None else self._garbled(released, keys)
         # The last axis takes up what a record inside the ball leaves: all have the same norm.
         y = integers * 2.0**-23
         rest = np.sqrt(np.maximum(1 - np.einsum("ij,ij->i", y, y), 0.0))
         padded = np.concatenate([y, rest[:, None]], axis=1)
-        out = self._unit.release(padded, seed=key, threads=self.threads)
+        out = self._unit.release(padded, seed=self.seed, threads=self.threads)
         return np.asarray(out[:, :-1] * self._clip.clip_norm)
 
     def inverse_transform(self, released: ArrayLike) -> Array:
@@ -298,10 +296,17 @@ class RecordRelease:
             raise ValueError("RecordRelease is not fitted: call fit on public rows first")
         return self._law
 
-    def _garbled(self, released: Array, key: bytes) -> Array:
+    def _keys(self, integers: NDArray[np.int64]) -> JobKeys:
+        """Bound to the mechanism, and with a seed to the rows: a fresh root needs no more."""
+        seen = integers if self.seed is not None else None
+        clip = self._clip
+        job = ("records", self.shape, self._sigma, clip.grid, clip.center, clip.matrix, seen)
+        return JobKeys(root_key(self.seed), *job)
+
+    def _garbled(self, released: Array, keys: JobKeys) -> Array:
         """Post-processing: G t + N(0, I - G G^T sd^2); the sum has unit noise."""
-        own = hashlib.blake2b(b"garble", digest_size=32, key=key).digest()
-        extra = noise.gaussian((len(released), len(self._root)), 1.0, key=own, threads=self.threads)
+        size, own = (len(released), len(self._root)), keys.of(Use.GARBLE)
+        extra = noise.gaussian(size, 1.0, key=own, threads=self.threads)
         return np.asarray(released @ self._garble_matrix.T + extra @ self._root.T)
 
     @property
@@ -381,10 +386,11 @@ def _model_draw(unit: PrivUnit, v: Array, rng: np.random.Generator) -> Array:
 
 def _mu_of(estimate: Estimate) -> float:
     """mu of a private estimate when one record takes another value."""
-    if estimate.sd is None:
+    guarantee = estimate.guarantee
+    if estimate.sd is None or not isinstance(guarantee, GaussianGuarantee):
         raise ValueError('covariance must come from estimate_covariance(method="gaussian")')
-    factor = 1 if estimate.guarantee.neighbors == "replace" else 2  # one less, and one more
-    return factor * estimate.guarantee.mu
+    factor = 1 if guarantee.neighbors.count_is_public else 2  # one row less, and one more
+    return factor * guarantee.mu
 
 
 def _floored(matrix: Array, sd: Array | None) -> Array:
