@@ -4,8 +4,8 @@
 
 writes ``record_release.md`` and ``record_release.json`` in ``bench/results``. Everything that a
 release chooses (shape, radius, reader) it chooses from public rows or a public covariance; what is
-measured is measured on others. ``explained``: fresh records N(0, correlation matrix), fitted on
-that matrix; ``real``: fitted on one half of the rows, measured on the other half, in units of the
+measured is measured on others. ``explained``: fresh records N(0, S), fitted on S, the correlation
+matrix (of ``digits`` the covariance: pixels share a unit); ``real``: fitted on one half of the rows, measured on the other half, in units of the
 public half's deviations; ``accuracy``: a third of the rows (with labels) is public, logistic
 regression is trained on the releases of one half of the others and tested on the other half, as
 in Koehler 2018, section 6.3.
@@ -62,7 +62,8 @@ def share(truth: np.ndarray, read: np.ndarray, unit: np.ndarray) -> float:
 def explained(draws: int) -> list[dict]:
     lines = []
     for name, table in tables().items():
-        law = np.corrcoef(table.T)
+        # Pixels share a unit; other columns do not.
+        law = np.cov(table.T) / table.var() if name == "digits" else np.corrcoef(table.T)
         value, basis = np.linalg.eigh(law)
         root = basis * np.sqrt(np.maximum(value, 0))
         rows = np.random.default_rng(1).normal(size=(draws, len(law))) @ root.T
@@ -71,7 +72,7 @@ def explained(draws: int) -> list[dict]:
             line: dict = {"data": f"{name} ({len(law)})", "epsilon": epsilon}
             for way, shape, kind in WAYS:
                 radius = ball if "99" in way else "best"
-                r = release(shape, kind, epsilon, DELTA, radius=radius, seed=2)
+                r = release(shape, kind, epsilon, DELTA, radius=radius, seed=2, standardize=False)
                 r.fit(covariance=law, center=np.zeros(len(law)))
                 read = r.inverse_transform(r.transform(rows))
                 line[way] = share(rows, read, np.ones(len(law)))
