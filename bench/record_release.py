@@ -5,10 +5,10 @@
 writes ``record_release.md`` and ``record_release.json`` in ``bench/results``. Everything that a
 release chooses (shape, radius, reader) it chooses from public rows or a public covariance; what is
 measured is measured on others. ``explained``: fresh records N(0, S), fitted on S, the correlation
-matrix (of ``digits`` the covariance: pixels share a unit); ``real``: fitted on one half of the rows, measured on the other half, in units of the
-public half's deviations; ``accuracy``: a third of the rows (with labels) is public, logistic
-regression is trained on the releases of one half of the others and tested on the other half, as
-in Koehler 2018, section 6.3.
+matrix (of ``digits`` the covariance: pixels share a unit); ``real``: fitted on one half of the
+rows, measured on the other half, in units of the public half's deviations; ``accuracy``: a third
+of the rows (with labels) is public, logistic regression is trained on the releases of one half of
+the others and tested on the other half, as in Koehler 2018, section 6.3.
 """
 
 from __future__ import annotations

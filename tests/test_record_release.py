@@ -455,6 +455,20 @@ def test_noise_kernels_and_threads_give_the_same_bits():
         )
 
 
+def test_other_rows_under_the_same_seed_have_other_noise():
+    """With one key for both, the difference of two releases would be that of the rows."""
+    release = fitted("mse", **GAUSSIAN, seed=5)
+    one, other = public_rows(seed=8)[0], public_rows(seed=9)[0]
+    drawn = [release.transform(x) / release._clip.grid for x in (one, other)]
+    drawn = [
+        np.rint(t) - release._clip.integers(x) for t, x in zip(drawn, (one, other), strict=True)
+    ]
+    assert (drawn[0] != drawn[1]).all()
+    unit, v = PrivUnit(40, 0.01), np.eye(40)[:1]  # nearly all noise
+    same = np.corrcoef(unit.release(v, seed=5), unit.release(-v, seed=5))[0, 1]
+    assert abs(same) < 0.85
+
+
 def test_the_unit_of_a_column_does_not_matter():
     rows = public_rows()[0]
     factor = 10.0 ** np.arange(-3, 3)
