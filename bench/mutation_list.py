@@ -172,10 +172,10 @@ MUTATIONS = [
         "tests/test_noise_keys.py",
     ),
     Mutation(
-        "keys: not bound to the noise levels",
+        "keys: not bound to the budget",
         _P + "private_sum.py",
-        "*job, *levels, state.rows,",
-        "*job, state.rows,",
+        "promise.neighbors.value, *promise.asked,",
+        "promise.neighbors.value,",
         "tests/test_noise_keys.py",
     ),
     Mutation(
@@ -339,8 +339,8 @@ MUTATIONS = [
     Mutation(
         "clip, C++: infinities are numbers",
         _C + "clip/exceptional.inl",
-        "finite &= std::isfinite(h[j]);\n  }",
-        "finite &= !std::isnan(h[j]);\n  }",
+        "finite &= std::isfinite(x[j]);",
+        "finite &= !std::isnan(x[j]);",
         _SUM_TESTS,
     ),
     Mutation(
@@ -388,8 +388,8 @@ MUTATIONS = [
     Mutation(
         "distances, C++: a row that is not finite lies far away",
         _C + "clip/exceptional.inl",
-        "return finite ? double(INFINITY) : 0.0;",
-        "return double(INFINITY);",
+        "if (!all_finite(region.d, s.x)) return 0;",
+        "if (!all_finite(region.d, s.x)) return double(INFINITY);",
         "tests/test_adaptive.py tests/test_clip_kernels.py",
     ),
     Mutation(

@@ -5,9 +5,9 @@ one is what it prints, to the letter; a block that prints must have one. In a ``
 each line ``$ ellipsum ...`` is run, and what follows it is its output. ``python peer`` blocks
 belong to other libraries and are left to ``bench/guide_peers.py``.
 
-Fresh keys are what makes a release private, so examples have no seed: for the run the keys of all
-draws come from a fixed stream, in the order of the draws. (Keys are bound to the last bit of a
-region and a noise level, which may differ between machines; what a page shows must not.)
+Fresh keys are what makes a release private, so examples have no seed: for the run, root keys come
+from a fixed stream. And the keys of draws are bound to their root and use alone, not to the last
+bit of a region, which may differ between machines; what a page shows must not.
 
     python tests/doc_pages.py README.md docs/guides/first_mean.md    write the outputs anew
 """
@@ -21,6 +21,7 @@ import io
 import itertools
 import os
 import re
+import secrets
 import shlex
 import sys
 import tempfile
@@ -30,7 +31,7 @@ from pathlib import Path
 from unittest import mock
 
 from ellipsum.cli import main
-from ellipsum.noise_keys import KEY_BYTES, JobKeys
+from ellipsum.noise_keys import KEY_BYTES, JobKeys, Use
 
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^```(?P<info>[^`\n]*)\n(?P<body>.*?)^```$", re.M | re.S)
@@ -67,13 +68,21 @@ def blocks(text: str) -> list[Block]:
 
 @contextlib.contextmanager
 def fixed_randomness() -> Iterator[None]:
-    """Noise keys from a fixed stream: examples then print the same at every run."""
+    """Root keys from a fixed stream: examples then print the same at every run."""
     counter = itertools.count()
 
-    def next_key(*_: object) -> bytes:
-        return hashlib.blake2b(b"example %d" % next(counter), digest_size=KEY_BYTES).digest()
+    def next_root(size: int = KEY_BYTES) -> bytes:
+        return hashlib.blake2b(b"example %d" % next(counter), digest_size=size).digest()
 
-    with mock.patch.object(JobKeys, "of", next_key):
+    def key_of(self: JobKeys, use: Use, *draw: object) -> bytes:
+        whole = [part for part in draw if isinstance(part, int)]
+        name = repr((use.value, whole)).encode()
+        return hashlib.blake2b(name, digest_size=KEY_BYTES, key=self._root).digest()
+
+    with (
+        mock.patch.object(secrets, "token_bytes", next_root),
+        mock.patch.object(JobKeys, "of", key_of),
+    ):
         yield
 
 

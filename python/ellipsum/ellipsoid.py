@@ -43,7 +43,7 @@ class Ellipsoid:
 
     **Guarantees.** :meth:`sensitivity` bounds the l2 change of the *integer* sum that
     :class:`ExactSum` makes, times ``grid``: every rounding is in it
-    (docs/guarantees/sum.md). All attributes are public parameters: they must not be
+    (claims sum-1, sum-3). All attributes are public parameters: they must not be
     computed from private rows, unless privately.
 
     Parameters
@@ -84,7 +84,8 @@ class Ellipsoid:
 
     def _flush_matrix(self) -> None:
         """Keep B/g within 2^-400..2^400, or 0, so that the kernel's products stay exact."""
-        step = np.abs(self._scale) / self._grid
+        with np.errstate(over="ignore", under="ignore"):  # an infinity is refused next
+            step = np.abs(self._scale) / self._grid
         if not float(step.max()) <= SCALE_MAX:
             raise ValueError("scale is too large for clip_norm: change the unit of the data")
         self._scale[step < SCALE_MIN] = 0.0

@@ -179,7 +179,8 @@ class GaussianGuarantee(Guarantee):
         return calibrate.epsilon(self.noise_multiplier, delta)
 
     def dp_event(self) -> Any:
-        """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`."""
+        """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`
+        (claim composition-1)."""
         return calibrate.dp_event(self.noise_multiplier)
 
     def dp_relation(self) -> Any:
@@ -273,7 +274,7 @@ def rounded_up(sd: float) -> float:
 
 
 def seed_caveats(seed: int | bytes | None) -> tuple[str, ...]:
-    """Why a release made with this seed is not private; nothing without one."""
+    """Why a release made with this seed is not private (claim composition-4), if so."""
     return () if seed is None else ("not private: made with a seed",)
 
 

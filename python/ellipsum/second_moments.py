@@ -56,10 +56,11 @@ def estimate_covariance(
     **Guarantees.** ``"gaussian"`` (Analyze Gauss): mu-GDP for the released bits. The
     d (d + 1)/2 entries, the off-diagonal ones times sqrt(2), are one vector of norm
     ||x - c||^2 <= radius^2; two such vectors have an inner product >= 0, so they differ by at most
-    sqrt(2) radius^2 (``replace``) or radius^2 (``add-remove``). ``"wishart"``: (epsilon, delta)-DP
-    by an exact calculation for real numbers (:mod:`ellipsum.wishart`; ``replace`` as one removal
-    and one addition), its mean taken off; that the sum is rounded to a grid, and the normals to
-    2^-26, is not part of that calculation. ``"gaussian"`` is the better one throughout.
+    sqrt(2) radius^2 (``replace``) or radius^2 (``add-remove``): claim estimates-1.
+    ``"wishart"``: (epsilon, delta)-DP by an exact calculation for real numbers (claim
+    estimates-3; ``replace`` as one removal and one addition), its mean taken off; that the sum is
+    rounded to a grid, and the normals to 2^-26, is not part of that calculation.
+    ``"gaussian"`` is the better one throughout.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ def estimate_covariance(
         public, a table without rows.
 
     Source: Dwork, Talwar, Thakurta & Zhang 2014; the Wishart form: Jiang, Xie & Zhang 2016, with
-    another calibration (theirs does not hold: :mod:`ellipsum.wishart`).
+    another calibration (theirs does not hold: claim estimates-2).
     """
     _validate.one_of("method", method, ("gaussian", "wishart"))
     where = _validate.vector("center", center)

@@ -155,6 +155,15 @@ inline void sine_cosine(const Real& x, Real& sine, Real& cosine) {
   cosine = select(flip_cosine, -cosine, cosine);
 }
 
+// kappa (rz)^2 / (1 - rz), whose linear part is the caller's: where kappa is huge and r tiny,
+// rz / (1 - rz) would lose what is left beside it.
+inline void add_centered(double kappa, const Real& u, const Real& v, const Real& m, Real& sr,
+                        Real& si) {
+  const Real inverse = 1 / (1 + m), n = (u * u + v * v) * inverse;
+  sr += kappa * ((u * u - v * v) * inverse - u * n);
+  si += kappa * (v * (2 * u * inverse - n));
+}
+
 // One term at a node where |r z| overflows a square: -k/2 log(1 - rz) - kappa.
 void far_term(double r, double half_dof, double kappa, double x, double y, double& re,
               double& im) {
@@ -174,6 +183,7 @@ void add_terms(const SaddleTerms& t, size_t begin, size_t end, double reach, con
       for (size_t i = 0; i < N; ++i) {
         double a = 0, b = 0;
         far_term(r, half_dof, kappa, x[i], y[i], a, b);
+        if (j < t.centered) a -= kappa * (r * x[i]), b -= kappa * (r * y[i]);
         sr[i] += a;
         si[i] += b;
       }
@@ -183,6 +193,10 @@ void add_terms(const SaddleTerms& t, size_t begin, size_t end, double reach, con
     sr -= 0.5 * half_dof * log_one_plus(m);
     si -= half_dof * argument(1 - u, -v);
     if (kappa == 0) continue;
+    if (j < t.centered) {
+      add_centered(kappa, u, v, m, sr, si);
+      continue;
+    }
     const Real scale = kappa / (1 + m);  // rz / (1 - rz)
     sr += scale * (u - (u * u + v * v));
     si += scale * v;
@@ -316,12 +330,19 @@ void nodes(const FormPath& path, const SaddleTerms& terms, const double* sinh_u,
   store(ys, y);
   exponents(terms, xs, ys, re, im);
   const double s2 = path.normal_variance;
-  const Real size = exponential(load(re) + path.drift * x + 0.5 * s2 * (x - y) * (x + y)) *
+  Real size = exponential(load(re) + path.drift * x + 0.5 * s2 * (x - y) * (x + y)) *
                     (path.width * load(cosh_u));
   Real sine, cosine;
   phases(load(im) + path.drift * y + s2 * x * y, sine, cosine);
   // exp(..) dt/du / i, and the pole's t0 / (t0 + z)
-  const Real gr = size * (cosine + sine * bend), gi = size * (sine - cosine * bend);
+  Real gr = size * (cosine + sine * bend), gi = size * (sine - cosine * bend);
+  if (path.second > 0) {
+    const Real a = 1 + x * path.second, b = y * path.second, inverse = 1 / length(a, b);
+    const Real c = a * inverse, d = b * inverse, re_part = gr * c + gi * d;
+    gi = (gi * c - gr * d) * inverse;
+    gr = re_part * inverse;
+    size *= inverse;
+  }
   const Real dr = 1 + x / path.t, di = y / path.t, inverse = 1 / length(dr, di);
   const Real rr = (dr * inverse) * inverse, ri = -(di * inverse) * inverse;
   store(out.density_re + at, gr);

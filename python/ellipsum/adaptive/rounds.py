@@ -78,7 +78,8 @@ def run(
 def halves_sensitivity(region: Ellipsoid, neighbors: str) -> float:
     """l2 sensitivity, grid units, of the integer sums of positive and negative parts.
 
-    No entry is negative, so no two rows' vectors have a negative inner product.
+    No entry is negative, so no two rows' vectors have a negative inner product (claims sum-4,
+    adaptive-1).
     """
     factor = Neighbors.of(neighbors).factor(no_negative_products=True)
     return rounded_up(factor * region.row_bound())

@@ -1,5 +1,6 @@
-"""Release of single records: channels, shapes, PrivUnitG, and what each promises."""
+"""Releasing records, projections and channels; what each promises."""
 
+from ..quadratic_form.gaussian_pair import GaussianPair
 from .bottleneck import Bottleneck
 from .gaussian_channel import GaussianChannel
 from .priv_unit import PrivUnit
@@ -10,6 +11,7 @@ from .record_release import RecordRelease
 __all__ = [
     "Bottleneck",
     "GaussianChannel",
+    "GaussianPair",
     "PrivUnit",
     "RateDistortion",
     "RecordGuarantee",

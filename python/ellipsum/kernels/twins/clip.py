@@ -1,4 +1,4 @@
-"""Twin of ``cpp/core/clip_*``: the same operations in the same order, a row at a time."""
+"""Twin of ``cpp/core/clip``: the same operations in the same order (claim sum-6), row by row."""
 
 from __future__ import annotations
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from .form_contour import _contour, _integrate, _saddle
 from .form_saddle import _scaled_tail
 from .form_spike import _quantile
-from .jit import jit
+from .gaussian_pair import form_hockey_sticks
+from .jit import in_parts, jit
 
 _INFINITY = math.inf
 _LOG2 = math.log(2.0)
@@ -43,17 +42,6 @@ def _quantiles(form, log_tail, upper, out):
         found = _quantile(form, log_tail[i], upper[i])
         out[i, 0] = found[0]
         out[i, 1] = found[1]
-
-
-def _in_parts(call, n, threads):
-    """``call`` on slices of n items, each on a thread of its own."""
-    edges = [n * i // threads for i in range(threads + 1)]
-    parts = [slice(a, b) for a, b in itertools.pairwise(edges) if a < b]
-    if len(parts) < 2:
-        call(slice(0, n))
-        return
-    with ThreadPoolExecutor(len(parts)) as pool:
-        list(pool.map(call, parts))
 
 
 class FormTable:
@@ -88,7 +76,7 @@ class FormTable:
 
     def tails(self, q, out, threads=1):
         """The same for many q, a row each."""
-        _in_parts(lambda part: _tails(self._parameters(), q[part], out[part]), q.size, threads)
+        in_parts(lambda part: _tails(self._parameters(), q[part], out[part]), q.size, threads)
 
     def quantile(self, log_tail, upper):
         """(q, error, evaluations) where the tail's logarithm is log_tail <= log 1/2."""
@@ -97,7 +85,7 @@ class FormTable:
     def quantiles(self, log_tail, upper, out, threads=1):
         """(q, error) of many, a row each."""
         parameters = self._parameters()
-        _in_parts(
+        in_parts(
             lambda part: _quantiles(parameters, log_tail[part], upper[part] != 0, out[part]),
             log_tail.size,
             threads,
@@ -128,3 +116,21 @@ class FormTable:
             self._terms[1], saddle, self._sd, self._dof, sign * q, which
         )
         return log_value + _UNITS[which] * self._exponent * _LOG2, error, nodes
+
+    def hockey_sticks(self, epsilon, out, threads=1):
+        """(log E(1 - e^(epsilon - Q))+, log of minus its derivative, error, nodes), a row each."""
+        w, k, nc = self._terms
+        x = 2 * math.ldexp(1.0, self._exponent) * w
+        inside = self._sd == 0 and self._lowest == 0  # else K(-1) is not asked for
+        log_mean = float(np.sum(-0.5 * k * np.log1p(x) - 0.5 * nc * x / (1 + x))) if inside else 0.0
+        in_parts(
+            lambda part: form_hockey_sticks(self._parameters(), log_mean, epsilon[part], out[part]),
+            epsilon.size,
+            threads,
+        )
+
+    def hockey_stick(self, epsilon):
+        """The same of one, a tuple."""
+        out = np.empty((1, 4))
+        self.hockey_sticks(np.array([float(epsilon)]), out)
+        return tuple(out[0])

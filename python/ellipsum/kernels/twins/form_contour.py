@@ -20,7 +20,7 @@ _LEAST_BEND = 0.1
 _FARTHEST = 690.0  # u where sinh u nears overflow
 _MOST_NODES = 200000
 _PATIENCE, _ENOUGH = 1 << 14, 1e-10
-_TAIL, _EXCESS, _ROOT, _SHORTFALL = 0, 1, 2, 3
+_TAIL, _EXCESS, _ROOT, _SHORTFALL, _HOCKEY_STICK = 0, 1, 2, 3, 4
 
 
 @jit
@@ -41,11 +41,12 @@ def _point_at(chart, highest):
 
 
 @jit
-def _balance(w, k, nc, sd, sign, highest, q, power, t, gap):
+def _balance(w, k, nc, sd, sign, highest, q, power, pole, t, gap):
     up = sd * sd * t
-    down = power / t
+    other = 1 / (t + pole)
+    down = power / t + other
     up_slope = up
-    down_slope = -down
+    down_slope = -power / t - t * other * other
     if q > 0:
         down += q
     else:
@@ -66,7 +67,7 @@ def _balance(w, k, nc, sd, sign, highest, q, power, t, gap):
 
 
 @jit
-def _solve(w, k, nc, sd, mean, variance, sign, highest, q, power):
+def _solve(w, k, nc, sd, mean, variance, sign, highest, q, power, pole):
     distance = q - sign * mean
     root = math.sqrt(distance * distance + 4 * power * variance)
     if distance > 0:
@@ -77,7 +78,9 @@ def _solve(w, k, nc, sd, mean, variance, sign, highest, q, power):
     below, above, reach = -_INFINITY, _INFINITY, 4.0
     for _ in range(200):
         t, gap = _point_at(x, highest)
-        up, down, up_slope, down_slope = _balance(w, k, nc, sd, sign, highest, q, power, t, gap)
+        up, down, up_slope, down_slope = _balance(
+            w, k, nc, sd, sign, highest, q, power, pole, t, gap
+        )
         miss = math.log(up / down)
         if miss < 0:
             below = x
@@ -136,14 +139,15 @@ def _add_product(total, a, b):
 
 
 @jit
-def _describe(w, k, nc, sd, sign, highest, q, power, t, gap):
+def _describe(w, k, nc, sd, sign, highest, q, power, pole, t, gap):
     """The terms seen from a point, in units of 2^unit (see form_saddle.hpp)."""
     unit = math.frexp(t)[1]
     scale = math.ldexp(1.0, unit)
     t0 = t / scale
     normal = sd * sd * scale * scale
-    phi2 = normal + power / (t0 * t0)
-    phi3 = -2 * power / (t0 * t0 * t0)
+    second = scale / (t + pole)
+    phi2 = normal + power / (t0 * t0) + second * second
+    phi3 = -2 * power / (t0 * t0 * t0) - 2 * second * second * second
     right = 0.5 * gap / highest / scale if highest > 0 else _INFINITY
     r = np.empty(w.size)
     kappa = np.empty(w.size)
@@ -169,23 +173,27 @@ def _describe(w, k, nc, sd, sign, highest, q, power, t, gap):
             _add(log_mgf, kappa[j] * x)
     _add_product(log_mgf, t, centre[0] + centre[1])
     drift = (sd * sd * t - q) * scale
-    return t, unit, t0, normal, phi2, phi3, right, drift, log_mgf[0] + log_mgf[1], r, kappa
+    log_factor = log_mgf[0] + log_mgf[1]
+    kind = pole, second, False, 0.0  # the second pole, one over it from t; centered; rounding
+    return t, unit, t0, normal, phi2, phi3, right, drift, log_factor, r, kappa, kind
 
 
 @jit
-def _slope_off_axis(r, k, kappa, drift, y):
+def _slope_off_axis(r, k, kappa, drift, centered, y):
     slope = drift
     for j in range(r.size):
         v = r[j] * y
         inverse = 1 / (1 + v * v)
         slope += r[j] * inverse * (0.5 * k[j] + kappa[j] * (1 - v * v) * inverse)
+        if centered:
+            slope -= r[j] * kappa[j]
     return slope
 
 
 @jit
-def _saddle(w, k, nc, sd, mean, variance, sign, highest, q, power):
-    t, gap = _solve(w, k, nc, sd, mean, variance, sign, highest, q, power)
-    return _describe(w, k, nc, sd, sign, highest, q, power, t, gap)
+def _saddle(w, k, nc, sd, mean, variance, sign, highest, q, power, pole=_INFINITY):
+    t, gap = _solve(w, k, nc, sd, mean, variance, sign, highest, q, power, pole)
+    return _describe(w, k, nc, sd, sign, highest, q, power, pole, t, gap)
 
 
 @jit
@@ -197,9 +205,9 @@ def _saddle_of_tail(w, k, nc, sd, variance, sign, highest, log_tail):
         x += math.log(2 * highest)
     for _ in range(100):
         t, gap = _point_at(x, highest)
-        up, down, _, _ = _balance(w, k, nc, sd, sign, highest, 0.0, 1.0, t, gap)
+        up, down, _, _ = _balance(w, k, nc, sd, sign, highest, 0.0, 1.0, _INFINITY, t, gap)
         q = up - down
-        s = _describe(w, k, nc, sd, sign, highest, q, 1.0, t, gap)
+        s = _describe(w, k, nc, sd, sign, highest, q, 1.0, _INFINITY, t, gap)
         t0, phi2 = s[2], s[4]
         miss = s[8] - math.log(t0) - 0.5 * math.log(2 * math.pi * phi2) - log_tail
         if abs(miss) < 0.02:
@@ -221,7 +229,7 @@ def _saddle_of_tail(w, k, nc, sd, variance, sign, highest, log_tail):
 
 
 @jit
-def _path(k, r, kappa, t0, right, phi2, phi3, drift, sd, q):
+def _path(k, r, kappa, t0, right, phi2, phi3, drift, centered, sd, q):
     bulk = _WIDTH / math.sqrt(phi2)
     width = min(min(t0, right), bulk)
     wanted = _EAGERNESS * phi3 / (3 * phi2) * width
@@ -234,15 +242,15 @@ def _path(k, r, kappa, t0, right, phi2, phi3, drift, sd, q):
         return width, direction * bend, width
     y = width
     for _ in range(400):
-        if not direction * _slope_off_axis(r, k, kappa, drift, y) > 0:
+        if not direction * _slope_off_axis(r, k, kappa, drift, centered, y) > 0:
             break
         y *= 2
     return width, direction * 0.5, 2 * y
 
 
 @jit
-def _exponent(k, r, kappa, x, y):
-    """K(t0 + z) - K(t0), the normal term left out."""
+def _exponent(k, r, kappa, centered, x, y):
+    """K(t0 + z) - K(t0), the normal term left out; `centered`: and what kappa makes linear."""
     re = 0.0
     im = 0.0
     for j in range(r.size):
@@ -252,10 +260,18 @@ def _exponent(k, r, kappa, x, y):
         if big > 1e150:
             re -= 0.5 * k[j] * (math.log(big) + math.log(math.hypot(u / big, v / big)))
             re -= kappa[j]
+            if centered:
+                re -= kappa[j] * u
+                im -= kappa[j] * v
         else:
             m = (u * u - 2 * u) + v * v
             re -= 0.25 * k[j] * math.log1p(m)
-            if kappa[j] > 0:
+            if kappa[j] > 0 and centered:
+                inverse = 1 / (1 + m)
+                n = (u * u + v * v) * inverse
+                re += kappa[j] * ((u * u - v * v) * inverse - u * n)
+                im += kappa[j] * (v * (2 * u * inverse - n))
+            elif kappa[j] > 0:
                 scale = kappa[j] / (1 + m)
                 re += scale * (u - (u * u + v * v))
                 im += scale * v
@@ -292,17 +308,22 @@ def _weigh(moment, ratio, t, root_q):
 
 
 @jit
-def _node(u, k, r, kappa, path, t0, normal, drift):
-    """exp(K(t) - tq - K(t0) + t0 q) dt/du / i, its size, and t0/t."""
+def _node(u, k, r, kappa, path, frame):
+    """exp(K(t) - tq - K(t0) + t0 q) dt/du / i (over 1 + second z), its size, and t0/t."""
     width, bend, radius = path
+    t0, normal, drift, second, centered = frame
     y = width * math.sinh(u)
     root = math.hypot(radius, y)
     x = bend * y * (y / (root + radius))
-    re, im = _exponent(k, r, kappa, x, y)
+    re, im = _exponent(k, r, kappa, centered, x, y)
     size = math.exp(min(re + drift * x + 0.5 * normal * (x - y) * (x + y), 700.0))
     size *= width * math.cosh(u)
     angle = im + drift * y + normal * x * y
     g = size * complex(math.cos(angle), math.sin(angle)) * complex(1.0, -bend * y / root)
+    if second > 0:
+        other = 1 / complex(1 + x * second, y * second)
+        g *= other
+        size *= abs(other)
     return g, size, 1 / complex(1 + x / t0, y / t0)
 
 
@@ -319,8 +340,8 @@ def _error(change, previous):
 
 
 @jit
-def _done(change, previous):
-    return _error(change, previous) < 1e-13 or (change < 1e-11 and change > 0.1 * previous)
+def _done(change, previous, noise):
+    return _error(change, previous) < 1e-13 or (change < noise and change > 0.1 * previous)
 
 
 @jit
@@ -331,17 +352,21 @@ def _change(now, before):
 @jit
 def _along(path, most, k, saddle, sd, total_dof, q, moment):
     """(log value, log density, error, density error, nodes, step) on a path."""
-    t, unit, t0, normal, _phi2, _phi3, _right, drift, log_factor, r, kappa = saddle
+    t, unit, t0, normal, _phi2, _phi3, _right, drift, log_factor, r, kappa, kind = saddle
+    pole, second, centered, rounding = kind
+    frame = t0, normal, drift, second, centered
     order = 2.0 if moment == _EXCESS or moment == _SHORTFALL else 1.0
     root_q = math.sqrt(q) if q > 0 else 0.0
-    no_density = q == 0 and sd == 0 and total_dof <= 2
+    plain = moment == _TAIL or moment == _HOCKEY_STICK
+    no_density = q == 0 and sd == 0 and total_dof <= 2 and moment != _HOCKEY_STICK
+    noise = max(1e-11, 4 * rounding)
     h = _FIRST_STEP
     value = pdf = even = even_pdf = fourth = fourth_pdf = 0.0
     largest = largest_pdf = last = last_pdf = 0.0
     count = 0
     while True:
-        g, size, ratio = _node(count * h, k, r, kappa, path, t0, normal, drift)
-        weight = ratio if moment == _TAIL else _weigh(moment, ratio, t, root_q)
+        g, size, ratio = _node(count * h, k, r, kappa, path, frame)
+        weight = ratio if plain else _weigh(moment, ratio, t, root_q)
         half = 1.0 if count else 0.5
         a, b = half * (g * weight).real, half * g.real
         value += a
@@ -367,12 +392,14 @@ def _along(path, most, k, saddle, sd, total_dof, q, moment):
     density_change = _change(pdf, 2 * even_pdf)
     density_previous = _change(2 * even_pdf, 4 * fourth_pdf)
     while count < most:
-        if _done(change, previous) and (no_density or _done(density_change, density_previous)):
+        if _done(change, previous, noise) and (
+            no_density or _done(density_change, density_previous, noise)
+        ):
             break
         old, old_pdf = value * h, pdf * h
         for i in range(count):
-            g, size, ratio = _node((i + 0.5) * h, k, r, kappa, path, t0, normal, drift)
-            weight = ratio if moment == _TAIL else _weigh(moment, ratio, t, root_q)
+            g, size, ratio = _node((i + 0.5) * h, k, r, kappa, path, frame)
+            weight = ratio if plain else _weigh(moment, ratio, t, root_q)
             value += (g * weight).real
             pdf += g.real
         h *= 0.5
@@ -380,13 +407,13 @@ def _along(path, most, k, saddle, sd, total_dof, q, moment):
         previous, density_previous = change, density_change
         change, density_change = _change(value * h, old), _change(pdf * h, old_pdf)
     error, pdf_error = _error(change, previous), _error(density_change, density_previous)
-    log_value = log_factor - math.log(t0) - (order - 1) * math.log(t)
+    log_value = log_factor - math.log(t0) - (order - 1) * math.log(t) - math.log1p(t / pole)
     log_value += math.log(value * h / math.pi) if value > 0 else -_INFINITY
-    log_pdf = log_factor + unit * _LOG2
+    log_pdf = log_factor + unit * _LOG2 - (math.log(t + pole) if pole < _INFINITY else 0.0)
     log_pdf += math.log(pdf * h / math.pi) if pdf > 0 else -_INFINITY
     if no_density:
         return log_value, _INFINITY, error, 0.0, count, h
-    return log_value, log_pdf, error, pdf_error, count, h
+    return log_value, log_pdf, error + rounding, pdf_error + rounding, count, h
 
 
 @jit
@@ -399,19 +426,22 @@ def _worst(found, bound):
 @jit
 def _best(k, saddle, sd, total_dof, q, moment):
     """The path that does, of the bent and the straight one; what `_along` says; nodes in all."""
-    _t, _unit, t0, _normal, phi2, phi3, right, drift, log_factor, r, kappa = saddle
-    path = _path(k, r, kappa, t0, right, phi2, phi3, drift, sd, q)
+    _t, _unit, t0, _normal, phi2, phi3, right, drift, log_factor, r, kappa, kind = saddle
+    _pole, _second, centered, rounding = kind
+    enough = max(_ENOUGH, 8 * rounding)
+    plain = moment == _TAIL or moment == _HOCKEY_STICK
+    path = _path(k, r, kappa, t0, right, phi2, phi3, drift, centered, sd, q)
     width = min(min(t0, right), _WIDTH / math.sqrt(phi2))
     found = _along(path, _PATIENCE, k, saddle, sd, total_dof, q, moment)
     nodes = found[4]
-    bound = log_factor + 1e-6 if moment == _TAIL else _INFINITY  # Chernoff
+    bound = log_factor + 1e-6 if plain else _INFINITY  # Chernoff
     for straight in (True, False):
-        if _worst(found, bound) < _ENOUGH:
+        if _worst(found, bound) < enough:
             break
         other = (
             (width, 0.0, width)
             if straight
-            else _path(k, r, kappa, t0, right, phi2, phi3, drift, sd, q)
+            else _path(k, r, kappa, t0, right, phi2, phi3, drift, centered, sd, q)
         )
         most = _PATIENCE if straight else _MOST_NODES
         tried = _along(other, most, k, saddle, sd, total_dof, q, moment)
@@ -433,14 +463,16 @@ def _integrate(k, saddle, sd, total_dof, q, moment):
 @jit
 def _contour(k, saddle, sd, total_dof, q):
     """Nodes t and weights of the density, in units of the scaled distribution."""
-    t, unit, t0, normal, _phi2, _phi3, _right, drift, log_factor, r, kappa = saddle
+    t, unit, t0, normal, _phi2, _phi3, _right, drift, log_factor, r, kappa, kind = saddle
+    _pole, second, centered, _rounding = kind
+    frame = t0, normal, drift, second, centered
     path, found, _ = _best(k, saddle, sd, total_dof, q, _TAIL)
     count, h = found[4], found[5]
     nodes = np.empty(count, np.complex128)
     weights = np.empty(count, np.complex128)
     scale = h / math.pi * math.exp(log_factor) * math.ldexp(1.0, unit)
     for i in range(count):
-        g, _, ratio = _node(i * h, k, r, kappa, path, t0, normal, drift)
+        g, _, ratio = _node(i * h, k, r, kappa, path, frame)
         nodes[i] = t / ratio
         weights[i] = scale * g * (1.0 if i else 0.5)
     return nodes, weights
