@@ -30,7 +30,6 @@ MAY_IMPORT = {
     "guarantee": {"_validate", "calibrate"},
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "plot"},
-    "records": {"quadratic_form"},
     "shapes": {"_validate", "calibrate", "guarantee", "quadratic_form"},
     "ellipsoid": {"_validate", "grid", "guarantee", "shapes"},
     "exact_sum": {"_validate", "ellipsoid", "kernels", "lineage", "sum_bytes"},
