@@ -3,7 +3,7 @@
 The best linear reader of component j is x_j = factor_j t_j. What it misses is radial: how long t
 is in the directions that records take tells whether the noise or the record made it. So the
 linear answer is multiplied by h(q), q^2 = sum (weight_j t_j)^2, a broken line fitted to releases
-that are simulated from the public law. (For PrivUnitG and Gaussian records it brings a tenth more
+that are simulated from the public law. (For PrivUnitG and Gaussian records it brings a fifth more
 of the explained variance at epsilon = 1, and next to nothing beyond 16.)
 """
 
