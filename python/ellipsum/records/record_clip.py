@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,12 +51,25 @@ class RecordClip:
     def integers(self, rows: NDArray[np.floating]) -> Integers:
         """The bounded integers of each row, (n, k). **Private.**"""
         out = np.empty((len(rows), self.k), dtype=np.int64)
-        step = max(1, _NUMBERS_PER_BLOCK // max(rows.shape[1], self.k))
-        with np.errstate(all="ignore"):  # a warning would tell of a value
-            for start in range(0, len(rows), step):
-                part = np.asarray(rows[start : start + step], dtype=np.float64)
-                out[start : start + step] = self._block(part)
+        for part, q in self._blocks(rows):
+            out[part] = q
         return out
+
+    def under(self, noise: Integers, rows: NDArray[np.floating]) -> Array:
+        """(integers + noise) grid, in the noise's own memory: a sum below 2^53 is exact."""
+        released = noise.view(np.float64)
+        for part, q in self._blocks(rows):
+            q += noise[part]
+            np.multiply(q, self.grid, out=released[part])
+        return released
+
+    def _blocks(self, rows: NDArray[np.floating]) -> Iterator[tuple[slice, Array]]:
+        step = max(1, _NUMBERS_PER_BLOCK // max(rows.shape[1], self.k))
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            with np.errstate(all="ignore"):  # a warning would tell of a value
+                q = self._block(np.asarray(rows[part], dtype=np.float64))
+            yield part, q
 
     def _block(self, rows: Array) -> Array:
         y = (rows - self.center) @ self._step

@@ -199,16 +199,18 @@ class RecordRelease:
         """
         law = self._fitted()
         batch = _validate.rows("rows", rows, d=law.d)
-        integers = self._clip.integers(batch)
         if self._unit is None:
-            keys = self._keys(integers)
-            integers += noise.rounded_gaussian(
-                integers.size, self._sigma, key=keys.of(Use.RECORD), threads=self.threads
-            ).reshape(integers.shape)
-            released = np.asarray(integers * self._clip.grid)
+            keys = self._keys(batch)
+            drawn = noise.rounded_gaussian(
+                len(batch) * self._clip.k,
+                self._sigma,
+                key=keys.of(Use.RECORD),
+                threads=self.threads,
+            )
+            released = self._clip.under(drawn.reshape(len(batch), self._clip.k), batch)
             return released if self._garble is None else self._garbled(released, keys)
         # The last axis takes up what a record inside the ball leaves: all have the same norm.
-        y = integers * 2.0**-23
+        y = self._clip.integers(batch) * 2.0**-23
         rest = np.sqrt(np.maximum(1 - np.einsum("ij,ij->i", y, y), 0.0))
         padded = np.concatenate([y, rest[:, None]], axis=1)
         out = self._unit.release(padded, seed=self.seed, threads=self.threads)
@@ -296,9 +298,9 @@ class RecordRelease:
             raise ValueError("RecordRelease is not fitted: call fit on public rows first")
         return self._law
 
-    def _keys(self, integers: NDArray[np.int64]) -> JobKeys:
+    def _keys(self, rows: NDArray[Any]) -> JobKeys:
         """Bound to the mechanism, and with a seed to the rows: a fresh root needs no more."""
-        seen = integers if self.seed is not None else None
+        seen = self._clip.integers(rows) if self.seed is not None else None
         clip = self._clip
         job = ("records", self.shape, self._sigma, clip.grid, clip.center, clip.matrix, seen)
         return JobKeys(root_key(self.seed), *job)
