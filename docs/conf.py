@@ -83,7 +83,7 @@ def _read_docstring(
 ) -> None:
     """The paragraph "Source: ..." as the section that numpydoc knows; links to pages and claims."""
     text = "\n".join(lines)
-    text = re.sub(r"(?m)^Source: ", "References\n----------\n", text, count=1)
+    text = re.sub(r"(?m)^Source(: |\n-+\n)", "References\n----------\n", text, count=1)
     text = re.sub(r"\bdocs/([\w/]+)\.md", r":doc:`/\1`", text)
     text = re.sub(
         rf"\b(claims? )?({_CLAIM_PAGES})-(\d+)\b", r":doc:`\1\2-\3 </guarantees/\2>`", text

@@ -42,6 +42,7 @@ def folder(rows, tmp_path_factory):
     (path / "cut.parquet").write_bytes((path / "rows.parquet").read_bytes()[:2000])
     constant = pa.table({name: [1.0, 1.0] for name in NAMES})
     pq.write_table(constant, path / "constant.parquet")
+    pq.write_table(constant.slice(0, 1), path / "one.parquet")
     np.save(path / "sigma.npy", SD)
     (path / "center.txt").write_text("# the centre\n40\n170\n70\n")
     (path / "bounds.csv").write_text("0,100\n100,250\n0,200\n")

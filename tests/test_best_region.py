@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import region_shapes as bench
-from ellipsum import Ellipsoid, PrivateMean, PrivateSum, QuadraticForm, calibrate
+from ellipsum import Ellipsoid, GaussianShape, PrivateMean, PrivateSum, QuadraticForm, calibrate
 from ellipsum.shapes import best as best_region
-from ellipsum.shapes.best import Assumptions, Law
+from ellipsum.shapes.best import Assumptions
+from ellipsum.shapes.law import GaussianModel
 
 MULTIPLIER = calibrate.noise_multiplier(1.0, 1e-6)
 
@@ -74,7 +75,7 @@ def test_no_other_shape_is_better_by_more_than_a_tenth_of_a_percent(d, alpha, n)
     sigma = np.arange(1, d + 1.0) ** -alpha
     saved, share = bench.gain_of_a_free_shape(sigma, n)
     assert 0 <= saved < 0.001 and share < 0.1
-    assumed = Assumptions(Law(sigma, np.zeros(d)), n, MULTIPLIER)
+    assumed = Assumptions(GaussianModel(sigma, np.zeros(d)), n, MULTIPLIER)
     _, ours = best_region._best_radius(best_region.best_region(assumed)[0], assumed, 1.0)
     assert best_region._best_radius(sigma**-0.5, assumed, 1.0)[1] >= ours * (1 - 1e-9)
 
@@ -83,7 +84,7 @@ def test_no_other_shape_is_better_by_more_than_a_tenth_of_a_percent(d, alpha, n)
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0])
 def test_the_best_radius_beats_every_clip_probability(n, alpha):
     sigma = np.arange(1, 17.0) ** -alpha
-    assumed = Assumptions(Law(sigma, np.zeros(16)), n, MULTIPLIER)
+    assumed = Assumptions(GaussianModel(sigma, np.zeros(16)), n, MULTIPLIER)
     b, radius = best_region.best_region(assumed)
     q = np.geomspace(1 / n, 0.4, 12)
     norm2 = QuadraticForm((b * sigma) ** 2)
@@ -127,23 +128,55 @@ def test_a_number_keeps_its_meaning():
     assert norm2.sf(region.clip_norm**2) == pytest.approx(0.03)
 
 
-def test_the_mechanism_completes_a_best_region_where_n_is_public():
+def test_the_mechanism_completes_a_shape_where_n_is_public():
     sigma, rows = np.array([1.0, 0.1]), np.random.default_rng(0).normal(size=(5000, 2))
-    vague = Ellipsoid.for_gaussian(sigma)
+    shape = GaussianShape(sigma)
     known = Ellipsoid.for_gaussian(sigma, n=5000, epsilon=1, delta=1e-6)
-    mean = PrivateMean(vague, epsilon=1, delta=1e-6)
+    assert shape.resolve(5000, epsilon=1, delta=1e-6) == known
+    mean = PrivateMean(shape, epsilon=1, delta=1e-6)
     assert mean(rows, seed=1).parameters["clip_norm"] == known.clip_norm
+    np.testing.assert_array_equal(mean.noise_sd(5000), mean(rows, seed=1).sd)
     at_hand = Ellipsoid.for_gaussian(sigma, clip_probability=0.01)
-    assert vague == at_hand
+    assert Ellipsoid.for_gaussian(sigma) == shape.at(0.01) == mean.ellipsoid == at_hand
     batches = mean(iter([rows]), seed=1)
     assert batches.parameters["clip_norm"] == at_hand.clip_norm
 
 
 def test_a_private_number_of_rows_never_sets_the_region():
     sigma, rows = np.array([1.0, 0.1]), np.random.default_rng(0).normal(size=(5000, 2))
-    mean = PrivateMean(Ellipsoid.for_gaussian(sigma), epsilon=1, delta=1e-6, neighbors="add-remove")
+    mean = PrivateMean(GaussianShape(sigma), epsilon=1, delta=1e-6, neighbors="add-remove")
     radii = {mean(rows[:n], seed=1).parameters["clip_norm"] for n in (5000, 4999, 10)}
     assert len(radii) == 1
+
+
+def test_a_region_does_not_change_when_a_mechanism_sees_it():
+    rows, region = np.random.default_rng(0).normal(size=(5000, 2)), Ellipsoid.for_gaussian([1, 0.1])
+    release = PrivateMean(region, epsilon=1, delta=1e-6)(rows)
+    assert release.parameters["clip_norm"] == region.clip_norm
+
+
+def test_relative_errors_are_absolute_ones_in_units_of_the_deviations():
+    sigma, center = np.array([10.0, 0.1, 3.0]), np.array([5.0, 1.0, -2.0])
+    known = {"n": 4000, "noise_multiplier": MULTIPLIER}
+    relative = GaussianShape(sigma, center, unit=sigma).resolve(**known)
+    plain = GaussianShape(np.ones(3)).resolve(**known)
+    np.testing.assert_allclose(relative.scale * sigma, plain.scale, rtol=1e-7)
+    assert relative.clip_norm == pytest.approx(plain.clip_norm)
+    covariance = np.outer(sigma, sigma) * (0.5 + 0.5 * np.eye(3))
+    turned_unit = GaussianShape.for_covariance(covariance, center, unit=sigma).resolve(**known)
+    own = GaussianShape.for_covariance(covariance / np.outer(sigma, sigma)).resolve(**known)
+    np.testing.assert_allclose(turned_unit.scale * sigma, own.scale, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("diagonal", [False, True])
+def test_public_rows_in_blocks_are_the_rows_as_a_whole(diagonal):
+    public = np.random.default_rng(8).normal(3, [1, 20, 0.1], size=(50, 3))
+    parts = np.array_split(public, [1, 17, 40])
+    whole = GaussianShape.for_sample(public, diagonal=diagonal).at()
+    blocks = GaussianShape.for_sample(lambda: iter(parts), diagonal=diagonal, d=3).at()
+    np.testing.assert_allclose(blocks.scale, whole.scale, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(blocks.center, whole.center, rtol=1e-12)
+    np.testing.assert_allclose(whole.scale, Ellipsoid.for_sample(public, diagonal=diagonal).scale)
 
 
 def test_what_is_missing_is_said():
@@ -155,6 +188,8 @@ def test_what_is_missing_is_said():
         Ellipsoid.for_gaussian([1.0], n=10, epsilon=1)
     with pytest.raises(ValueError, match="made by for_gaussian"):
         Ellipsoid.ball(1.0, d=2).predicted_error(n=10, noise_multiplier=1)
+    with pytest.raises(ValueError, match="hand a mechanism a GaussianShape"):
+        Ellipsoid.for_gaussian([1.0], clip_probability="best")
     with pytest.raises(ValueError, match="clip_probability must be 'best'"):
         Ellipsoid.for_gaussian([1.0], clip_probability="good")
 

@@ -14,8 +14,8 @@ import pytest
 import ellipsum
 from cli_folder import BUDGET, CENTER, MEAN, NAMES, SD, D, N, folder, inside, released, rows, run
 from ellipsum.cli.exit import Exit
-from ellipsum.cli.shape import moments
 from ellipsum.ellipsoid import Ellipsoid
+from ellipsum.gaussian_shape import GaussianShape
 from ellipsum.private_sum import PrivateMean, PrivateSum
 
 # ---- the API's answers -----------------------------------------------------------------
@@ -87,10 +87,9 @@ def test_bounds_alone_are_narrowed_by_a_plan_that_is_printed_first(capsys, rows,
 
 def test_public_rows_set_the_shape(capsys, rows):
     public = rows[1:100]
-    sigma = public.std(axis=0, ddof=1)
-    region = Ellipsoid.for_gaussian(sigma, public.mean(axis=0), center_error=sigma / np.sqrt(99))
+    shape = GaussianShape.for_sample(public, diagonal=True)
     found = released(capsys, "mean", "rows.parquet", *BUDGET, "--public", "public.parquet")
-    want = PrivateMean(region, epsilon=1, delta=1e-6)(rows, seed=7)
+    want = PrivateMean(shape, epsilon=1, delta=1e-6)(rows, seed=7)
     np.testing.assert_allclose(found["value"], want.value, rtol=1e-5)
     np.testing.assert_allclose(found["sd"], want.sd, rtol=1e-9)
 
@@ -100,7 +99,7 @@ def test_relative_error_is_the_absolute_one_of_standardised_columns(capsys, rows
         capsys, "mean", "rows.parquet", *BUDGET, "--sigma", "sigma.npy", "--center", "center.txt",
         "--error", "relative",
     )  # fmt: skip
-    region = Ellipsoid.for_gaussian(np.ones(D))
+    region = GaussianShape(np.ones(D))
     standard = (rows - CENTER) / SD
     want = PrivateMean(region, epsilon=1, delta=1e-6)(standard, seed=7)
     np.testing.assert_allclose(found["sd"] / SD, want.sd, rtol=1e-6)
@@ -109,30 +108,16 @@ def test_relative_error_is_the_absolute_one_of_standardised_columns(capsys, rows
 
 
 @pytest.mark.parametrize("error", ["absolute", "relative"])
-def test_a_correlated_shape_has_the_covariance_of_the_public_rows(capsys, rows, error):
+def test_a_correlated_shape_is_that_of_the_public_sample(capsys, rows, error):
     found = released(
         capsys, "mean", "rows.parquet", *BUDGET, "--public", "public.parquet", "--correlated",
         "--error", error,
     )  # fmt: skip
     public = rows[1:100]
-    unit = public.std(axis=0, ddof=1) if error == "relative" else np.ones(D)
-    region = Ellipsoid.for_covariance(np.cov((public / unit).T))
-    want = PrivateMean(region, epsilon=1, delta=1e-6)((rows - public.mean(axis=0)) / unit, seed=7)
-    np.testing.assert_allclose(found["sd"] / unit, want.sd, rtol=1e-6)
+    shape = GaussianShape.for_sample(public, relative=error == "relative")
+    want = PrivateMean(shape, epsilon=1, delta=1e-6)(rows, seed=7)
+    np.testing.assert_allclose(found["sd"], want.sd, rtol=1e-6)
     assert found["parameters"]["shape"] == "matrix"
-
-
-def test_the_moments_of_batches_are_those_of_the_whole(rows):
-    spoilt = rows.copy()
-    spoilt[5] = np.nan
-    whole = np.delete(rows, 5, axis=0)
-    parts = np.array_split(spoilt.astype(np.float32), [1, 5, 6, 900])
-    for crossed in (False, True):
-        found = moments(iter(parts), D, crossed=crossed)
-        assert found.count == N - 1
-        np.testing.assert_allclose(found.center, whole.mean(axis=0), rtol=1e-6)
-        np.testing.assert_allclose(found.sigma, whole.std(axis=0, ddof=1), rtol=1e-5)
-    np.testing.assert_allclose(found.covariance, np.cov(whole.T), rtol=1e-3, atol=1e-2)
 
 
 def test_columns_are_chosen_in_the_order_given(capsys, rows):

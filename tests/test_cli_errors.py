@@ -92,9 +92,9 @@ BAD = {
     "private shape": ([*MEAN, "--public", "./rows.parquet"], Exit.USAGE, "shape would leak"),
     "stray error": ([*MEAN, "--ball", "1", "--error", "relative"], Exit.USAGE, "--error goes with"),
     "few public rows": (
-        [*MEAN, "--public", "constant.parquet", "--correlated"],
+        [*MEAN, "--public", "one.parquet", "--correlated"],
         Exit.PARAMETER,
-        "needs 6 complete rows or more",
+        "public rows must be at least 2 complete ones, got 1",
     ),
     "public file": ([*MEAN, "--public", "x.parquet"], Exit.PARAMETER, "--public: x.parquet is not"),
     "public columns": (

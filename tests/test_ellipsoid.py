@@ -149,3 +149,11 @@ def test_a_radius_must_be_a_number(bad):
 def test_a_dimension_out_of_range_is_refused_before_memory_is_asked_for(d, error):
     with pytest.raises(error, match="d must be"):
         Ellipsoid.ball(1.0, d=d)
+
+
+def test_a_box_whose_limits_no_grid_has_is_not_rebuilt():
+    """Beyond 2^30 grid units 2^31 rows could leave 64 bits."""
+    state = Ellipsoid.box([0.0, 0.0], [1.0, 2.0]).to_state()
+    Ellipsoid.from_state(state)
+    with pytest.raises(ValueError, match="limit is out of range"):
+        Ellipsoid.from_state({**state, "limit": np.array([1.0, 2.0**31])})

@@ -72,6 +72,12 @@ def test_without_its_margin_delta_would_be_below_in_many(hard):
     assert below > 100
 
 
+def test_the_bound_that_stands_in_for_a_doubtful_integral_is_one(hard):
+    for pair, epsilon, delta, _ in hard[::3]:
+        excess = pair._chernoff(epsilon) - math.log(delta)
+        assert 0 < excess < 12, (pair, epsilon)
+
+
 def test_derivative_of_500_hard_pairs(hard):
     for pair, epsilon, delta, slope in hard:
         _, log_slope, error, _ = pair._table.hockey_stick(epsilon)
@@ -315,6 +321,16 @@ def test_a_loss_that_is_bounded():
     assert (np.diff(np.log10(near)) < -1.5).all()  # delta falls as the square of the distance
     assert pair.reverse.delta(-end) == pytest.approx(-math.expm1(-end), rel=1e-14)
     assert pair.reverse.delta(1e5) > 0 and pair.reverse.epsilon(0.0) == math.inf
+
+
+def test_at_the_rounded_end_of_the_support_delta_is_not_taken_for_0():
+    """The end lies between two doubles: on the lower one delta is above 0, so both give that."""
+    for k in range(40):
+        pair = GaussianPair.from_spectrum([-0.01 - 0.02 * k, -0.3])
+        end = pair._end
+        assert 0 < pair.delta(end) < 1e-28 and pair.delta(np.nextafter(end, 1)) > 0
+        assert pair.delta(end * (1 + 1e-14)) == 0
+        assert pair.delta(end * (1 - 1e-14)) > pair.delta(end)
 
 
 def test_values_beyond_the_doubles_are_the_smallest_double():

@@ -20,7 +20,7 @@ CODE = [
 MAY_IMPORT = {
     "_validate": set(),
     "kernels": {"_validate"},
-    "grid": set(),
+    "grid": {"_validate"},
     "lineage": set(),
     "noise_keys": set(),
     "plot": set(),
@@ -30,8 +30,9 @@ MAY_IMPORT = {
     "guarantee": {"_validate", "calibrate"},
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "plot"},
-    "shapes": {"_validate", "calibrate", "guarantee", "quadratic_form"},
+    "shapes": {"_validate", "calibrate", "grid", "guarantee", "quadratic_form"},
     "ellipsoid": {"_validate", "grid", "guarantee", "shapes"},
+    "gaussian_shape": {"ellipsoid", "shapes"},
     "exact_sum": {"_validate", "ellipsoid", "kernels", "lineage", "sum_bytes"},
     "rows": {"_validate"},
     "release": {"guarantee", "plot"},
@@ -41,8 +42,8 @@ MAY_IMPORT = {
         "noise_keys", "release", "rows", "sum_release",
     },
     "private_sum": {
-        "_validate", "adaptive", "ellipsoid", "exact_sum", "guarantee", "noise", "noise_keys",
-        "rows", "sum_bytes", "sum_release",
+        "_validate", "adaptive", "ellipsoid", "exact_sum", "gaussian_shape", "guarantee", "noise",
+        "noise_keys", "rows", "sum_bytes", "sum_release",
     },
     "estimates": {"adaptive", "guarantee", "private_sum", "release"},
     "second_moments": {

@@ -97,3 +97,14 @@ def test_a_pickle_takes_its_marks_to_another_process():
 def test_bytes_from_a_file_are_those_of_another_sum():
     total = summed()
     ExactSum(REGION).merge(total).merge(ExactSum.from_bytes(bytes(bytearray(total.to_bytes()))))
+
+
+def test_a_part_that_was_released_elsewhere_marks_the_sum_that_it_is_merged_into():
+    """Marks do not travel with plain bytes; the number of releases does, through a merge too."""
+    region = Ellipsoid.ball(1.0, d=2)
+    part = ExactSum(region).add(np.ones((5, 2)))
+    PrivateSum(region, mu=1.0)(part)
+    elsewhere = bytes(bytearray(part.to_bytes()))  # as a file or a network hands them over
+    total = ExactSum(region).add(np.zeros((3, 2))).merge(ExactSum.from_bytes(elsewhere))
+    with pytest.raises(ValueError, match="released before"):
+        PrivateSum(region, mu=1.0)(total)

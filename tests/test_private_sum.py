@@ -240,7 +240,9 @@ def test_data_of_the_wrong_kind_is_one_clear_sentence(region, rows):
         run(other)
     with pytest.raises(ValueError, match=r"shape \(n, 13\)"):
         run(rows[:, :4])
-    with pytest.raises(TypeError, match="ellipsoid must be an Ellipsoid, got ndarray"):
+    with pytest.raises(
+        TypeError, match="ellipsoid must be an Ellipsoid or a GaussianShape, got ndarray"
+    ):
         PrivateSum(np.ones(3), **BUDGET)
 
 

@@ -13,7 +13,7 @@ from ellipsum import Ellipsoid, ExactSum
 from ellipsum.adaptive.domain import Frame
 from ellipsum.adaptive.passes import Passes
 from ellipsum.adaptive.rounds import halves_sensitivity
-from ellipsum.ellipsoid import _UP, _norm_above
+from ellipsum.grid import _BOUND_SLACK, norm_above
 from regions import make_regions
 
 
@@ -145,8 +145,8 @@ def test_the_box_bound_covers_the_worst_rounding_of_its_own_sum(d):
             least = exact * (1 - u) ** d
             dot = float(least)
             dot = dot if mpf(dot) <= least else math.nextafter(dot, 0)
-            bound = mpf(_norm_above(dot, d)) * mpf(_UP)
+            bound = mpf(norm_above(dot, d)) * mpf(_BOUND_SLACK)
             assert bound >= mp_sqrt(exact)
             assert bound <= mp_sqrt(exact) * (1 + (d + 100) * u)
             first_order = math.sqrt(dot * (1 + d * 2.0**-53))  # what second order is added to
-            assert d > 2**26 or _norm_above(dot, d) == first_order
+            assert d > 2**26 or norm_above(dot, d) == first_order

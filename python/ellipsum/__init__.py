@@ -10,8 +10,9 @@ from importlib.metadata import version as _version
 from .rows.files import Rows, open_rows
 from .ellipsoid import Ellipsoid
 from .shapes.best import ErrorPrediction
+from .gaussian_shape import GaussianShape
 from .exact_sum import ExactSum
-from .guarantee import GaussianGuarantee, Guarantee, Neighbors
+from .guarantee import DeltaGuarantee, GaussianGuarantee, Guarantee, Neighbors
 from .release import Release
 from .sum_release import SumRelease
 from .adaptive.plan import Plan
@@ -28,6 +29,7 @@ __all__ = [
     "Rows",
     "open_rows",
     "Ellipsoid",
+    "GaussianShape",
     "ErrorPrediction",
     "ExactSum",
     "PrivateSum",
@@ -38,6 +40,7 @@ __all__ = [
     "AdaptiveRelease",
     "Guarantee",
     "GaussianGuarantee",
+    "DeltaGuarantee",
     "Neighbors",
     "Estimate",
     "estimate_center",

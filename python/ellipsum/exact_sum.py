@@ -198,7 +198,8 @@ class ExactSum:
     def to_bytes(self) -> bytes:
         """Return the sum and its region as bytes: versioned, checksummed, little-endian.
 
-        The length depends on d and the shape alone. **Private**: they hold the exact sum.
+        The length depends on d and the shape alone (claim channels-2). **Private**: they hold the
+        exact sum.
         The checksum finds damage, not malice. The object remembers which sum it was made from
         (:mod:`ellipsum.lineage`); its bytes do not.
         """

@@ -16,6 +16,7 @@ from .adaptive.release import AdaptiveRelease
 from .adaptive.rounds import run
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum, as_integers
+from .gaussian_shape import GaussianShape
 from .guarantee import GaussianGuarantee, rounded_up, seed_caveats
 from .noise_keys import JobKeys, Use, root_key
 from .rows.batches import as_batches
@@ -52,8 +53,8 @@ class PrivateSum:
 
     Parameters
     ----------
-    ellipsoid : Ellipsoid
-        The clip region: public, d coordinates.
+    ellipsoid : Ellipsoid or GaussianShape
+        The clip region, d coordinates, or what it is made from. Public.
     lower, upper : array (d,), or center : array (d,) and radius : float, data units
         Instead of a region. Public; rows outside are moved in by the clips.
     sigma : array (d,), or covariance : array (d, d), optional
@@ -78,7 +79,7 @@ class PrivateSum:
 
     def __init__(
         self,
-        ellipsoid: Ellipsoid | None = None,
+        ellipsoid: Ellipsoid | GaussianShape | None = None,
         *,
         lower: ArrayLike | None = None,
         upper: ArrayLike | None = None,
@@ -96,16 +97,20 @@ class PrivateSum:
         self._domain: Domain | None = None
         if ellipsoid is None:
             self._domain = make_domain(*known)
-        elif not isinstance(ellipsoid, Ellipsoid):
-            raise TypeError(f"ellipsoid must be an Ellipsoid, got {type(ellipsoid).__name__}")
+        elif not isinstance(ellipsoid, (Ellipsoid, GaussianShape)):
+            kind = type(ellipsoid).__name__
+            raise TypeError(f"ellipsoid must be an Ellipsoid or a GaussianShape, got {kind}")
         elif any(what is not None for what in known):
             raise ValueError("give either an ellipsoid, or a box or ball: not both")
+        self._shape: GaussianShape | None = None
+        if isinstance(ellipsoid, GaussianShape):
+            self._shape, ellipsoid = ellipsoid, ellipsoid.at()
         self._ellipsoid = ellipsoid
         self.guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors)
 
     @property
     def ellipsoid(self) -> Ellipsoid:
-        """The clip region.
+        """The clip region; of a GaussianShape the one where the rows cannot be counted first.
 
         Raises
         ------
@@ -174,7 +179,7 @@ class PrivateSum:
         total = self._total(data, ellipsoid, threads)
         neighbors, levels = self.guarantee.neighbors, self._noise_levels(ellipsoid)
         state = total.snapshot()
-        if neighbors.count_is_public and state.rows == 0:
+        if neighbors.count_is_public and state.rows == 0:  # claim channels-3
             raise ValueError("data has no rows: give at least one")
         keys = self._keys(ellipsoid, state, seed)
         draw = noise.rounded_gaussian(ellipsoid.d, levels.sum_sigma, key=keys.of(Use.SUM))
@@ -212,9 +217,10 @@ class PrivateSum:
         AttributeError
             Where a box or ball was given: the noise then follows from what the rounds find.
         """
-        rows, levels = _validate.whole("n", n, least=1), self._noise_levels(self.ellipsoid)
-        zeros = np.zeros(self.ellipsoid.d, dtype=object)
-        noisy = NoisySum(self.ellipsoid, zeros, levels.sum_sigma, float(rows), levels.count_sigma)
+        rows = _validate.whole("n", n, least=1)
+        region = self._resolved(rows)
+        levels, zeros = self._noise_levels(region), np.zeros(region.d, dtype=object)
+        noisy = NoisySum(region, zeros, levels.sum_sigma, float(rows), levels.count_sigma)
         return SumRelease(self._kind, noisy, self.guarantee).sd
 
     def noise_of(self, total: ExactSum, seed: int | bytes) -> NDArray[np.int64]:
@@ -251,17 +257,20 @@ class PrivateSum:
         return AdaptiveRelease(self._kind, outcome, domain, self.guarantee, seed_caveats(seed))
 
     def _region_for(self, data: Any) -> Ellipsoid:
-        """The region; where the best one was asked for and n is public, the best for that n.
+        """The region; of a shape the best one, where n is public and the rows can be counted.
 
-        That takes rows that can be counted first: not an iterator, stream or ExactSum.
+        That is not so of an iterator, stream or ExactSum.
         """
         countable = isinstance(data, (Rows, list, tuple)) or len(getattr(data, "shape", ())) == 2
-        public = self.guarantee.neighbors.count_is_public
-        if not (self.ellipsoid.provisional and countable and public):
+        if self._shape is None or not (countable and self.guarantee.neighbors.count_is_public):
             return self.ellipsoid
-        n = Passes(data, self.ellipsoid.d).count_rows()
-        multiplier = self.guarantee.noise_multiplier
-        return self.ellipsoid.resolved(n, multiplier, "replace") if n else self.ellipsoid
+        return self._resolved(Passes(data, self._shape.d).count_rows())
+
+    def _resolved(self, n: int) -> Ellipsoid:
+        """The region for n rows."""
+        if self._shape is None or n == 0 or not self.guarantee.neighbors.count_is_public:
+            return self.ellipsoid
+        return self._shape.resolve(n, self.guarantee.noise_multiplier)
 
     def _total(self, data: Any, ellipsoid: Ellipsoid, threads: int | None) -> ExactSum:
         if isinstance(data, ExactSum):

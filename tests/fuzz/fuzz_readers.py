@@ -25,6 +25,7 @@ from ellipsum.rows.sources import reading
 
 DECLARED = (OSError, TypeError, ValueError)
 MODES = ("csv", "csv with names", "tsv", "list", "npy", "arrow", "stream", "parquet")
+MAGIC = (b"PAR1", b"ARROW1", b"\x93NUMPY")
 #: Fewer lines than the verdict on a CSV needs.
 LINES = 9
 #: Text of a record this long in a message is no chance.
@@ -75,6 +76,8 @@ def check_lines(content: bytes, d: int, suffix: str) -> None:
 
 
 def check_names(content: bytes, d: int) -> None:
+    if content.startswith(MAGIC):  # the names, which are public, choose the format
+        return
     names, *lines = content.split(b"\n")[: LINES + 1]
     whole = b"\n".join([names, *lines]) + b"\n"
     try:

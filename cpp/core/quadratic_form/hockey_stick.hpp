@@ -10,6 +10,8 @@
 
 namespace ellipsum {
 
+struct Kernels;
+
 // One L. `form` says how the integrand decays; x + edge is the distance from its support's end.
 struct HockeySource {
   const QuadraticForm& form;

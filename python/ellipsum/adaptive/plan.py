@@ -64,8 +64,11 @@ _COUNT_SHARE = {"mean": Fraction(1, 64), "sum": Fraction(1, 8)}
 class Step:
     """One step of a plan: one Gaussian mechanism, one pass over the data.
 
-    ``share`` is its part of mu^2; ``name`` is ``"count"``, ``"radius"``, ``"center"`` or
-    ``"final"``.
+    Parameters
+    ----------
+    name : ``"count"``, ``"radius"``, ``"center"`` or ``"final"``
+    share : Fraction, its part of mu^2
+    what : str, in words
     """
 
     name: str
@@ -78,8 +81,16 @@ class Plan:
     """What will be done, in order, and what each step costs.
 
     **Guarantees.** The shares add up to one exactly, so the steps together are mu-GDP
-    (claims adaptive-2, adaptive-3). A hopeless plan has no steps but the count: it answers the
-    centre of the domain.
+    (claims adaptive-2, adaptive-3). A hopeless plan has no steps but the count: its release is
+    the centre of the domain.
+
+    Parameters
+    ----------
+    n : int, rows (for ``add-remove``, a noisy number of them)
+    d : int, coordinates
+    mu : float, what the steps spend together
+    neighbors : ``"replace"`` or ``"add-remove"``
+    steps : tuple of Step
     """
 
     n: int
@@ -95,7 +106,7 @@ class Plan:
 
     @property
     def hopeless(self) -> bool:
-        """Too few rows for the budget: the centre of the domain is answered."""
+        """Whether the rows are too few for the budget: the release is then the domain's centre."""
         return not any(step.name == "final" for step in self.steps)
 
     @property
@@ -109,7 +120,12 @@ class Plan:
         return _noise_ratio(self.n, self.d, self.mu, self.neighbors)
 
     def step_mu(self, step: Step) -> float:
-        """mu of one step: mu sqrt(share)."""
+        """mu of one step: mu sqrt(share).
+
+        Parameters
+        ----------
+        step : Step
+        """
         return self.mu * math.sqrt(step.share)
 
     def __str__(self) -> str:
@@ -122,13 +138,13 @@ class Plan:
                 f"  {number:>4}  {step.name:<7} {share:>8}  {self.step_mu(step):>8.4g}  {step.what}"
             )
         if self.hopeless:
-            lines.append("  too few rows for this budget: the centre of the domain is answered")
+            lines.append("  too few rows for this budget: the release is the centre of the domain")
         return "\n".join(lines)
 
     def summary(self) -> str:
         """One line: what was spent on what."""
         if self.hopeless:
-            return "too few rows for this budget: the centre of the domain is answered"
+            return "too few rows for this budget: the release is the centre of the domain"
         spent: dict[str, Fraction] = {}
         for step in self.steps:
             spent[step.name] = spent.get(step.name, Fraction(0)) + step.share

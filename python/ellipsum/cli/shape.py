@@ -6,19 +6,21 @@ import argparse
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..ellipsoid import Ellipsoid
+from ..gaussian_shape import GaussianShape
 from ..rows.files import Rows, open_rows
 from .exit import Exit, Problem, own_text
 
-__all__ = ["known_of_rows", "moments", "shape_name", "split_names"]
+__all__ = ["known_of_rows", "shape_name", "split_names"]
 
 Array = NDArray[np.float64]
+Region = Ellipsoid | GaussianShape
 
 _NO_DIMENSION = "the data does not say how many coordinates a row has: give --dim"
 _SHAPES = ("ball", "bounds", "sigma", "public")
@@ -40,7 +42,7 @@ def known_of_rows(arguments: argparse.Namespace, rows: Rows) -> tuple[dict[str, 
     return {"lower": lower, "upper": upper}, region.d
 
 
-def build_shape(arguments: argparse.Namespace, rows: Rows) -> Ellipsoid:
+def build_shape(arguments: argparse.Namespace, rows: Rows) -> Region:
     """The region that the arguments describe, checked against the rows' dimension."""
     shape = shape_name(arguments)
     d = _dimension(arguments, rows)
@@ -115,43 +117,17 @@ def _bounds(
     return np.full(d, pair[0]), np.full(d, pair[1])
 
 
-def _gaussian(
-    arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None
-) -> Ellipsoid:
+def _gaussian(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Region:
     sigma = _vector("sigma", arguments.sigma, names)
-    center = np.zeros(sigma.size)
+    center = None
     if arguments.center is not None:
         center = _vector("center", arguments.center, names)
-    clip = _clip_probability(arguments)
-    if arguments.error != "relative":
-        return Ellipsoid.for_gaussian(sigma, center, clip_probability=clip)
-    if not (sigma > 0).all():
-        raise ValueError("sigma must be above 0 in every coordinate")
-    unit = Ellipsoid.for_gaussian(np.ones(sigma.size), clip_probability=clip)
-    return unit.in_units(sigma, center)
+    unit = sigma if arguments.error == "relative" else None
+    return _clipped(arguments, GaussianShape(sigma, center, unit=unit))
 
 
-def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
-    public = _public_moments(arguments, d, names)
-    clip = _clip_probability(arguments)
-    # Shapes are made in the unit of each column's error: its own sd, or the data's.
-    unit = public.sigma if arguments.error == "relative" else np.ones(public.sigma.size)
-    if public.covariance is not None:
-        covariance = public.covariance / np.outer(unit, unit)
-        return Ellipsoid.for_covariance(covariance, clip_probability=clip).in_units(
-            unit, public.center
-        )
-    # The sample mean is off by about sigma / sqrt(count): the clip radius allows for it.
-    sigma = public.sigma / unit
-    region = Ellipsoid.for_gaussian(
-        sigma, center_error=sigma / np.sqrt(public.count), clip_probability=clip
-    )
-    return region.in_units(unit, public.center)
-
-
-def _public_moments(
-    arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None
-) -> Moments:
+def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Region:
+    """As `GaussianShape.for_sample` has it, read in blocks; incomplete rows are left out."""
     path = arguments.public
     _check_not_private(path, arguments.files)
     columns = split_names(arguments.columns) or names
@@ -160,19 +136,27 @@ def _public_moments(
         width = d if arguments.dim is not None or rows.d is None else rows.d
         if width is None:
             raise ValueError(_NO_DIMENSION)
-        public = moments(rows.batches(width), width, crossed=bool(arguments.correlated))
+        known = {"diagonal": not arguments.correlated, "relative": arguments.error == "relative"}
+        blocks = partial(_complete, rows, width)
+        shape = GaussianShape.for_sample(blocks, d=width, names=names, **known)
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, f"--public: {own_text(error)}") from None
-    needed = 2 * width if arguments.correlated else 2
-    if public.count < needed:
-        raise ValueError(
-            f"--public needs {needed} complete rows or more, {path} has {public.count}"
-        )
-    if not (public.sigma > 0).all():
-        j = int(np.flatnonzero(~(public.sigma > 0))[0])
-        which = repr(names[j]) if names else f"number {j + 1}"
-        raise ValueError(f"column {which} of {path} is constant: leave it out by --columns")
-    return public
+    return _clipped(arguments, shape)
+
+
+def _complete(rows: Rows, d: int) -> Iterator[Array]:
+    """Blocks of the rows without a NaN or an infinity."""
+    for batch in rows.batches(d):
+        block = np.asarray(batch, dtype=np.float64)
+        block = block[np.isfinite(block).all(axis=1)]
+        if len(block):
+            yield block
+
+
+def _clipped(arguments: argparse.Namespace, shape: GaussianShape) -> Region:
+    """The shape, for the mechanism to complete, or its region for a given share."""
+    p = arguments.clip_probability
+    return shape if p is None else shape.at(float(p))
 
 
 def _check_not_private(path: str, files: Sequence[str]) -> None:
@@ -184,44 +168,6 @@ def _check_not_private(path: str, files: Sequence[str]) -> None:
 
 
 _BUILDERS = {"ball": _ball, "bounds": _box, "sigma": _gaussian, "public": _public}
-
-
-def _clip_probability(arguments: argparse.Namespace) -> float | str:
-    return "best" if arguments.clip_probability is None else float(arguments.clip_probability)
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Mean, standard deviation and, if asked for, covariance of public rows."""
-
-    count: int
-    center: Array
-    sigma: Array
-    covariance: Array | None
-
-
-def moments(batches: Iterator[NDArray[Any]], d: int, *, crossed: bool) -> Moments:
-    """Moments of the rows without NaN or infinity.
-
-    Batches are combined by their own mean and squared deviations (Chan, Golub & LeVeque 1983).
-    """
-    count, mean = 0, np.zeros(d)
-    squares = np.zeros((d, d) if crossed else d)
-    for batch in batches:
-        rows = np.asarray(batch, dtype=np.float64)
-        rows = rows[np.isfinite(rows).all(axis=1)]
-        if not len(rows):
-            continue
-        own = rows.mean(axis=0)
-        step, total = own - mean, count + len(rows)
-        away = rows - own
-        squares += away.T @ away if crossed else (away**2).sum(axis=0)
-        squares += (np.outer(step, step) if crossed else step**2) * (count * len(rows) / total)
-        mean += step * (len(rows) / total)
-        count = total
-    squares /= max(1, count - 1)
-    variance = np.diag(squares) if crossed else squares
-    return Moments(count, mean, np.sqrt(variance), squares if crossed else None)
 
 
 def _two_numbers(text: str) -> tuple[float, float] | None:

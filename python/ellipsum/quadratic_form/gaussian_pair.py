@@ -43,8 +43,9 @@ class GaussianPair:
     depend on the data are what it is for.
 
     **Guarantees.** ``delta`` and ``epsilon`` are never below the true values of the spectrum that
-    they are computed from; ``docs/records.md`` says by how much above, what of that is proved and
-    what is measured. Gaussians on different affine spaces have delta 1 at every epsilon.
+    they are computed from; ``docs/guarantees/gaussian_pair.md`` says by how much above, and what of
+    that is proved and what is measured. Gaussians on different affine spaces have delta 1 at
+    every epsilon.
 
     Parameters
     ----------
@@ -52,16 +53,14 @@ class GaussianPair:
     cov1, cov2 : array_like, shape (d, d) or (d,)
         Covariances, maybe singular; a vector holds the variances of independent coordinates, whose
         spectrum is exact to a few roundings. The eigenvalues of matrices have an absolute error
-        of some 1e-16 of the largest of |S1 - S2| in the metric of S1 + S2: where the spectrum is
+        of some 1e-16 of the largest of abs(S1 - S2) in the metric of S1 + S2: where the spectrum is
         known otherwise, use :meth:`from_spectrum` or :meth:`from_leverage`.
     rows : float
         How many independent draws of the same pair are released together.
     threads : int, optional
         How many share the work on many epsilons at once.
 
-    Source
-    ------
-    ``docs/records.md``; Balle & Wang (2018), Theorem 5, for the loss.
+    Source: ``docs/records.md``; Balle & Wang (2018), Theorem 5, for the loss.
     """
 
     def __init__(
@@ -169,6 +168,8 @@ class GaussianPair:
     def delta(self, epsilon: ArrayLike) -> Any:
         """The least delta, rounded up; at any epsilon, also below 0, of any shape.
 
+        **Guarantees**: claims gaussian_pair-1 to gaussian_pair-3.
+
         0 where L cannot exceed epsilon at all; 1 for Gaussians on different spaces.
         """
         points = np.asarray(epsilon, dtype=np.float64)
@@ -198,7 +199,7 @@ class GaussianPair:
         return log_delta, log_slope, error
 
     def _inside(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A smaller epsilon where rounding could take this one for beyond the end of the support."""
+        """A smaller epsilon where rounding could put this one beyond the end of the support."""
         if not self._bounded:
             return np.ascontiguousarray(epsilon)
         near = np.abs(epsilon - self._end) <= self._end_doubt
@@ -222,6 +223,8 @@ class GaussianPair:
     def epsilon(self, delta: ArrayLike) -> Any:
         """The least epsilon >= 0 with ``delta(epsilon)`` at most ``delta``, rounded up.
 
+        **Guarantees**: claim gaussian_pair-1.
+
         0.0 where none is needed, ``inf`` where none is enough. Of any shape, entries from 0 to 1.
         """
         targets = np.asarray(delta, dtype=np.float64)
@@ -240,9 +243,10 @@ class GaussianPair:
         return self._solve(math.log(target), target)
 
     def _solve(self, log_target: float, target: float) -> float:
-        """Newton's method on log delta, which is concave: a step from the left lands on the right
-        of the root, steps from there stay there. A bracket guards the end of the support."""
-        low, high, x = 0.0, math.inf, 0.0
+        """Newton's method on log delta, from Chernoff's bound: log delta is concave, so a step from
+        the right of the root stays there. A bracket guards the end of the support."""
+        low, high = 0.0, self._enough(log_target)
+        x = high
         for _ in range(200):
             log_delta, log_slope, error = (float(v[0]) for v in self._curve(np.array([x])))
             miss = log_delta + error - log_target
@@ -252,13 +256,24 @@ class GaussianPair:
                 high = x
             hazard = math.exp(min(log_slope - log_delta, 700.0)) if log_delta > -math.inf else 0
             step = miss / hazard if hazard > 0 else -math.inf
-            following = x + step
-            if not low <= following <= high or (following == high and x == high):
-                following = 0.5 * (low + high) if high < math.inf else 2 * x + 1
-            if abs(following - x) <= 2 * _UNIT_ROUNDOFF * abs(x) or following == x:
+            small = abs(miss) <= 4 * _UNIT_ROUNDOFF * (4 + abs(log_target))
+            if small or abs(step) <= 4 * _UNIT_ROUNDOFF * x:
+                return self._least(max(x, x + step), target)
+            x = x + step if low < x + step < high else 0.5 * (low + high)
+            if not low < x < high:
                 break
-            x = following
-        return self._least(max(low, min(x, high)), target)
+        return self._least(high, target)
+
+    def _enough(self, log_target: float) -> float:
+        """An epsilon with delta at most the target: (K(t) - log target)/t at the best of some t."""
+        spread = math.sqrt(self._table.cumulants(0.0)[2])
+        top = float(np.max(self._s.excess, initial=0.0))
+        best = self._beyond() if self._bounded else math.inf
+        for k in range(-8, 24):
+            s = 2.0**k / spread
+            t = s / (1 + top * s)
+            best = min(best, (self._table.cumulants(t)[0] - log_target) / t)
+        return best
 
     def _beyond(self) -> float:
         """Where delta is 0: just above the end of the support."""
@@ -324,7 +339,7 @@ class GaussianPair:
     def loss(self) -> QuadraticForm:
         """The law of the privacy loss L = log dP/dQ under P.
 
-        Terms with a shift and |kappa - 1| below 1e-8 are taken as normal: there, and where a
+        Terms with a shift and abs(kappa - 1) below 1e-8 are taken as normal: there, and where a
         shifted kappa is nearly 1, the law is right to about 1e-8, ``delta`` to all digits.
         """
         if self._apart:

@@ -3,7 +3,7 @@
 A column's type is part of the schema, and the schema is public: a column that cannot be read
 as numbers is an error. A null, or a list of the wrong length, is one person's record: an
 error there would tell the world about that record, so it becomes NaN, which the exact sum
-counts as the centre. No error text quotes a value, or what a reader says about one.
+counts as the centre. No error text quotes a value, or what a reader says about one (claim rows-3).
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     **Guarantees.** What is raised depends on shapes, types and the reader's health, never on
     a value, nor on what one record of a list is: nulls, and records of another length than
     ``d`` or of no numbers, come out as rows with NaN, which count as the centre. Copying them
-    takes longer than not having to, so the *time* of a batch tells whether it holds one.
+    takes longer than not having to, so the *time* of a batch tells whether it holds one
+    (claims rows-1, rows-2, channels-1).
 
     ================================  =====================================================
     data                              batches

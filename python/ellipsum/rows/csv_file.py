@@ -3,7 +3,7 @@
 A CSV has no schema, and its text is all private, so this reader is made to let no record
 touch another, or the error stream: a line with too few or too many cells, or with a cell that
 is no number, becomes a row of NaN, which counts as the centre. pyarrow's own reader would stop
-there and quote the cell, or let an open quote swallow the lines below.
+there and quote the cell, or let an open quote swallow the lines below (claim rows-4).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A progress bar over rows: rows per second and time left, on standard error."""
+"""A progress bar: rows per second and time left, on standard error (claim channels-4)."""
 
 from __future__ import annotations
 

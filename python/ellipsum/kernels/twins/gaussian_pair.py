@@ -27,13 +27,13 @@ _SMALLEST = 1e-100  # of kappa - 1, below which a term is normal but for that pa
 
 @jit
 def _defect(x):
-    """log(1 - x) + x within 4 units of roundoff up to |x| = 1/2."""
-    if abs(x) <= 0.125:
+    """log(1 - x) + x within 8 units of roundoff up to |x| = 1/2."""
+    if abs(x) <= 0.125 or abs(x) > 0.3:
         return _log_defect(x)
     s = x / (2 - x)
     s2 = s * s
     series = 0.0
-    for n in range(41, 2, -2):
+    for n in range(25, 2, -2):
         series = (series + 1.0 / n) * s2
     return -2 * s * (s / (1 + s) + series)
 
@@ -89,8 +89,8 @@ def _balance_pair(terms, normal, top, epsilon, t, gap):
         a, near, slope, bend = _term_at(terms[j], t, gap, top)
         if not near:
             slope = _singular_slope(terms[j], a)
-            for part in terms[j, 5:]:
-                _add(linear, -part)
+            _add(linear, -terms[j, 5])
+            _add(linear, -terms[j, 7])
         if slope > 0:
             up += slope
             up_slope += t * bend

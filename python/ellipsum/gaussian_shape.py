@@ -1,0 +1,146 @@
+"""The recipe of a region: what is known of the rows, made whole by their number and the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .ellipsoid import Ellipsoid
+from .shapes.best import Assumptions
+from .shapes.law import GaussianModel
+from .shapes.models import Blocks, covariance_model, gaussian_model, sample_model
+
+__all__ = ["GaussianShape"]
+
+Array = NDArray[np.float64]
+
+
+class GaussianShape:
+    """Rows that are about Gaussian: hand it to a mechanism, which makes the best region of it.
+
+    The best shape and radius depend on the number of rows and on the noise. A mechanism knows
+    both where n is public (``replace`` neighbours) and the rows can be counted first; elsewhere,
+    for batches, streams and private n, it takes the region that clips 1 % of such rows. Engines
+    that sum in parts call :meth:`resolve` first, and give every part the same region.
+
+    **Guarantees.** Everything here must be public: it must not be computed from private rows,
+    unless privately.
+
+    Parameters
+    ----------
+    sigma : array (d,), standard deviations, data units
+    center : array (d,), data units; default the origin
+    center_error : array (d,), data units, optional
+        A guess of |mean - center|.
+    unit : array (d,), data units, optional
+        Errors are weighed in these units (each coordinate's own standard deviation makes them
+        relative errors); default the data's own.
+
+    Source: Poulsen 2023, Algorithm 3.
+    """
+
+    def __init__(
+        self,
+        sigma: ArrayLike,
+        center: ArrayLike | None = None,
+        *,
+        center_error: ArrayLike | None = None,
+        unit: ArrayLike | None = None,
+    ) -> None:
+        self._center, self._model = gaussian_model(sigma, center, center_error, unit)
+
+    @classmethod
+    def for_covariance(
+        cls,
+        covariance: ArrayLike,
+        center: ArrayLike | None = None,
+        *,
+        center_error: ArrayLike | None = None,
+        unit: ArrayLike | None = None,
+    ) -> GaussianShape:
+        """Return the shape of rows with this covariance, turned along its eigenvectors.
+
+        Parameters
+        ----------
+        covariance : array (d, d), data units squared, symmetric and positive definite
+        center, center_error, unit : arrays (d,), data units
+        """
+        return cls._of(*covariance_model(covariance, center, center_error, unit))
+
+    @classmethod
+    def for_sample(
+        cls,
+        rows: ArrayLike | Blocks,
+        *,
+        diagonal: bool = False,
+        relative: bool = False,
+        d: int | None = None,
+        names: Sequence[str] | None = None,
+    ) -> GaussianShape:
+        """Return the shape of rows like these **public** ones, correlations shrunk.
+
+        Parameters
+        ----------
+        rows : array (m, d), m >= 2, public, data units; or a function that returns them anew in
+            blocks of finite rows (with ``d``)
+        diagonal : bool
+            Leave the correlations out: O(d) for each row instead of O(d^2).
+        relative : bool
+            Weigh errors in the columns' own standard deviations.
+        d : int, where ``rows`` is a function
+        names : sequence of str, optional; of the columns, for messages
+        """
+        model = sample_model(rows, diagonal=diagonal, d=d, relative=relative, names=names)
+        return cls._of(*model)
+
+    @classmethod
+    def _of(cls, center: Array, model: GaussianModel) -> GaussianShape:
+        shape = cls.__new__(cls)
+        shape._center, shape._model = center, model
+        return shape
+
+    @property
+    def d(self) -> int:
+        """Number of coordinates."""
+        return self._center.size
+
+    @property
+    def center(self) -> Array:
+        """The center of the region to come, data units."""
+        return self._center
+
+    def resolve(
+        self,
+        n: int,
+        noise_multiplier: float | None = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        neighbors: str = "replace",
+    ) -> Ellipsoid:
+        """Return the region with the least predicted error for this many rows and this noise.
+
+        Parameters
+        ----------
+        n : int, rows (public)
+        noise_multiplier : float; or epsilon, delta
+        neighbors : ``"replace"`` or ``"add-remove"``
+        """
+        known = (n, noise_multiplier, epsilon, delta, neighbors)
+        assumed = Assumptions.given(self._model, *known)
+        return Ellipsoid.for_model(self._center, self._model, "best", assumed)
+
+    def at(self, clip_probability: float = 0.01) -> Ellipsoid:
+        """Return the region that clips this share of such rows, whatever their number.
+
+        Parameters
+        ----------
+        clip_probability : float in (0, 1)
+        """
+        return Ellipsoid.for_model(self._center, self._model, clip_probability)
+
+    def __repr__(self) -> str:
+        kind = "diagonal" if self._model.basis is None else "covariance"
+        return f"GaussianShape(d={self.d}, {kind})"
