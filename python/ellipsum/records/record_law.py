@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate
-from ..shapes.best import sample_law
+from ..shapes..py import sample_law
 from .rate_distortion import spectrum
 
 __all__ = ["RecordLaw"]
