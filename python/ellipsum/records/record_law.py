@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate
-from ..shapes..py import sample_law
+from ..shapes.sample import sample_moments
 from .rate_distortion import spectrum
 
 __all__ = ["RecordLaw"]
@@ -52,13 +52,13 @@ class RecordLaw:
         public = np.array(rows, dtype=np.float64)
         if public.ndim != 2 or len(public) < 2 or not np.isfinite(public).all():
             raise ValueError("rows must be finite, of shape (n, d) with n >= 2")
-        center, covariance = sample_law(public)
-        law = cls.of_covariance(center, covariance, standardize=standardize)
+        known = sample_moments(lambda: [public], public.shape[1], correlated=True)
+        covariance = np.asarray(known.correlation) * np.outer(known.sd, known.sd)
+        law = cls.of_covariance(known.center, covariance, standardize=standardize)
         z = (public - law.center) / law.unit
         cross, cov = _target_moments(z, target) if target is not None else (None, None)
         enough = len(z) >= _ROWS_FOR_EACH_COORDINATE * law.d
-        known = (law.center, law.unit, law.variances, law.axes, z if enough else None, cross, cov)
-        return cls(*known)
+        return cls(law.center, law.unit, law.variances, law.axes, z if enough else None, cross, cov)
 
     @classmethod
     def of_covariance(cls, center: Any, covariance: Any, *, standardize: bool) -> RecordLaw:
