@@ -30,7 +30,6 @@ MAY_IMPORT = {
     "guarantee": {"_validate", "calibrate"},
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "plot"},
-    "records": {"quadratic_form"},
     "shapes": {"_validate", "calibrate", "grid", "guarantee", "quadratic_form"},
     "ellipsoid": {"_validate", "grid", "guarantee", "shapes"},
     "gaussian_shape": {"ellipsoid", "shapes"},
@@ -50,6 +49,10 @@ MAY_IMPORT = {
     "second_moments": {
         "_validate", "adaptive", "ellipsoid", "estimates", "exact_sum", "guarantee", "noise",
         "noise_keys", "wishart",
+    },
+    "records": {
+        "_validate", "calibrate", "estimates", "guarantee", "noise", "noise_keys",
+        "quadratic_form", "shapes",
     },
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "cli"}  # they may import every room

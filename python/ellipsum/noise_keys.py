@@ -31,6 +31,10 @@ class Use(enum.Enum):
     STEP = b"step of a plan"
     MOMENTS = b"second moments"
     WISHART = b"wishart"
+    RECORD = b"record"
+    GARBLE = b"record, further noise"
+    PROPOSAL = b"unit vector, proposals"
+    COIN = b"unit vector, coins"
 
 
 def root_key(seed: int | bytes | None) -> bytes:

@@ -1,4 +1,4 @@
-"""The command line: ``ellipsum sum|mean|info|demo``.
+"""The command line: ``ellipsum sum|mean|records|info|demo``.
 
 Standard output carries the release, standard error the progress bar and one-sentence errors.
 No traceback is ever printed: an exception's text could quote a record.
@@ -143,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for kind in ("sum", "mean"):
         _add_release(commands, kind)
+    _add_records(commands)
     _add_info(commands)
     _add_demo(commands)
     return parser
@@ -227,6 +228,15 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
     )
     output.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # for tests: not private
     parser.set_defaults(run=_release, kind=kind)
+
+
+def _add_records(commands: argparse._SubParsersAction[_Parser]) -> None:
+    from . import records
+
+    parser = _add_command(commands, "records", "release every row of files by itself")
+    parser.epilog = records.EPILOG + _EXIT_CODES
+    records.add_arguments(parser)
+    parser.set_defaults(run=records.run)
 
 
 def _add_info(commands: argparse._SubParsersAction[_Parser]) -> None:

@@ -1,0 +1,96 @@
+"""One record to bounded integers: what a record release adds its noise to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["RecordClip"]
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_RADIUS_BITS = 23  # the clip radius is 2^23 grid units: rounding adds sqrt(k) 2^-24 of it
+_NUMBERS_PER_BLOCK = 1 << 16  # temporaries of 512 KiB stay in cache
+_HUGE = 2.0**1000  # a squared norm from here on is computed again without overflow
+_ROUNDING = 1.0  # grid units, far above the rounding of a norm and of the products
+
+
+class RecordClip:
+    """y = matrix (x - center), clipped to |y| <= clip_norm and rounded to clip_norm/2^23.
+
+    **Guarantees.** Each row of integers is a function of that record alone (and of its place in
+    the batch, which is public), and its squared norm is at most ``bound2``. That is *checked on
+    the integers*, exactly, whatever the floating-point steps before did: a row that fails
+    becomes 0. A row with a NaN or an infinity is 0: it counts as the centre.
+
+    Parameters
+    ----------
+    center : array (d,); matrix : array (k, d), 1/data unit; clip_norm : float. All public.
+    """
+
+    def __init__(self, center: Array, matrix: Array, clip_norm: float) -> None:
+        if not 2.0**-400 < clip_norm < 2.0**400:
+            raise ValueError(f"radius must lie within 2^-400..2^400, got {clip_norm:g}")
+        self.center, self.matrix, self.clip_norm = center, matrix, clip_norm
+        self.k = len(matrix)
+        self._radius = 2.0**_RADIUS_BITS
+        self.grid = clip_norm / self._radius
+        self._step = np.ascontiguousarray((matrix / self.grid).T)
+        #: Squares of integers below 2^53 add exactly in doubles, in any order.
+        self.bound2 = math.floor((self._radius + math.sqrt(self.k) / 2 + _ROUNDING) ** 2)
+
+    @property
+    def row_bound(self) -> float:
+        """Largest l2 norm of one record's integers (upper bound)."""
+        return math.sqrt(self.bound2) * (1 + 2.0**-50)
+
+    def integers(self, rows: NDArray[np.floating]) -> Integers:
+        """The bounded integers of each row, (n, k). **Private.**"""
+        out = np.empty((len(rows), self.k), dtype=np.int64)
+        for part, q in self._blocks(rows):
+            out[part] = q
+        return out
+
+    def under(self, noise: Integers, rows: NDArray[np.floating]) -> Array:
+        """(integers + noise) grid, in the noise's own memory: a sum below 2^53 is exact."""
+        released = noise.view(np.float64)
+        for part, q in self._blocks(rows):
+            q += noise[part]
+            np.multiply(q, self.grid, out=released[part])
+        return released
+
+    def _blocks(self, rows: NDArray[np.floating]) -> Iterator[tuple[slice, Array]]:
+        step = max(1, _NUMBERS_PER_BLOCK // max(rows.shape[1], self.k))
+        for start in range(0, len(rows), step):
+            part = slice(start, start + step)
+            with np.errstate(all="ignore"):  # a warning would tell of a value
+                q = self._block(np.asarray(rows[part], dtype=np.float64))
+            yield part, q
+
+    def _block(self, rows: Array) -> Array:
+        y = (rows - self.center) @ self._step
+        norm2 = np.einsum("ij,ij->i", y, y)
+        for i in np.flatnonzero(~(norm2 < _HUGE)).tolist():
+            y[i] = self._far(rows[i])
+            norm2[i] = self._radius**2
+        y *= (self._radius / np.sqrt(np.maximum(norm2, self._radius**2)))[:, None]
+        np.rint(y, out=y)
+        failed = ~(np.einsum("ij,ij->i", y, y) <= self.bound2)
+        y[failed] = 0.0
+        return y
+
+    def _far(self, row: Array) -> Array:
+        """The direction of a row whose norm overflows, times the radius; 0 if it is not finite."""
+        if not np.isfinite(row).all():
+            return np.zeros(self.k)
+        h = row * 2.0**-600 - self.center * 2.0**-600
+        h /= np.abs(h).max()
+        y = h @ (self._step / np.abs(self._step).max())
+        top = np.abs(y).max()
+        y = y / top
+        y *= self._radius / math.sqrt(float(y @ y))
+        return y if np.isfinite(y).all() else np.zeros(self.k)

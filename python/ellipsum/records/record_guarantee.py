@@ -1,0 +1,116 @@
+"""What the release of one record promises, the fit of the mechanism included."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from scipy.optimize import brentq
+from scipy.special import ndtri
+
+from .. import _validate, calibrate
+from ..guarantee import Guarantee, Neighbors
+
+__all__ = ["RecordGuarantee"]
+
+_UP = 1 + 2.0**-40  # covers the roundings of a few operations
+
+
+@dataclass(frozen=True)
+class RecordGuarantee(Guarantee):
+    """Local differential privacy of one record: any two values of it, one release.
+
+    **Guarantees.** What is returned never understates. A fit on private rows of the same people is
+    in it: mu^2 = mu_fit^2 + mu_release^2 (Dong, Roth & Su 2022, Corollary 3.3; the release may
+    depend on the fit). Two releases of the same record are two of these.
+
+    Parameters
+    ----------
+    mu_release : float, of Gaussian noise; 0 for a pure release
+    pure_epsilon : float, of PrivUnitG (delta = 0); 0 for Gaussian noise
+    mu_fit : float, of a private fit under ``replace`` neighbours; 0 for a fit on public rows
+    """
+
+    mu_release: float = 0.0
+    pure_epsilon: float = 0.0
+    mu_fit: float = 0.0
+
+    kind = "local"
+    is_private = True
+    neighbors = Neighbors.REPLACE
+
+    @property
+    def mu(self) -> float:
+        """mu-GDP of release and fit together.
+
+        Pure epsilon gives mu = 2 Phi^-1(1/(1 + e^-epsilon)): its tradeoff curve is two chords
+        of the (convex) Gaussian one through (1/(1 + e^epsilon), 1/(1 + e^epsilon)).
+        """
+        pure = -2 * float(ndtri(1 / (1 + math.exp(self.pure_epsilon))))
+        parts = [x for x in (self.mu_release, self.mu_fit, pure) if x > 0]
+        return parts[0] if parts == [self.mu_release] else math.hypot(*parts) * _UP
+
+    @property
+    def rho(self) -> float:
+        """rho-zCDP: mu^2/2."""
+        return self.mu**2 / 2 * _UP
+
+    def epsilon(self, delta: float = 0.0) -> float:
+        """The least epsilon for ``delta``; delta = 0 for a pure release with a public fit."""
+        if self.mu_release == 0 and self.mu_fit == 0:
+            return self.pure_epsilon
+        target = _validate.open_unit("delta", delta)
+        if self.pure_epsilon == 0:
+            return calibrate.epsilon(1 / self.mu * (1 - 2.0**-51), target)
+        if self.delta(0.0) <= target:
+            return 0.0
+        high = 1.0
+        while self.delta(high) > target:
+            high *= 2
+        root = brentq(lambda e: self.delta(e) - target, 0.0, high, xtol=1e-12)
+        while self.delta(root) > target:
+            root = root * (1 + 1e-10) + 1e-12
+        return float(root)
+
+    def delta(self, epsilon: float) -> float:
+        """The delta for ``epsilon``.
+
+        A pure release is a post-processing of randomised response with e^epsilon0 : 1 (Kairouz,
+        Oh & Viswanath 2015), so beside a Gaussian fit
+        delta(e) = p delta_G(e - epsilon0) + (1 - p) delta_G(e + epsilon0), exactly.
+        """
+        e = _validate.nonnegative("epsilon", epsilon)
+        pure = self.pure_epsilon
+        if pure == 0:
+            return calibrate.delta(1 / self.mu * (1 - 2.0**-51), e)
+        p = 1 / (1 + math.exp(-pure))
+        if self.mu_fit == 0:
+            return max(0.0, p - math.exp(e) * (1 - p)) * _UP if e < pure else 0.0
+        return p * self._fit_delta(e - pure) * _UP + (1 - p) * self._fit_delta(e + pure) * _UP
+
+    def _fit_delta(self, epsilon: float) -> float:
+        """delta_G of the fit alone, for epsilon of either sign: 1 - e^x + e^x delta_G(-x)."""
+        multiplier = 1 / self.mu_fit * (1 - 2.0**-51)
+        beyond = calibrate.delta(multiplier, abs(epsilon))
+        if epsilon >= 0:
+            return beyond
+        return -math.expm1(epsilon) + math.exp(epsilon) * beyond
+
+    def budget(self) -> dict[str, Any]:
+        """epsilon and delta where the release is pure, rho, mu and the neighbours."""
+        pure = self.mu_release == 0 and self.mu_fit == 0
+        asked = {"epsilon": self.pure_epsilon, "delta": 0.0} if pure else {}
+        known = {"epsilon": None, "delta": None} | asked
+        return known | {"rho": self.rho, "mu": self.mu, "neighbors": self.neighbors.value}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can hold."""
+        own = {"kind": self.kind, "unit": "one record", "mu_fit": self.mu_fit}
+        return own | {"pure_epsilon": self.pure_epsilon} | self.budget()
+
+    def __str__(self) -> str:
+        if self.mu_fit == 0 and self.mu_release == 0:
+            return f"{self.pure_epsilon:g}-DP (delta = 0), any two values of one record"
+        fit = f", of which {self.mu_fit:.6g} is the fit's" if self.mu_fit else ""
+        return f"{self.mu:.6g}-GDP{fit}, any two values of one record"

@@ -1,0 +1,402 @@
+"""Release of single records in the local model: fit on public knowledge, release, read."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from .. import _validate, calibrate, noise
+from ..estimates import Estimate
+from ..guarantee import GaussianGuarantee, seed_caveats
+from ..noise_keys import JobKeys, Use, root_key
+from .priv_unit import PrivUnit
+from .record_clip import RecordClip
+from .record_design import SHAPES, Channel1d, Design, choose
+from .record_guarantee import RecordGuarantee
+from .record_law import RecordLaw
+from .record_moments import RecordMoments, record_moments
+from .record_reader import Reader, fit_reader
+
+__all__ = ["RecordRelease"]
+
+Array = NDArray[np.float64]
+
+_UP = 1 + 2.0**-40  # covers the roundings of a noise level
+_MOST_SIGMA = 2.0**46  # with integers of 2^24 a release then stays exact in a double
+_SIMULATED = 32768  # releases that the reader is fitted to
+_SIMULATED_NUMBERS = 1 << 20  # of them at a time
+_SEED = 11400358  # public simulation: any fixed seed
+
+
+class RecordRelease:
+    """Release every record by itself, each under its own local guarantee (scikit-learn style).
+
+    ``fit`` on public rows, or on a private covariance; ``transform`` on the device that holds the
+    record; ``inverse_transform`` anywhere.
+
+    **Guarantees.** Local differential privacy of one released row, for any two values of the
+    record and *for the released bits*: ``noise="gaussian"``: mu-GDP and (epsilon, delta)-DP;
+    ``noise="privunit"``: epsilon-DP, delta = 0. The record is clipped to integers whose norm is
+    checked exactly, and the noise is :func:`ellipsum.noise.rounded_gaussian`
+    (docs/record_release.md). :attr:`guarantee` includes what a private fit spent. *Every call of*
+    ``transform`` *spends it again.* A row with a NaN or an infinity is released as the centre.
+
+    ==================== ==================================================================
+    shape                what is optimised
+    ==================== ==================================================================
+    ``"mse"``            least E|x - x'|^2: snr_i = max(0, sqrt(s_i/theta) - 1)
+    ``"information"``    most I(t; y) for a target y (of x itself without one)
+    ``"isotropic"``      nothing: a ball
+    ``"rate-distortion"`` Koehler's channel of this mu: a garbling of ``"isotropic"``
+    ``"bottleneck"``     the same, for a target
+    ==================== ==================================================================
+
+    Parameters
+    ----------
+    shape : str, default ``"mse"``
+    noise : ``"gaussian"`` or ``"privunit"`` (a tenth of the noise variance at the same epsilon)
+    epsilon, delta : float; delta for Gaussian noise only
+    mu : float, in their place, for Gaussian noise
+    radius : ``"best"`` or float
+        Clip radius. A number is in units of z = (x - center)/unit for the last three shapes, and
+        relative to the rms norm of the shaped record for the first two.
+    standardize : bool, default True
+        The unit is each column's public standard deviation; False: data units.
+    seed : int or 32 bytes, optional
+        For tests: what is released with a seed is **not private** (``caveats`` says so).
+    threads : int, optional, for the noise
+
+    Source: shapes: docs/record_release.md; Asi, Feldman & Talwar 2022; Koehler 2018.
+    """
+
+    def __init__(
+        self,
+        shape: str = "mse",
+        noise: str = "privunit",
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        mu: float | None = None,
+        radius: float | str = "best",
+        standardize: bool = True,
+        seed: int | bytes | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self.shape, self.noise = shape, noise
+        self.epsilon, self.delta, self.mu = epsilon, delta, mu
+        self.radius, self.standardize = radius, standardize
+        self.seed, self.threads = seed, threads
+
+    # ---- scikit-learn ----------------------------------------------------------------
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, as they were given."""
+        return {name: getattr(self, name) for name in self._names()}
+
+    def set_params(self, **params: Any) -> RecordRelease:
+        """Change parameters; what was fitted stays as it was until the next ``fit``."""
+        for name, value in params.items():
+            if name not in self._names():
+                raise ValueError(f"{name!r} is no parameter of RecordRelease")
+            setattr(self, name, value)
+        return self
+
+    def fit(
+        self,
+        rows: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        covariance: ArrayLike | Estimate | None = None,
+        center: ArrayLike | None = None,
+    ) -> RecordRelease:
+        """Choose shape, radius and reader from **public** knowledge, or from a private estimate.
+
+        Parameters
+        ----------
+        rows : array (n, d), **public** rows like those to be released; not the records themselves
+        y : array (n,) or (n, e), optional, public targets of these rows
+        covariance : array (d, d), public, or an :class:`Estimate` of
+            :func:`ellipsum.estimate_covariance` (``method="gaussian"``), whose budget is then in
+            :attr:`guarantee`; in place of rows
+        center : array (d,), public; with a covariance (for an estimate: the one it was made about)
+
+        Returns
+        -------
+        RecordRelease
+            Itself.
+        """
+        self._check()
+        self._fit_caveats: tuple[str, ...] = ()
+        mu_fit = 0.0
+        if (rows is None) == (covariance is None):
+            raise ValueError("give public rows, or a covariance (and center)")
+        if rows is not None:
+            if center is not None:
+                raise ValueError("center comes with a covariance; public rows have their own")
+            law = RecordLaw.of_rows(rows, y, standardize=bool(self.standardize))
+        else:
+            if y is not None or center is None:
+                raise ValueError("with a covariance give center, and no y")
+            matrix: Any = covariance
+            if isinstance(covariance, Estimate):
+                mu_fit, self._fit_caveats = _mu_of(covariance), covariance.caveats
+                matrix = _floored(covariance.value, covariance.sd)
+            law = RecordLaw.of_covariance(center, matrix, standardize=bool(self.standardize))
+        self._fit_law(law, mu_fit)
+        return self
+
+    def fit_transform(self, *_: Any, **__: Any) -> Any:
+        """Refused: it would fit on the records that are to be protected."""
+        raise TypeError(
+            "fit on public rows (or a private covariance), then transform the records: a fit on "
+            "the records themselves is not private"
+        )
+
+    # ---- what is promised ------------------------------------------------------------
+
+    @property
+    def guarantee(self) -> RecordGuarantee:
+        """What one released record promises, a private fit included."""
+        self._check()
+        mu_fit = getattr(self, "_mu_fit", 0.0)
+        if self.noise == "privunit":
+            return RecordGuarantee(0.0, float(self.epsilon or 0.0), mu_fit)
+        return RecordGuarantee(calibrate.mu(self._multiplier()), 0.0, mu_fit)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Why a release is not private, if so."""
+        return tuple(dict.fromkeys(seed_caveats(self.seed) + getattr(self, "_fit_caveats", ())))
+
+    @property
+    def private(self) -> bool:
+        """Whether the guarantee holds: False with a seed."""
+        return not self.caveats
+
+    # ---- release ---------------------------------------------------------------------
+
+    def transform(self, rows: Any) -> Array:
+        """Release each row: the public record t, (n, r), in the shape's own coordinates.
+
+        Parameters
+        ----------
+        rows : array (n, d), data units
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a shape or dtype that is wrong; never for a value in it.
+        """
+        law = self._fitted()
+        batch = _validate.rows("rows", rows, d=law.d)
+        if self._unit is None:
+            keys = self._keys(batch)
+            drawn = noise.rounded_gaussian(
+                len(batch) * self._clip.k,
+                self._sigma,
+                key=keys.of(Use.RECORD),
+                threads=self.threads,
+            )
+            released = self._clip.under(drawn.reshape(len(batch), self._clip.k), batch)
+            return released if self._garble is None else self._garbled(released, keys)
+        # The last axis takes up what a record inside the ball leaves: all have the same norm.
+        y = self._clip.integers(batch) * 2.0**-23
+        rest = np.sqrt(np.maximum(1 - np.einsum("ij,ij->i", y, y), 0.0))
+        padded = np.concatenate([y, rest[:, None]], axis=1)
+        out = self._unit.release(padded, seed=self.seed, threads=self.threads)
+        return np.asarray(out[:, :-1] * self._clip.clip_norm)
+
+    def inverse_transform(self, released: ArrayLike) -> Array:
+        """The posterior mean of each record given its release, (n, d), data units.
+
+        The best linear reader under the public law, with a radial factor
+        (:mod:`ellipsum.records.record_reader`). Post-processing: it costs nothing.
+        """
+        law = self._fitted()
+        t = self._released(released)
+        return np.asarray(law.center + law.unit * self._reader(t))
+
+    def moments(self, released: ArrayLike) -> RecordMoments:
+        """Debiased mean and covariance of the clipped records, with standard errors.
+
+        They are those of the clipped components in data units: of the records themselves only
+        where the clip changes few of them and all components are kept (give a large ``radius``).
+        """
+        law = self._fitted()
+        design, channel = self._design, self._channel
+        floor = channel.floor * self._clip.clip_norm**2
+        noise_variance = 1.0 if design.garble is not None else floor
+        back = law.unit[:, None] * design.back / design.size
+        t = self._released(released)
+        return record_moments(t, law.center, back, channel.along, noise_variance)
+
+    def explained(self) -> float:
+        """Share of variance that the best linear reader explains, by the public law."""
+        self._fitted()
+        return float(np.sum(self._design.gains * self._design.spread**2 * self._metric))
+
+    # ---- inside ----------------------------------------------------------------------
+
+    def _check(self) -> None:
+        _validate.one_of("shape", self.shape, SHAPES)
+        _validate.one_of("noise", self.noise, ("gaussian", "privunit"))
+        if isinstance(self.radius, str):
+            _validate.one_of("radius", self.radius, ("best",))
+        else:
+            _validate.positive("radius", self.radius)
+        if self.noise == "gaussian":
+            self._multiplier()
+            return
+        if self.shape in ("rate-distortion", "bottleneck"):
+            raise ValueError(f'shape="{self.shape}" is a Gaussian channel: noise="gaussian"')
+        if self.mu is not None or self.delta is not None:
+            raise ValueError("noise='privunit' takes epsilon alone: its delta is 0")
+        _validate.positive("epsilon", self.epsilon)
+
+    def _multiplier(self) -> float:
+        return calibrate.noise_multiplier(self.epsilon, self.delta, mu=self.mu)
+
+    def _fit_law(self, law: RecordLaw, mu_fit: float) -> None:
+        radius = None if isinstance(self.radius, str) else float(self.radius)
+        channel = self._channel_of(law.d)
+        design = choose(law, self.shape, channel, radius)
+        clip = RecordClip(law.center, design.matrix / law.unit, design.radius)
+        unit = PrivUnit(clip.k + 1, float(self.epsilon or 0)) if self.noise == "privunit" else None
+        if unit is None:
+            self._sigma = self._multiplier() * 2 * clip.row_bound * _UP
+            if self._sigma > _MOST_SIGMA:
+                raise ValueError("the budget is too small: sigma leaves the exact doubles")
+        else:
+            channel = Channel1d(unit.law.along, unit.law.floor)
+        self._law, self._mu_fit, self._channel = law, mu_fit, channel
+        self._design, self._clip, self._unit = design, clip, unit
+        self._garble = design.garble
+        total = float(law.variances.sum())
+        self._metric = (design.back**2).sum(axis=0) / total
+        pairs = _Simulation(law, design, channel, unit)
+        self._reader: Reader = fit_reader(pairs, design.size, design.spread, design.back)
+        self.n_features_in_ = law.d
+
+    def _channel_of(self, d: int) -> Channel1d:
+        if self.noise == "gaussian":
+            return Channel1d(1.0, (2 * self._multiplier()) ** 2)
+        law = PrivUnit(min(d + 1, 1 << 16), float(self.epsilon or 0)).law
+        return Channel1d(law.along, law.floor)
+
+    def _fitted(self) -> RecordLaw:
+        if not hasattr(self, "_law"):
+            raise ValueError("RecordRelease is not fitted: call fit on public rows first")
+        return self._law
+
+    def _keys(self, rows: NDArray[Any]) -> JobKeys:
+        """Bound to the mechanism, and with a seed to the rows: a fresh root needs no more."""
+        seen = self._clip.integers(rows) if self.seed is not None else None
+        clip = self._clip
+        job = ("records", self.shape, self._sigma, clip.grid, clip.center, clip.matrix, seen)
+        return JobKeys(root_key(self.seed), *job)
+
+    def _garbled(self, released: Array, keys: JobKeys) -> Array:
+        """Post-processing: G t + N(0, I - G G^T sd^2); the sum has unit noise."""
+        size, own = (len(released), len(self._root)), keys.of(Use.GARBLE)
+        extra = noise.gaussian(size, 1.0, key=own, threads=self.threads)
+        return np.asarray(released @ self._garble_matrix.T + extra @ self._root.T)
+
+    @property
+    def _garble_matrix(self) -> Array:
+        assert self._garble is not None
+        return self._garble
+
+    @property
+    def _root(self) -> Array:
+        """A square root of I - G G^T sd^2, sd the noise of the isotropic release."""
+        sd = self._sigma * self._clip.grid
+        g = self._garble_matrix * sd
+        value, basis = np.linalg.eigh(np.eye(len(g)) - g @ g.T)
+        return np.asarray(basis * np.sqrt(np.maximum(value, 0.0)))
+
+    def _released(self, released: ArrayLike) -> Array:
+        t = np.asarray(released, dtype=np.float64)
+        r = self._design.size.size
+        if t.ndim != 2 or t.shape[1] != r:
+            raise ValueError(f"released must have shape (n, {r}), as transform returns it")
+        return t
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_law")
+
+    def __repr__(self) -> str:
+        given = {k: v for k, v in self.get_params().items() if k != "seed" and v is not None}
+        return f"RecordRelease({', '.join(f'{k}={v!r}' for k, v in given.items())})"
+
+
+class _Simulation:
+    """Pairs (components, releases) of records of the public law; a fixed public seed."""
+
+    def __init__(
+        self, law: RecordLaw, design: Design, channel: Channel1d, unit: PrivUnit | None
+    ) -> None:
+        self.draws, self.design, self.channel, self.unit = law.draws(), design, channel, unit
+        inverse = np.linalg.pinv(law.covariance)
+        self.rows = np.asarray(design.back.T @ inverse) * (design.spread**2)[:, None]
+        d, k = law.d, len(design.matrix)
+        self.step = max(1, _SIMULATED_NUMBERS // (d + k))
+
+    def __call__(self) -> Iterator[tuple[Array, Array]]:
+        rng = np.random.default_rng(_SEED)
+        left = _SIMULATED
+        order = np.arange(_SIMULATED) % len(self.draws)
+        for start in range(0, left, self.step):
+            z = self.draws[order[start : start + self.step]]
+            yield z @ self.rows.T, self._release(z, rng)
+
+    def _release(self, z: Array, rng: np.random.Generator) -> Array:
+        design = self.design
+        y = z @ design.matrix.T
+        norm = np.maximum(np.linalg.norm(y, axis=1), np.finfo(float).tiny)
+        y *= np.minimum(1.0, design.radius / norm)[:, None]
+        if design.garble is not None:
+            return np.asarray(y @ design.garble.T + rng.standard_normal((len(y), design.size.size)))
+        if self.unit is None:
+            sd = math.sqrt(self.channel.floor) * design.radius
+            return np.asarray(y + sd * rng.standard_normal(y.shape))
+        rest = np.sqrt(np.maximum(1 - ((y / design.radius) ** 2).sum(axis=1), 0.0))
+        v = np.concatenate([y / design.radius, rest[:, None]], axis=1)
+        return np.asarray(_model_draw(self.unit, v, rng)[:, :-1] * design.radius)
+
+
+def _model_draw(unit: PrivUnit, v: Array, rng: np.random.Generator) -> Array:
+    """PrivUnitG in floating point, for the public simulation alone."""
+    law = unit.law
+    share, u = rng.random(len(v)) < law.probability, rng.random(len(v))
+    g = law.threshold
+    tail = 0.5 * math.erfc(g / math.sqrt(2))
+    along = np.where(share, -ndtri(tail * u), ndtri((1 - tail) * u))
+    z = rng.standard_normal(v.shape)
+    z += (along - np.einsum("ij,ij->i", z, v))[:, None] * v
+    return np.asarray(z / law.lead)
+
+
+def _mu_of(estimate: Estimate) -> float:
+    """mu of a private estimate when one record takes another value."""
+    guarantee = estimate.guarantee
+    if estimate.sd is None or not isinstance(guarantee, GaussianGuarantee):
+        raise ValueError('covariance must come from estimate_covariance(method="gaussian")')
+    factor = 1 if guarantee.neighbors.count_is_public else 2  # one row less, and one more
+    return factor * guarantee.mu
+
+
+def _floored(matrix: Array, sd: Array | None) -> Array:
+    """A noisy covariance with each eigenvalue at least a hundredth of the noise in it."""
+    value, basis = np.linalg.eigh(matrix)
+    floor = 0.01 * float(np.mean(sd)) if sd is not None else 0.0
+    return np.asarray((basis * np.maximum(value, max(floor, 1e-9 * value[-1]))) @ basis.T)

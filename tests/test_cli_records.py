@@ -1,0 +1,78 @@
+"""``ellipsum records``: the API's release, written whole, and nothing of a record in a message."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from cli_folder import CANARY, NAMES, N, folder, inside, rows, run
+from ellipsum.cli.exit import Exit
+from ellipsum.records import RecordRelease
+
+__all__ = ["folder", "inside", "rows"]
+
+BUDGET = ["--epsilon", "4", "--public", "public.parquet"]
+
+
+def test_it_is_the_release_of_the_api(capsys, rows):
+    code, out, err = run(
+        capsys, "records", "rows.parquet", *BUDGET, "--out", "a.npz", "--seed", "7", "--json"
+    )
+    assert (code, err) == (Exit.OK, "")
+    found = json.loads(out)
+    want = RecordRelease(epsilon=4.0, seed=7).fit(rows[1:100])
+    with np.load("a.npz") as file:
+        released = want.transform(rows)
+        np.testing.assert_allclose(file["released"], released, rtol=1e-9)  # of means in blocks
+        np.testing.assert_allclose(file["read"], want.inverse_transform(released), rtol=1e-6)
+        assert file["columns"].tolist() == NAMES
+        assert json.loads(str(file["json"])) == found
+    assert found["n"] == N
+    assert found["private"] is False
+    assert found["guarantee"]["epsilon"] == 4.0
+    assert found["guarantee"]["delta"] == 0.0
+
+
+def test_json_and_csv_hold_the_estimates(capsys):
+    for name in ("b.json", "b.csv"):
+        budget = ["--mu", "1", "--noise", "gaussian", "--public", "public.parquet", "--seed", "1"]
+        code, out, _ = run(capsys, "records", "rows.csv", *budget, "--out", name)
+        assert code == Exit.OK
+        assert "1-GDP" in out
+    with open("b.json") as file:
+        read = np.array(json.load(file)["read"])
+    lines = np.loadtxt("b.csv", delimiter=",", skiprows=1)
+    np.testing.assert_allclose(lines, read, rtol=1e-9)
+    with open("b.csv") as file:
+        assert file.readline().strip() == ",".join(NAMES)
+
+
+def test_errors_have_their_codes_and_quote_no_record(capsys):
+    out = ["--out", "c.npz"]
+    cases = [
+        (["rows.parquet", *BUDGET, "--out", "c.txt"], Exit.USAGE),
+        (["rows.parquet", *BUDGET], Exit.USAGE),
+        (["rows.parquet", *BUDGET, "--out", "nowhere/c.npz"], Exit.OUTPUT),
+        (["rows.parquet", "--epsilon", "-1", "--public", "public.parquet", *out], Exit.PARAMETER),
+        (["rows.parquet", *BUDGET, "--delta", "0.1", *out], Exit.PARAMETER),
+        (["rows.parquet", "--epsilon", "1", "--public", "constant.parquet", *out], Exit.PARAMETER),
+        (["list.parquet", *BUDGET, "--columns", "nothing", *out], Exit.DATA),
+        (["name.csv", *BUDGET, *out], Exit.PARAMETER),
+        (["cut.parquet", *BUDGET, *out], Exit.DATA),
+    ]
+    for arguments, want in cases:
+        code, _, err = run(capsys, "records", *arguments)
+        assert code == want, (arguments, err)
+        assert len(err.strip().splitlines()) == 1
+        assert CANARY not in err
+
+
+def test_a_line_that_is_no_record_is_released_as_the_centre(capsys):
+    with open("odd.csv", "w") as file:
+        file.write(",".join(NAMES) + "\n40,170,70\nnan,1,\n41,171,71\n")
+    code, _, err = run(capsys, "records", "odd.csv", *BUDGET, "--out", "d.npz")
+    assert (code, err) == (Exit.OK, "")
+    with np.load("d.npz") as file:
+        assert file["read"].shape == (3, 3)
+        assert np.isfinite(file["read"]).all()
