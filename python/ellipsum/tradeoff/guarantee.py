@@ -1,0 +1,87 @@
+"""What an exact tradeoff promises: mutual information under a stated law, an average over people.
+
+It is not differential privacy: it bounds what the release says of the sensitive attribute on
+average, if the law is the one stated. So there is no epsilon, no delta and no accounting event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, NoReturn
+
+__all__ = ["LinearErasure", "MutualInformation"]
+
+
+def _no_epsilon(kind: str) -> str:
+    return f"a guarantee of kind {kind!r} has no epsilon: it is not differential privacy"
+
+
+@dataclass(frozen=True)
+class MutualInformation:
+    """I(sensitive; release) under a law that is taken as known.
+
+    **Guarantees.** Under ``model`` the release has this leakage, and no release of the same
+    distortion has less than ``leakage - gap``. Nothing is said of one person's worst case, nor
+    of another law.
+
+    Parameters
+    ----------
+    leakage : float, nats
+    gap : float, nats
+        How far above the least possible leakage it is at most.
+    model : str
+        The law, in words.
+    """
+
+    leakage: float
+    gap: float
+    model: str
+    kind: ClassVar[str] = "mutual-information-exact"
+    private: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return (
+            f"I(sensitive; release) = {self.leakage:.6g} nats (within {self.gap:.1g} of the least "
+            f"possible) under {self.model}; an average over people, not differential privacy"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"kind": self.kind, "private": self.private, **asdict(self)}
+
+    def epsilon(self, delta: float) -> NoReturn:
+        """There is none."""
+        raise AttributeError(_no_epsilon(self.kind))
+
+
+@dataclass(frozen=True)
+class LinearErasure:
+    """No linear attacker beats a constant guess, on the law of the rows that were fitted.
+
+    **Guarantees.** The covariance of the release and the labels is zero on the rows fitted, so
+    that no linear predictor has a smaller convex loss than a constant (Belrose et al. 2023,
+    Theorem 3.1). Of other attackers nothing is said: measure them with `audit`.
+
+    Parameters
+    ----------
+    rank : int
+        Directions that were erased.
+    """
+
+    rank: int
+    kind: ClassVar[str] = "erasure-linear"
+    private: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rank} direction(s) erased: no linear attacker beats chance on the rows fitted; "
+            "other attackers may read the label in full, and nothing here is differential privacy"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"kind": self.kind, "private": self.private, **asdict(self)}
+
+    def epsilon(self, delta: float) -> NoReturn:
+        """There is none."""
+        raise AttributeError(_no_epsilon(self.kind))
