@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, NoReturn
 
-__all__ = ["LinearErasure", "MutualInformation"]
+__all__ = ["EstimatedInformation", "LinearErasure", "MutualInformation"]
 
 
 def _no_epsilon(kind: str) -> str:
@@ -76,6 +76,46 @@ class LinearErasure:
         return (
             f"{self.rank} direction(s) erased: no linear attacker beats chance on the rows fitted; "
             "other attackers may read the label in full, and nothing here is differential privacy"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"kind": self.kind, "private": self.private, **asdict(self)}
+
+    def epsilon(self, delta: float) -> NoReturn:
+        """There is none."""
+        raise AttributeError(_no_epsilon(self.kind))
+
+
+@dataclass(frozen=True)
+class EstimatedInformation:
+    """What the attackers tried have learned of the label: a lower bound, measured.
+
+    **Guarantees.** None: a better attacker may learn more. In expectation over the rows held
+    out, I(label; release) is at least ``lower``.
+
+    Parameters
+    ----------
+    lower : float, nats
+        Entropy of the label less the held-out log-loss of the best attacker.
+    standard_error : float, nats
+    attackers : tuple of str
+    n_test : int
+        Records held out.
+    """
+
+    lower: float
+    standard_error: float
+    attackers: tuple[str, ...]
+    n_test: int
+    kind: ClassVar[str] = "mutual-information-estimated"
+    private: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return (
+            f"I(label; release) >= {self.lower:.3g} nats (standard error "
+            f"{self.standard_error:.2g}) by {', '.join(self.attackers)} on {self.n_test} records "
+            "held out; a better attacker may learn more; not differential privacy"
         )
 
     def to_dict(self) -> dict[str, Any]:
