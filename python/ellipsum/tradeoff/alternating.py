@@ -77,7 +77,7 @@ def descend(
     *,
     multiplier: float | None = None,
     budget: float | None = None,
-    tolerance: float = 1e-10,
+    tolerance: float = 1e-11,
     steps: int = _STEPS,
 ) -> Result:
     """Lower the objective from ``start`` until the gap is below ``tolerance`` nats.

@@ -10,7 +10,7 @@ from .newton import channel_by_newton, output_law
 __all__ = ["least_cost", "least_leakage"]
 
 _ALTERNATIONS = 600
-#: Newton's cost is |Z| |W|^3: beyond this, alternation goes on instead.
+#: Multiplications of a step of Newton's: beyond this, alternation goes on instead.
 _NEWTON_COST = 2e9
 _HALVINGS = 60
 
@@ -25,7 +25,7 @@ def least_leakage(
     *,
     multiplier: float | None = None,
     budget: float | None = None,
-    tolerance: float = 1e-10,
+    tolerance: float = 1e-11,
 ) -> Result:
     """Least I(X; Z) + multiplier E d, or least I(X; Z) with E d <= budget.
 
@@ -46,19 +46,27 @@ def least_leakage(
         multiplier=multiplier,
         budget=budget,
         tolerance=tolerance,
-        steps=_ALTERNATIONS,
+        steps=_ALTERNATIONS if law.sensitive is not None else _ALTERNATIONS // 10,
     )
     if found.gap <= tolerance:
         return found
-    size = law.cost.shape[1] if law.sensitive is None else len(law.observed)
-    if law.cost.shape[1] * float(size) ** 3 > _NEWTON_COST:
-        return descend(law, found.log_channel, multiplier=multiplier, budget=budget)
+    if _newton_cost(law) > _NEWTON_COST:
+        return descend(
+            law, found.log_channel, multiplier=multiplier, budget=budget, tolerance=tolerance
+        )
     if multiplier is not None:
         better = _by_newton(law, found.log_channel, multiplier, tolerance)
     else:
         assert budget is not None
         better = _within_budget(law, found, budget, tolerance)
     return better if better.gap < found.gap else found
+
+
+def _newton_cost(law: Law) -> float:
+    rows, letters = law.cost.shape
+    if law.sensitive is None:
+        return float(letters) ** 2 * (rows + letters)
+    return letters * float(rows) ** 2 * (rows + len(law.sensitive))
 
 
 def _by_newton(law: Law, start: Array, price: float, tolerance: float) -> Result:

@@ -17,7 +17,7 @@ __all__ = ["channel_by_newton", "output_law"]
 
 Array = NDArray[np.float64]
 
-_STEPS = 80
+_STEPS = 150
 _TO_BOUNDARY = 0.95
 _SHRINK = 0.1
 
@@ -94,14 +94,16 @@ def output_law(source: Array, kernel: Array, start: Array, *, tolerance: float =
     kernel : array (|X|, |Z|), each row's largest entry 1
     start : array (|Z|,), above 0
     """
-    law = 0.9 * start + 0.1 / len(start)
-    dual = np.full(len(start), 0.1)
+    law = 2 * (0.5 * start + 0.5 / len(start))  # twice a law: every slope is then 1/2 or more
+    law *= float((source @ (kernel / (kernel @ law)[:, None])).max())
+    dual = 1 - source @ (kernel / (kernel @ law)[:, None]) + 0.1
     for _ in range(_STEPS):
         share = kernel / (kernel @ law)[:, None]
         slope = 1 - source @ share
-        if float(law @ dual) + np.abs(slope - dual).max() < 0.1 * tolerance:
+        pairs, missed = float(law @ dual), float(np.abs(slope - dual).max())
+        if pairs + missed < 0.1 * tolerance:
             break
-        mu = _SHRINK * float(law @ dual) / len(law)
+        mu = (_SHRINK if missed <= pairs else 1.0) * pairs / len(law)
         matrix = (share.T * source) @ share + np.diag(dual / law)
         step = np.linalg.solve(matrix, mu / law - slope)
         dual_step = mu / law - dual - dual / law * step
