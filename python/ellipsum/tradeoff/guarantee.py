@@ -7,17 +7,15 @@ average, if the law is the one stated. So there is no epsilon, no delta and no a
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NoReturn
+from typing import Any
+
+from ..guarantee import Guarantee
 
 __all__ = ["EstimatedInformation", "LinearErasure", "MutualInformation"]
 
 
-def _no_epsilon(kind: str) -> str:
-    return f"a guarantee of kind {kind!r} has no epsilon: it is not differential privacy"
-
-
 @dataclass(frozen=True)
-class MutualInformation:
+class MutualInformation(Guarantee):
     """I(sensitive; release) under a law that is taken as known.
 
     **Guarantees.** Under ``model`` the release has this leakage, and no release of the same
@@ -36,8 +34,8 @@ class MutualInformation:
     leakage: float
     gap: float
     model: str
-    kind: ClassVar[str] = "mutual-information-exact"
-    private: ClassVar[bool] = False
+
+    kind = "mutual-information-exact"  # type: ignore[misc]
 
     def __str__(self) -> str:
         return (
@@ -47,15 +45,11 @@ class MutualInformation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"kind": self.kind, "private": self.private, **asdict(self)}
-
-    def epsilon(self, delta: float) -> NoReturn:
-        """There is none."""
-        raise AttributeError(_no_epsilon(self.kind))
+        return {"kind": self.kind, "private": self.is_private, **asdict(self)}
 
 
 @dataclass(frozen=True)
-class LinearErasure:
+class LinearErasure(Guarantee):
     """No linear attacker beats a constant guess, on the law of the rows that were fitted.
 
     **Guarantees.** The covariance of the release and the labels is zero on the rows fitted, so
@@ -69,8 +63,8 @@ class LinearErasure:
     """
 
     rank: int
-    kind: ClassVar[str] = "erasure-linear"
-    private: ClassVar[bool] = False
+
+    kind = "erasure-linear"  # type: ignore[misc]
 
     def __str__(self) -> str:
         return (
@@ -80,15 +74,11 @@ class LinearErasure:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"kind": self.kind, "private": self.private, **asdict(self)}
-
-    def epsilon(self, delta: float) -> NoReturn:
-        """There is none."""
-        raise AttributeError(_no_epsilon(self.kind))
+        return {"kind": self.kind, "private": self.is_private, **asdict(self)}
 
 
 @dataclass(frozen=True)
-class EstimatedInformation:
+class EstimatedInformation(Guarantee):
     """What the attackers tried have learned of the label: a lower bound, measured.
 
     **Guarantees.** None: a better attacker may learn more. In expectation over the rows held
@@ -108,8 +98,8 @@ class EstimatedInformation:
     standard_error: float
     attackers: tuple[str, ...]
     n_test: int
-    kind: ClassVar[str] = "mutual-information-estimated"
-    private: ClassVar[bool] = False
+
+    kind = "mutual-information-estimated"  # type: ignore[misc]
 
     def __str__(self) -> str:
         return (
@@ -120,8 +110,4 @@ class EstimatedInformation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"kind": self.kind, "private": self.private, **asdict(self)}
-
-    def epsilon(self, delta: float) -> NoReturn:
-        """There is none."""
-        raise AttributeError(_no_epsilon(self.kind))
+        return {"kind": self.kind, "private": self.is_private, **asdict(self)}
