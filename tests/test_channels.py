@@ -130,9 +130,7 @@ def test_epsilon_and_delta_are_exact_and_never_below():
         base = rng.normal(size=6)
         logs = base + spread * rng.uniform(-1, 1, size=(4, 6))
         made = Channel.from_log(logs)
-        ratios = [
-            Fraction(int(column.max()), int(column.min())) for column in made.weights.T
-        ]
+        ratios = [Fraction(int(column.max()), int(column.min())) for column in made.weights.T]
         top = max(ratios)
         with mpmath.workdps(60):
             wanted = mpmath.log(mpmath.mpf(top.numerator) / top.denominator)

@@ -1,4 +1,4 @@
-"""Gaussian tradeoffs: against closed forms, reference values, their own certificate, and samples."""
+"""Gaussian tradeoffs: closed forms, reference values, their own certificate, samples."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,14 +96,14 @@ class Channel:
         """(|X|, |Z|)."""
         return self.weights.shape[0], self.weights.shape[1]
 
-    def __array__(self, dtype: object = None, copy: bool | None = None) -> Array:
-        return self.matrix if dtype is None else self.matrix.astype(np.dtype(str(np.dtype(dtype))))
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self.matrix if dtype is None else self.matrix.astype(dtype)
 
     def __len__(self) -> int:
         return len(self.weights)
 
-    def __getitem__(self, key: object) -> Array:
-        return self.matrix[key]  # type: ignore[index]
+    def __getitem__(self, key: Any) -> Any:
+        return self.matrix[key]
 
     def __repr__(self) -> str:
         return f"Channel({self.shape[0]} inputs, {self.shape[1]} outputs, epsilon={self.epsilon()})"
@@ -220,9 +221,7 @@ def blahut_arimoto(
     table = _table("cost", cost, len(law))
     price = _validate.nonnegative("beta", beta)
     seen = law > 0
-    found = least_leakage(
-        Law(law[seen], None, table[seen]), multiplier=price, tolerance=tolerance
-    )
+    found = least_leakage(Law(law[seen], None, table[seen]), multiplier=price, tolerance=tolerance)
     output = law[seen] @ np.exp(found.log_channel)
     with np.errstate(divide="ignore"):
         logs = np.log(np.where(output < 2.0**-_BITS, 0.0, output)) - price * table
@@ -286,9 +285,7 @@ def information_bottleneck(
     )
 
 
-def exponential_mechanism(
-    cost: ArrayLike, beta: float, prior: ArrayLike | None = None
-) -> Channel:
+def exponential_mechanism(cost: ArrayLike, beta: float, prior: ArrayLike | None = None) -> Channel:
     """P(t | x) proportional to prior(t) exp(-beta cost(x, t)).
 
     Parameters

@@ -299,7 +299,9 @@ def _calibration(
     for fit, rest in GroupKFold(_FOLDS).split(seen, known, groups):
         scores.append(_scores(_attacker(name, seed).fit(seen[fit], known[fit]), seen[rest]))
         truth.append(known[rest])
-    calibrated = LogisticRegression(max_iter=2000).fit(np.concatenate(scores), np.concatenate(truth))
+    calibrated = LogisticRegression(max_iter=2000).fit(
+        np.concatenate(scores), np.concatenate(truth)
+    )
 
     def losses(attacker: Any, rows: Array, wanted: NDArray[Any]) -> Array:
         chance = calibrated.predict_proba(_scores(attacker, rows))

@@ -21,9 +21,7 @@ __all__ = ["chi2", "kl", "renyi", "reverse_kl"]
 Array = NDArray[np.float64]
 
 
-def kl(
-    mean: ArrayLike, cov: ArrayLike, mean_released: ArrayLike, cov_released: ArrayLike
-) -> float:
+def kl(mean: ArrayLike, cov: ArrayLike, mean_released: ArrayLike, cov_released: ArrayLike) -> float:
     """KL(released || raw), nats.
 
     Parameters

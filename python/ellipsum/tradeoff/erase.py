@@ -16,12 +16,13 @@ _RANK = 1e-9
 
 
 class LinearEraser:
-    """LEACE: the least change of the rows after which no linear attacker beats a constant.
+    """LEACE: the least change of the rows that leaves linear attackers no better than a constant.
 
-    **Guarantees.** On the rows fitted, release and label have covariance zero, which is
-    equivalent to that (Belrose et al. 2023, Theorems 3.1 and 4.3; the change is least in every
-    quadratic norm). A nonlinear attacker may read the label as well as before: on handwritten
-    digits it does. Not differential privacy.
+    **Guarantees.** On the rows fitted, release and label have covariance zero; equivalently, no
+    linear predictor has a smaller convex loss than a constant (Belrose et al. 2023, Theorems 3.1
+    and 4.3; the change is least in every quadratic norm). Accuracy is no convex loss, and can
+    be better. A nonlinear attacker may read the label as well as before: on handwritten digits
+    it does. Not differential privacy.
 
     Attributes
     ----------
@@ -71,8 +72,9 @@ class OracleShift:
     """Move every class to the common mean: it needs the true label at the time of release.
 
     **Guarantees.** On the rows fitted, at ``strength=1`` all classes have the same mean, so
-    that no linear attacker beats a constant. It may make the label *easier* to read for other
-    attackers, as it moves the classes apart in shape. Not differential privacy.
+    that no linear predictor has a smaller convex loss than a constant. It may make the label
+    *easier* to read for other attackers (it edits each class on its own). Not differential
+    privacy.
 
     Parameters
     ----------

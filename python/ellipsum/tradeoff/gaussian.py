@@ -266,7 +266,8 @@ def gaussian_bottleneck(correlations: ArrayLike, rate: float) -> tuple[float, Ar
     rates : array (n,), nats
         I(X_i; Z_i) of each canonical pair; they sum to ``rate``.
 
-    Source: Chechik, Globerson, Tishby & Weiss 2005: e^{2 I_i} = rho_i^2 (1 - b) / (b (1 - rho_i^2)).
+    Source: Chechik, Globerson, Tishby & Weiss 2005:
+    e^{2 I_i} = rho_i^2 (1 - b) / (b (1 - rho_i^2)) where that is above 1.
     """
     rho2 = _validate.vector("correlations", correlations) ** 2
     budget = _validate.nonnegative("rate", rate)

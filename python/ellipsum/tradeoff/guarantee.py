@@ -50,11 +50,12 @@ class MutualInformation(Guarantee):
 
 @dataclass(frozen=True)
 class LinearErasure(Guarantee):
-    """No linear attacker beats a constant guess, on the law of the rows that were fitted.
+    """No linear attacker has a smaller log-loss than a constant, on the rows that were fitted.
 
     **Guarantees.** The covariance of the release and the labels is zero on the rows fitted, so
-    that no linear predictor has a smaller convex loss than a constant (Belrose et al. 2023,
-    Theorem 3.1). Of other attackers nothing is said: measure them with `audit`.
+    that no linear predictor has a smaller convex loss (log-loss, squared error) than a constant
+    (Belrose et al. 2023, Theorem 3.1). Its accuracy, which is no convex loss, can still be above
+    a constant's. Of other attackers nothing is said: measure them with `audit`.
 
     Parameters
     ----------
@@ -68,8 +69,9 @@ class LinearErasure(Guarantee):
 
     def __str__(self) -> str:
         return (
-            f"{self.rank} direction(s) erased: no linear attacker beats chance on the rows fitted; "
-            "other attackers may read the label in full, and nothing here is differential privacy"
+            f"{self.rank} direction(s) erased: no linear attacker has a smaller log-loss than a "
+            "constant on the rows fitted; other attackers may read the label in full, and nothing "
+            "here is differential privacy"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The convex discrete problem to a certificate: alternation first, Newton's method where it drags."""
+"""The convex discrete problem to a certificate: alternation, then Newton where it drags."""
 
 from __future__ import annotations
 
