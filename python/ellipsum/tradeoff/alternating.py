@@ -208,11 +208,12 @@ def _best_price(law: Law, goal: _Goal, state: _State) -> float:
     """The price of the best lower bound, which is concave in it: bisection on its slope."""
     if goal.multiplier is not None:
         return goal.multiplier
-    assert goal.budget is not None
+    budget = goal.budget
+    assert budget is not None
 
     def over(price: float) -> float:
         letter = (state.gradient + price * law.cost).argmin(1)
-        return float(law.observed @ law.cost[np.arange(len(letter)), letter]) - goal.budget
+        return float(law.observed @ law.cost[np.arange(len(letter)), letter]) - budget
 
     low, high = 0.0, 1.0
     if over(low) <= 0:

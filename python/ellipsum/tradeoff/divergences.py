@@ -70,8 +70,8 @@ def renyi(
     mixed = (1 - a) * change  # the mixture's covariance is diag(1 + mixed)
     if (mixed <= -1).any():
         return math.inf
-    if (change <= -1).any():
-        return math.inf if a > 1 or shift[change <= -1].any() else _singular(a)
+    if (change <= -1).any():  # a law on a subspace: mutually singular with the raw one
+        return math.inf
     logs = np.log1p(mixed) - (1 - a) * np.log1p(change)
     return float(0.5 * a * (shift**2 / (1 + mixed)).sum() - logs.sum() / (2 * (a - 1)))
 
@@ -86,11 +86,6 @@ def chi2(
     """
     order_two = renyi(mean, cov, mean_released, cov_released, 2.0)
     return 0.5 * math.expm1(order_two) if order_two < 709 else math.inf
-
-
-def _singular(order: float) -> float:
-    """A released law on a subspace has no density: mutually singular with the raw one."""
-    return math.inf if order > 0 else 0.0
 
 
 def _less_log(change: Array) -> Array:

@@ -8,6 +8,7 @@ largest distance of two records in the noise's own metric.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -183,9 +184,8 @@ def _cost(
     return joint
 
 
-def _increasing_root(cost: object, wanted: float) -> float:
+def _increasing_root(cost: Callable[[float], float], wanted: float) -> float:
     """Where an increasing function that may become infinite reaches a value."""
-    assert callable(cost)
     low, high = 1.0, 1.0
     while cost(low) > wanted:
         low /= 2

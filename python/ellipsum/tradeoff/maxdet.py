@@ -105,7 +105,7 @@ def solve(problem: Problem, *, tolerance: float = 1e-11, warm: Array | None = No
         mu, share = _WARM_MU, _move(warm, problem)
     wanted = tolerance / (2 * rows + 1)
     kept: Array | None = None
-    while True:
+    for _ in range(_MOST_STEPS):
         share, multiplier = _centre(problem, share, mu)
         if kept is None and mu <= _WARM_MU:
             kept = share

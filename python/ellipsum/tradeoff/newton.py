@@ -105,7 +105,7 @@ def output_law(source: Array, kernel: Array, start: Array, *, tolerance: float =
             break
         mu = (_SHRINK if missed <= pairs else 1.0) * pairs / len(law)
         matrix = (share.T * source) @ share + np.diag(dual / law)
-        step = np.linalg.solve(matrix, mu / law - slope)
+        step: Array = np.linalg.solve(matrix, mu / law - slope).astype(np.float64)
         dual_step = mu / law - dual - dual / law * step
         law = law + _longest(law, step) * step
         dual = dual + _longest(dual, dual_step) * dual_step
