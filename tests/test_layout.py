@@ -51,6 +51,8 @@ MAY_IMPORT = {
         "_validate", "adaptive", "ellipsoid", "estimates", "exact_sum", "guarantee", "noise",
         "noise_keys", "wishart",
     },
+    "tradeoff": {"_validate", "guarantee", "plot"},
+    "records": {"_validate", "tradeoff"},
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "cli"}  # they may import every room
 
