@@ -1,8 +1,8 @@
 """Seconds of the exact tradeoffs, and what linear erasure hides on digits.
 
-    python bench/tradeoff_table.py            both tables
-    python bench/tradeoff_table.py speed      the first: seconds (of this process), certified gap
-    python bench/tradeoff_table.py erasure    the second: accuracy of four attackers
+python bench/tradeoff_table.py            both tables
+python bench/tradeoff_table.py speed      the first: seconds (of this process), certified gap
+python bench/tradeoff_table.py erasure    the second: accuracy of four attackers
 """
 
 from __future__ import annotations
