@@ -146,6 +146,13 @@ def test_the_certificate_refutes_a_worse_mechanism():
     assert missing > 1e-3
     for price in (0.1, 1.0, 3.0):
         assert maxdet.certificate(problem, worse, price) >= missing - 1e-10
+    optimum = maxdet.solve(problem).share
+    for step in (1e-3, 1e-2, 0.1, 0.5):  # near the optimum little is missing: the bound is tight
+        between = (1 - step) * optimum + step * worse
+        missing = maxdet.leakage(model.sensitive, between) - found.leakage_
+        assert 0 < missing
+        for price in np.geomspace(0.01, 100, 41):
+            assert maxdet.certificate(problem, between, price) >= missing - 1e-10
 
 
 @pytest.mark.parametrize("observe", ["useful", "full"])
@@ -267,7 +274,7 @@ def test_what_is_refused():
 def test_the_guarantee_is_not_differential_privacy():
     found = GaussianTradeoff(distortion=0.5).from_covariance([[1.0, 0.5], [0.5, 1.0]], 1)
     promise = found.guarantee_
-    assert promise.kind == "mutual-information-exact" and not promise.private
+    assert promise.kind == "mutual-information-exact" and not promise.is_private
     assert "not differential privacy" in str(promise)
     assert json.loads(json.dumps(promise.to_dict()))["leakage"] == found.leakage_
     with pytest.raises(AttributeError, match="not differential privacy"):
