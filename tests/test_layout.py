@@ -30,7 +30,8 @@ MAY_IMPORT = {
     "guarantee": {"_validate", "calibrate"},
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "plot"},
-    "records": {"quadratic_form"},
+    "tradeoff": {"_validate", "guarantee", "plot"},
+    "records": {"_validate", "quadratic_form", "tradeoff"},
     "shapes": {"_validate", "calibrate", "grid", "guarantee", "quadratic_form"},
     "ellipsoid": {"_validate", "grid", "guarantee", "shapes"},
     "gaussian_shape": {"ellipsoid", "shapes"},
@@ -51,8 +52,6 @@ MAY_IMPORT = {
         "_validate", "adaptive", "ellipsoid", "estimates", "exact_sum", "guarantee", "noise",
         "noise_keys", "wishart",
     },
-    "tradeoff": {"_validate", "guarantee", "plot"},
-    "records": {"_validate", "tradeoff"},
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "cli"}  # they may import every room
 
