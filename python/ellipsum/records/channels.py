@@ -57,12 +57,12 @@ class Channel:
 
     Parameters
     ----------
-    matrix : array (|X|, |Z|)
+    matrix : array (n_x, n_z)
         Rows of probabilities, each summing to 1 within 1e-6.
 
     Attributes
     ----------
-    weights : array (|X|, |Z|) of int64
+    weights : array (n_x, n_z) of int64
     """
 
     def __init__(self, matrix: ArrayLike) -> None:
@@ -93,7 +93,7 @@ class Channel:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(|X|, |Z|)."""
+        """(n_x, n_z)."""
         return self.weights.shape[0], self.weights.shape[1]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
@@ -205,8 +205,8 @@ def blahut_arimoto(
 
     Parameters
     ----------
-    p : array (|X|,), the law of the source
-    cost : array (|X|, |T|)
+    p : array (n_x,), the law of the source
+    cost : array (n_x, n_t)
     beta : float, 0 or above
         Price of the cost, nats per unit.
 
@@ -246,11 +246,11 @@ def information_bottleneck(
 
     Parameters
     ----------
-    p_xy : array (|X|, |Y|)
+    p_xy : array (n_x, n_y)
         Joint probabilities.
     beta : float, 0 or above
     letters : int, optional
-        Size of the output alphabet; |X| if left out.
+        Size of the output alphabet; n_x if left out.
     restarts : int
         Random starts beside the two that are always tried.
     seed : int
@@ -290,9 +290,9 @@ def exponential_mechanism(cost: ArrayLike, beta: float, prior: ArrayLike | None 
 
     Parameters
     ----------
-    cost : array (|X|, |T|)
+    cost : array (n_x, n_t)
     beta : float, 0 or above
-    prior : array (|T|,), optional
+    prior : array (n_t,), optional
         Public; uniform if left out.
     """
     table = _table("cost", cost)

@@ -19,7 +19,7 @@ __all__ = ["DiscreteTradeoff", "joint_table"]
 class DiscreteTradeoff:
     """The channel from W to Z of least I(X; Z) at a price or a limit of the distortion.
 
-    **Guarantees.** Under the table fitted, `leakage_` is I(X; Z) of `channel_`, and with
+    **Guarantees.** Under the table fitted, ``leakage_`` is I(X; Z) of ``channel_``, and with
     ``utility="distortion"`` no channel has an objective below ``objective_ - gap_`` (a proof by
     convexity). With ``utility="information"`` the problem is not convex: the channel is the
     best of several local optima, and ``objective_ - gap_`` is still a proved bound, but a loose
@@ -36,7 +36,7 @@ class DiscreteTradeoff:
         ``"information"``: X = W is the information bottleneck, Y = W the privacy funnel. It
         needs a multiplier.
     letters : int, optional
-        Size of the output alphabet for ``"information"``; one more than |W| if left out.
+        Size of the output alphabet for ``"information"``; one more than n_w if left out.
     restarts : int
         Random starts for ``"information"``.
     seed : int
@@ -44,7 +44,7 @@ class DiscreteTradeoff:
 
     Attributes
     ----------
-    channel_ : array (|W|, |Z|)
+    channel_ : array (n_w, n_z)
         P(z | w); rows of letters w that never occur are the least costly letter.
     objective_, leakage_, gap_ : float, nats
     relevance_ : float, nats
@@ -54,7 +54,7 @@ class DiscreteTradeoff:
         The price of distortion at the solution: minus the slope of the curve.
     guarantee_ : MutualInformation
 
-    Source: Tripathy, Wang & Ishwar, problem (1); the steps of `ellipsum.tradeoff.alternating`.
+    Source: Tripathy, Wang & Ishwar, problem (1); the steps of ``ellipsum.tradeoff.alternating``.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class DiscreteTradeoff:
 
         Parameters
         ----------
-        p_xw : array (|X|, |W|)
+        p_xw : array (n_x, n_w)
             Joint probabilities of what is sensitive and what the release sees.
-        cost : array (|W|, |Z|)
+        cost : array (n_w, n_z)
             d(w, z) = E[d(Y, z) | w]; for ``utility="information"`` the joint probabilities of Y
-            and W, (|Y|, |W|).
+            and W, (n_y, n_w).
 
         Raises
         ------
@@ -104,8 +104,8 @@ class DiscreteTradeoff:
 
         Parameters
         ----------
-        p_xy : array (|X|, |Y|)
-        cost : array (|Y|, |Z|), d(y, z)
+        p_xy : array (n_x, n_y)
+        cost : array (n_y, n_z), d(y, z)
         observe : {"useful", "full"}
             For ``"full"`` the letters w are the pairs, y running fastest.
         """
@@ -123,12 +123,12 @@ class DiscreteTradeoff:
         """Solve for the frequencies of samples.
 
         The optimum for a table of frequencies leaks a little more under the true law than
-        `leakage_` says: 1,000 samples of 100 cells cost 0.015 to 0.02 nats, 10,000 about 0.002.
+        ``leakage_`` says: 1,000 samples of 100 cells cost 0.015 to 0.02 nats, 10,000 about 0.002.
 
         Parameters
         ----------
         x, w : array (n,), labels
-        cost : array (|W|, |Z|), rows in the sorted order of the labels w
+        cost : array (n_w, n_z), rows in the sorted order of the labels w
         """
         table, self.sensitive_values_, self.observed_values_ = joint_table(x, w)
         return self.fit(table, cost)
@@ -139,12 +139,12 @@ class DiscreteTradeoff:
         Parameters
         ----------
         w : array (n,)
-            Row numbers of `channel_`, or labels after `fit_samples`.
+            Row numbers of ``channel_``, or labels after `fit_samples`.
         seed : int, numpy Generator or None
 
         Returns
         -------
-        array (n,), column numbers of `channel_`
+        array (n,), column numbers of ``channel_``
         """
         letters = np.asarray(w)
         values = getattr(self, "observed_values_", np.arange(len(self.channel_)))

@@ -27,7 +27,7 @@ class LinearEraser:
     Attributes
     ----------
     matrix_ : array (d, d)
-        The release is x - matrix_ (x - mean_).
+        The release is x - ``matrix_`` (x - ``mean_``).
     mean_ : array (d,)
     guarantee_ : LinearErasure
     """

@@ -30,8 +30,8 @@ def filter_mu(A: ArrayLike, V: ArrayLike | None, radius: float) -> float:
     **Guarantees.** sup ||A^+ (z - z' + v_y - v_y')|| never exceeds the value returned (an upper
     bound by duality, moved outward by the rounding of A's singular values), and comes within a
     relative 1e-9 of it where A's condition number is below 1e6. So the release of one record is
-    mu-GDP between any two records: epsilon(delta) by `calibrate`, Renyi order a: a mu^2 / 2. It
-    holds given A and V: if they were trained on the same people, they are a release of their own.
+    mu-GDP between any two records: epsilon(delta) by :mod:`ellipsum.calibrate`, the Renyi
+    divergence of order a at most a mu^2 / 2. The noise is taken as real numbers. It holds given A and V: if they were trained on the same people, they are a release of their own.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ With D = E Cov(W | Z) the sensitive X keeps the covariance R_x + K_x D K_x' and 
 error tr(R_y + K_y D K_y'), K the regressions on what is observed, W. The least
 I(X; Z) over *all* releases Z with E|Y - Z|^2 <= distortion is a max-det program in D: entropy is
 at most that of a Gaussian with the mean covariance, and a Gaussian Z attains it. In whitened
-coordinates, N = I - D: see `ellipsum.tradeoff.maxdet`. W = Y: Tripathy, Wang & Ishwar,
+coordinates, N = I - D: see ``ellipsum.tradeoff.maxdet``. W = Y: Tripathy, Wang & Ishwar,
 Propositions 1 and 2, without their special case; W = (X, Y): Proposition 3 and vectors;
 W = X = Y: reverse water-filling.
 """
@@ -79,7 +79,7 @@ class _Model(NamedTuple):
 class GaussianTradeoff:
     """The release of least mutual information with X at a given squared error of Y.
 
-    **Guarantees.** Under the Gaussian law fitted, `leakage_` is I(X; Z) of the release that
+    **Guarantees.** Under the Gaussian law fitted, ``leakage_`` is I(X; Z) of the release that
     `transform` makes (in real numbers), and no release of any kind with the same distortion
     leaks less than ``leakage_ - gap_``. It is an average over people, not differential
     privacy.
@@ -100,7 +100,7 @@ class GaussianTradeoff:
     leakage_, gap_ : float, nats
     distortion_ : float
     matrix_ : array (n, m)
-        The release is mean of Y + matrix_ (w - mean of W) + noise.
+        The release is mean of Y + ``matrix_`` (w - mean of W) + noise.
     noise_covariance_ : array (n, n)
     least_distortion_ : float
         What the best estimate of Y from W leaves.

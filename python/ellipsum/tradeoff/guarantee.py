@@ -55,7 +55,8 @@ class LinearErasure(Guarantee):
     **Guarantees.** The covariance of the release and the labels is zero on the rows fitted, so
     that no linear predictor has a smaller convex loss (log-loss, squared error) than a constant
     (Belrose et al. 2023, Theorem 3.1). Its accuracy, which is no convex loss, can still be above
-    a constant's. Of other attackers nothing is said: measure them with `audit`.
+    a constant's. Of other attackers nothing is said: measure them with
+    :func:`ellipsum.tradeoff.audit`.
 
     Parameters
     ----------
