@@ -30,6 +30,7 @@ MAY_IMPORT = {
     "guarantee": {"_validate", "calibrate"},
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "plot"},
+    "tradeoff": {"_validate", "guarantee", "plot"},
     "shapes": {"_validate", "calibrate", "grid", "guarantee", "quadratic_form"},
     "ellipsoid": {"_validate", "grid", "guarantee", "shapes"},
     "gaussian_shape": {"ellipsoid", "shapes"},
@@ -52,8 +53,7 @@ MAY_IMPORT = {
     },
     "records": {
         "_validate", "calibrate", "estimates", "guarantee", "noise", "noise_keys",
-        "quadratic_form", "shapes",
-    },
+        "quadratic_form", "shapes", "tradeoff"},
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "cli"}  # they may import every room
 

@@ -1,4 +1,4 @@
-"""The command line: ``ellipsum sum|mean|records|info|demo``.
+"""The command line: ``ellipsum sum|mean|records|tradeoff|audit|info|demo``.
 
 Standard output carries the release, standard error the progress bar and one-sentence errors.
 No traceback is ever printed: an exception's text could quote a record.
@@ -144,6 +144,8 @@ def _parser() -> argparse.ArgumentParser:
     for kind in ("sum", "mean"):
         _add_release(commands, kind)
     _add_records(commands)
+    _add_tradeoff(commands)
+    _add_audit(commands)
     _add_info(commands)
     _add_demo(commands)
     return parser
@@ -239,6 +241,43 @@ def _add_records(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser.set_defaults(run=records.run)
 
 
+def _add_tradeoff(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add_command(commands, "tradeoff", "print the least leakage at each distortion")
+    parser.epilog = _EXIT_CODES
+    parser.add_argument("files", nargs="+", metavar="FILE", help="rows (.parquet, .csv, .arrow)")
+    parser.add_argument("--private", required=True, metavar="A,B", help="sensitive columns")
+    parser.add_argument("--useful", required=True, metavar="C,D", help="columns to release")
+    parser.add_argument(
+        "--observe",
+        choices=("useful", "full"),
+        default="useful",
+        help="what the release is computed from: the useful columns (default), or all",
+    )
+    parser.add_argument(
+        "--standardize",
+        action="store_true",
+        help="measure the error of each useful column against its own standard deviation",
+    )
+    parser.add_argument("--points", type=int, default=17, help="default: %(default)s")
+    parser.add_argument("--out", metavar="PNG", help="draw the curve too")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.set_defaults(run=_tradeoff)
+
+
+def _add_audit(commands: argparse._SubParsersAction[_Parser]) -> None:
+    parser = _add_command(commands, "audit", "train attackers on a release, and measure them")
+    parser.epilog = _EXIT_CODES
+    parser.add_argument("files", nargs="+", metavar="FILE", help="rows (.parquet, .csv, .arrow)")
+    parser.add_argument("--label", required=True, metavar="A", help="what is guessed: numbers")
+    parser.add_argument("--columns", required=True, metavar="B,C", help="what was released")
+    parser.add_argument(
+        "--attackers", default="linear,mlp,rbf,knn", metavar="A,B", help="default: %(default)s"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_argument("--seed", type=int, default=0, help="of the split and the attackers")
+    parser.set_defaults(run=_audit)
+
+
 def _add_info(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _add_command(commands, "info", "print versions, backend, instruction sets, threads")
     parser.add_argument("--json", action="store_true", help="print JSON instead of text")
@@ -262,6 +301,18 @@ def _add_demo(commands: argparse._SubParsersAction[_Parser]) -> None:
 
 def _release(arguments: argparse.Namespace) -> int:
     from .release import run
+
+    return run(arguments)
+
+
+def _tradeoff(arguments: argparse.Namespace) -> int:
+    from .tradeoff import run
+
+    return run(arguments)
+
+
+def _audit(arguments: argparse.Namespace) -> int:
+    from .audit import run
 
     return run(arguments)
 

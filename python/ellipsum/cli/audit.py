@@ -1,0 +1,40 @@
+"""``ellipsum audit``: what fresh attackers learn of a column from the others."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from .. import __version__
+from ..tradeoff import audit
+from .columns import NOT_PRIVATE, read_columns
+from .exit import Exit, Problem, own_text
+from .shape import split_names
+
+__all__ = ["run"]
+
+_MOST_LABELS = 100
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train the attackers and print what they reached on rows held out."""
+    columns = split_names(arguments.columns)
+    attackers = split_names(arguments.attackers)
+    assert columns is not None and attackers is not None
+    rows, incomplete = read_columns(arguments.files, [*columns, arguments.label])
+    released, labels = rows[:, :-1], rows[:, -1]
+    if len(set(labels.tolist())) > _MOST_LABELS:
+        raise Problem(
+            Exit.DATA, f"--label must be a column of at most {_MOST_LABELS} different values"
+        )
+    try:
+        found = audit(released, labels, attackers=attackers, seed=arguments.seed)
+    except ValueError as error:
+        raise Problem(Exit.PARAMETER, own_text(error)) from None
+    if arguments.json:
+        about = {"ellipsum": __version__, "incomplete": incomplete, "caveat": NOT_PRIVATE}
+        print(json.dumps(about | found.to_dict()))
+    else:
+        print(f"{arguments.label} from {', '.join(columns)}: {len(rows)} rows")
+        print(f"CAVEAT: {NOT_PRIVATE}\n\n{found}")
+    return Exit.OK

@@ -1,0 +1,124 @@
+"""What users take today to hide a label: closed forms that stop linear attackers, and no others."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _validate
+from .guarantee import LinearErasure
+
+__all__ = ["LinearEraser", "OracleShift"]
+
+Array = NDArray[np.float64]
+
+_RANK = 1e-9
+
+
+class LinearEraser:
+    """LEACE: the least change of the rows that leaves linear attackers no better than a constant.
+
+    **Guarantees.** On the rows fitted, release and label have covariance zero; equivalently, no
+    linear predictor has a smaller convex loss than a constant (Belrose et al. 2023, Theorems 3.1
+    and 4.3; the change is least in every quadratic norm). Accuracy is no convex loss, and can
+    be better. A nonlinear attacker may read the label as well as before: on handwritten digits
+    it does. Not differential privacy.
+
+    Attributes
+    ----------
+    matrix_ : array (d, d)
+        The release is x - ``matrix_`` (x - ``mean_``).
+    mean_ : array (d,)
+    guarantee_ : LinearErasure
+    """
+
+    uses_label = False
+
+    def fit(self, X: ArrayLike, labels: ArrayLike) -> LinearEraser:
+        """Learn what to erase.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        labels : array (n,)
+            Any hashable labels: one column each, so that every linear score is covered.
+        """
+        rows, hot = _rows(X), _one_hot(labels)
+        if len(rows) != len(hot):
+            raise ValueError(f"X and labels must have the same rows: {len(rows)} and {len(hot)}")
+        self.mean_ = rows.mean(0)
+        centered, hot = rows - self.mean_, hot - hot.mean(0)
+        values, basis = np.linalg.eigh(centered.T @ centered / len(rows))
+        kept = values > _RANK**2 * max(values[-1], 0.0)
+        root, basis = np.sqrt(values[kept]), basis[:, kept]
+        cross = (basis / root).T @ (centered.T @ hot) / len(rows)
+        directions, size, _ = np.linalg.svd(cross, full_matrices=False)
+        found = directions[:, size > _RANK]
+        self.matrix_ = (basis * root) @ found @ found.T @ (basis / root).T
+        self.guarantee_ = LinearErasure(found.shape[1])
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """The rows without what a linear attacker could use."""
+        rows = _rows(X)
+        return rows - (rows - self.mean_) @ self.matrix_.T
+
+    def fit_transform(self, X: ArrayLike, labels: ArrayLike) -> Array:
+        """`fit`, then `transform` of the same rows."""
+        return self.fit(X, labels).transform(X)
+
+
+class OracleShift:
+    """Move every class to the common mean: it needs the true label at the time of release.
+
+    **Guarantees.** On the rows fitted, at ``strength=1`` all classes have the same mean, so
+    that no linear predictor has a smaller convex loss than a constant. It may make the label
+    *easier* to read for other attackers (it edits each class on its own). Not differential
+    privacy.
+
+    Parameters
+    ----------
+    strength : float
+        Which share of the way each class is moved: 1 erases.
+    """
+
+    uses_label = True
+
+    def __init__(self, strength: float = 1.0) -> None:
+        self.strength = strength
+
+    def fit(self, X: ArrayLike, labels: ArrayLike) -> OracleShift:
+        """Learn the class means from rows (n, d) and labels (n,)."""
+        rows, given = _rows(X), np.asarray(labels)
+        if given.shape != (len(rows),):
+            raise ValueError(f"labels must have shape ({len(rows)},), got {given.shape}")
+        self.classes_, which = np.unique(given, return_inverse=True)
+        means = np.array([rows[which == i].mean(0) for i in range(len(self.classes_))])
+        strength = _validate.nonnegative("strength", self.strength)
+        self.shifts_ = -strength * (means - rows.mean(0))
+        erased = np.linalg.matrix_rank(means - rows.mean(0), tol=1e-9 * np.abs(means).max())
+        self.guarantee_ = LinearErasure(int(erased)) if strength == 1 else None
+        return self
+
+    def transform(self, X: ArrayLike, labels: ArrayLike) -> Array:
+        """The rows, each moved by the shift of its own label."""
+        rows, given = _rows(X), np.asarray(labels)
+        where = np.minimum(np.searchsorted(self.classes_, given), len(self.classes_) - 1)
+        if given.shape != (len(rows),) or (self.classes_[where] != given).any():
+            raise ValueError("labels must be known from fit, one for each row")
+        return rows + self.shifts_[where]
+
+
+def _rows(X: ArrayLike) -> Array:
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2 or not np.isfinite(rows).all():
+        raise ValueError("X must be a finite matrix (rows, columns)")
+    return rows
+
+
+def _one_hot(labels: ArrayLike) -> Array:
+    given = np.asarray(labels)
+    if given.ndim != 1:
+        raise ValueError("labels must be one-dimensional")
+    classes, which = np.unique(given, return_inverse=True)
+    return np.eye(len(classes))[which]

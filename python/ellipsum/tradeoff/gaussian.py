@@ -1,0 +1,364 @@
+"""Least leakage for a given squared error, for jointly Gaussian attributes.
+
+With D = E Cov(W | Z) the sensitive X keeps the covariance R_x + K_x D K_x' and the useful Y the
+error tr(R_y + K_y D K_y'), K the regressions on what is observed, W. The least
+I(X; Z) over *all* releases Z with E|Y - Z|^2 <= distortion is a max-det program in D: entropy is
+at most that of a Gaussian with the mean covariance, and a Gaussian Z attains it. In whitened
+coordinates, N = I - D: see ``ellipsum.tradeoff.maxdet``. W = Y: Tripathy, Wang & Ishwar,
+Propositions 1 and 2, without their special case; W = (X, Y): Proposition 3 and vectors;
+W = X = Y: reverse water-filling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from .. import _validate
+from . import maxdet
+from .guarantee import MutualInformation
+
+__all__ = ["GaussianTradeoff", "TradeoffCurve", "gaussian_bottleneck"]
+
+Array = NDArray[np.float64]
+
+#: Directions of a correlation matrix below this share of the largest are rounding, not data.
+_RANK = 1e-11
+#: Canonical correlations below this leak less than 1e-18 nats each: none.
+_NO_CORRELATION = 1e-9
+_NO_INFORMATION_UTILITY = (
+    "utility='information' has no meaningful optimum for continuous attributes: where the release "
+    "sees Y itself, the fractional part of a multiple of Y carries as much of I(Y; Z) as one likes "
+    "at no leakage. Use the squared error, gaussian_bottleneck (the release sees X), or "
+    "DiscreteTradeoff on bins"
+)
+
+
+@dataclass(frozen=True)
+class TradeoffCurve:
+    """Least leakage (nats) at each distortion, and the certified gap of each point."""
+
+    distortion: Array
+    leakage: Array
+    gap: Array
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw leakage over distortion on a matplotlib axis and return the axis."""
+        if ax is None:
+            from ..plot import check_matplotlib
+
+            check_matplotlib()
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots()[1]
+        ax.plot(self.distortion, self.leakage)
+        ax.set_xlabel("distortion")
+        ax.set_ylabel("leakage (nats)")
+        return ax
+
+
+class _Model(NamedTuple):
+    """The law in whitened coordinates of what is observed."""
+
+    whiten: Array  # T, (observed, r): w T is white
+    sensitive: Array  # G, (k, r): regression of the whitened X
+    useful: Array  # H, (n, r): regression of Y
+    total: float  # tr Cov Y
+    known: float  # tr H'H: what W tells of Y
+
+    @property
+    def least_distortion(self) -> float:
+        return max(0.0, self.total - self.known)
+
+
+class GaussianTradeoff:
+    """The release of least mutual information with X at a given squared error of Y.
+
+    **Guarantees.** Under the Gaussian law fitted, ``leakage_`` is I(X; Z) of the release that
+    `transform` makes (in real numbers), and no release of any kind with the same distortion
+    leaks less than ``leakage_ - gap_``. It is an average over people, not differential
+    privacy.
+
+    Parameters
+    ----------
+    observe : {"useful", "full"} or array (m, k + n)
+        What the release is computed from: Y, (X, Y), or a matrix times (X, Y).
+    noise_variance : float
+        Variance of independent noise that is already in each observed coordinate.
+    distortion : float
+        Largest E|Y - Z|^2, in the squared unit of Y.
+    utility : {"squared-error"}
+        ``"information"`` is refused, with the reason.
+
+    Attributes
+    ----------
+    leakage_, gap_ : float, nats
+    distortion_ : float
+    matrix_ : array (n, m)
+        The release is mean of Y + ``matrix_`` (w - mean of W) + noise.
+    noise_covariance_ : array (n, n)
+    least_distortion_ : float
+        What the best estimate of Y from W leaves.
+    guarantee_ : MutualInformation
+
+    Source: Tripathy, Wang & Ishwar, *Privacy-preserving adversarial networks*, problem (1).
+    """
+
+    def __init__(
+        self,
+        observe: str | ArrayLike = "useful",
+        noise_variance: float = 0.0,
+        distortion: float | None = None,
+        utility: str = "squared-error",
+    ) -> None:
+        self.observe = observe
+        self.noise_variance = noise_variance
+        self.distortion = distortion
+        self.utility = utility
+
+    def fit(self, X: ArrayLike, Y: ArrayLike) -> GaussianTradeoff:
+        """Estimate mean and covariance from rows, and solve.
+
+        Parameters
+        ----------
+        X : array (rows, k), sensitive
+        Y : array (rows, n), useful
+
+        Raises
+        ------
+        ValueError
+            As `from_covariance`, and where the rows do not match or are not finite.
+        """
+        x, y = _columns("X", X), _columns("Y", Y)
+        if len(x) != len(y) or len(x) < 2:
+            raise ValueError(f"X and Y must have the same rows, 2 or more: {len(x)} and {len(y)}")
+        both = np.hstack([x, y])
+        covariance = np.atleast_2d(np.cov(both, rowvar=False))
+        return self.from_covariance(covariance, x.shape[1], mean=both.mean(0))
+
+    def from_covariance(
+        self, covariance: ArrayLike, n_sensitive: int, mean: ArrayLike | None = None
+    ) -> GaussianTradeoff:
+        """Solve for a law that is known.
+
+        Parameters
+        ----------
+        covariance : array (k + n, k + n)
+            Of (X, Y), the sensitive coordinates first.
+        n_sensitive : int
+            k.
+        mean : array (k + n,), optional
+            Zero if left out.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the matrix is no covariance, if no release has so small a distortion, or for
+            mutual information as utility.
+        """
+        _validate.one_of("utility", self.utility, ("squared-error", "information"))
+        if self.utility == "information":
+            raise ValueError(_NO_INFORMATION_UTILITY)
+        joint = _covariance(covariance)
+        k = _whole("n_sensitive", n_sensitive, 1, len(joint) - 1)
+        observed = self._observed(len(joint), k)
+        self._model = _model(joint, k, observed, self._noise())
+        center = np.zeros(len(joint)) if mean is None else _validate.vector("mean", mean)
+        if len(center) != len(joint):
+            raise ValueError(f"mean must have {len(joint)} entries, got {len(center)}")
+        self.mean_useful_, self.mean_observed_ = center[k:], observed @ center
+        self.least_distortion_ = self._model.least_distortion
+        if self.distortion is None:
+            raise ValueError("distortion must be given: the largest E|Y - Z|^2 of the release")
+        self._set(_solve(self._model, _validate.nonnegative("distortion", self.distortion)))
+        return self
+
+    def transform(self, W: ArrayLike, *, seed: Any = None) -> Array:
+        """Release rows of what is observed.
+
+        Parameters
+        ----------
+        W : array (rows, m)
+            Rows of Y for ``observe="useful"``, of (X, Y) for ``"full"``.
+        seed : int, numpy Generator or None
+
+        Returns
+        -------
+        array (rows, n), in the unit of Y
+        """
+        rows = _columns("W", W, len(self.mean_observed_))
+        rng = np.random.default_rng(seed)
+        noise = rng.standard_normal((len(rows), self._noise_root.shape[1])) @ self._noise_root.T
+        return self.mean_useful_ + (rows - self.mean_observed_) @ self.matrix_.T + noise
+
+    def curve(
+        self, distortions: Sequence[float] | Array | None = None, *, points: int = 33
+    ) -> TradeoffCurve:
+        """The least leakage at many distortions, each started from its neighbour.
+
+        Parameters
+        ----------
+        distortions : sequence of float, optional
+            By default ``points`` of them, from the least to the variance of Y.
+        """
+        model = self._model
+        if distortions is None:
+            low, high = model.least_distortion, model.total
+            budgets = np.linspace(low + 0.01 * (high - low), high, points)
+        else:
+            budgets = _validate.vector("distortions", np.asarray(distortions, dtype=float))
+        leakage, gap = np.empty(len(budgets)), np.empty(len(budgets))
+        warm = None
+        for i in np.argsort(-budgets):
+            found = _solve(model, float(budgets[i]), warm)
+            leakage[i], gap[i] = found.leakage, found.gap
+            warm = found.warm if found.warm is not None else warm
+        return TradeoffCurve(budgets, leakage, gap)
+
+    def _observed(self, size: int, k: int) -> Array:
+        if isinstance(self.observe, str):
+            _validate.one_of("observe", self.observe, ("useful", "full"))
+            return np.eye(size)[k:] if self.observe == "useful" else np.eye(size)
+        matrix = np.atleast_2d(np.asarray(self.observe, dtype=np.float64))
+        if matrix.ndim != 2 or matrix.shape[1] != size or not np.isfinite(matrix).all():
+            raise ValueError(f"observe must be a finite matrix of {size} columns, (X, Y) in order")
+        return matrix
+
+    def _noise(self) -> float:
+        return _validate.nonnegative("noise_variance", self.noise_variance)
+
+    def _set(self, solution: maxdet.Solution) -> None:
+        model, share = self._model, solution.share
+        values, basis = np.linalg.eigh(share)
+        values = np.clip(values, 0.0, 1.0)
+        self.matrix_ = model.useful @ share @ model.whiten.T
+        self._noise_root = model.useful @ basis * np.sqrt(values * (1 - values))
+        self.noise_covariance_ = self._noise_root @ self._noise_root.T
+        self.leakage_, self.gap_ = solution.leakage, solution.gap
+        known = float(np.vdot(model.useful @ share, model.useful))
+        self.distortion_ = max(0.0, model.total - known)
+        self.guarantee_ = MutualInformation(
+            self.leakage_, self.gap_, "the Gaussian law of this covariance"
+        )
+
+
+def gaussian_bottleneck(correlations: ArrayLike, rate: float) -> tuple[float, Array]:
+    """The most I(Y; Z) for I(X; Z) = rate, where the release sees X (the information bottleneck).
+
+    Parameters
+    ----------
+    correlations : array (n,)
+        Canonical correlations of X and Y, each in [0, 1).
+    rate : float, nats
+
+    Returns
+    -------
+    relevance : float, nats
+    rates : array (n,), nats
+        I(X_i; Z_i) of each canonical pair; they sum to ``rate``.
+
+    Source: Chechik, Globerson, Tishby & Weiss 2005:
+    e^{2 I_i} = rho_i^2 (1 - b) / (b (1 - rho_i^2)) where that is above 1.
+    """
+    rho2 = _validate.vector("correlations", correlations) ** 2
+    budget = _validate.nonnegative("rate", rate)
+    if (rho2 >= 1).any():
+        raise ValueError("correlations must lie in [0, 1): at 1 the relevance is not bounded")
+    if budget == 0 or not rho2.any():
+        return 0.0, np.zeros(len(rho2))
+    kept = rho2 > 0
+    level = np.where(kept, np.log(np.where(kept, rho2, 1.0)) - np.log1p(-rho2), -np.inf)
+
+    def spent(odds: float) -> float:
+        return float(0.5 * np.maximum(0.0, level - odds).sum()) - budget
+
+    top = float(level.max())
+    rates = 0.5 * np.maximum(0.0, level - brentq(spent, top - 2 * budget - 1, top, xtol=1e-15))
+    return float(-0.5 * np.log1p(rho2 * np.expm1(-2 * rates)).sum()), rates
+
+
+def _solve(model: _Model, distortion: float, warm: Array | None = None) -> maxdet.Solution:
+    rows = model.useful.shape[1]
+    if distortion >= model.total:
+        return maxdet.Solution(np.zeros((rows, rows)), 0.0, 0.0)
+    gram = model.useful.T @ model.useful
+    tau = (model.total - distortion) / model.known if model.known > 0 else np.inf
+    if tau > 1 + 1e-12:
+        raise ValueError(
+            f"distortion must be at least {model.least_distortion:.9g}, "
+            f"what the best estimate of Y from what is observed leaves; got {distortion:.9g}"
+        )
+    if tau > 1 - 1e-12:
+        share = _projector(gram, model.known * _RANK)
+        return maxdet.Solution(share, maxdet.leakage(model.sensitive, share), 0.0)
+    free = np.eye(rows) - _projector(model.sensitive.T @ model.sensitive, _NO_CORRELATION**2)
+    silent = float(np.vdot(free, gram)) / model.known
+    if silent >= tau:  # what is independent of X is enough
+        return maxdet.Solution(free * (tau / silent), 0.0, 0.0)
+    problem = maxdet.Problem(model.sensitive, gram / model.known, tau)
+    return maxdet.solve(problem, warm=warm)
+
+
+def _projector(matrix: Array, floor: float) -> Array:
+    values, basis = np.linalg.eigh(matrix)
+    kept = basis[:, values > floor]
+    return kept @ kept.T
+
+
+def _model(joint: Array, k: int, observed: Array, noise: float) -> _Model:
+    cross = joint @ observed.T
+    white = _whitening(observed @ cross + noise * np.eye(len(observed)))
+    sensitive = _whitening(joint[:k, :k])
+    useful = cross[k:] @ white
+    total, known = float(np.trace(joint[k:, k:])), float((useful**2).sum())
+    return _Model(white, sensitive.T @ cross[:k] @ white, useful, total, min(known, total))
+
+
+def _whitening(covariance: Array) -> Array:
+    """T with T'CT = I on the range of C, found in the metric of the correlations."""
+    sd = np.sqrt(covariance.diagonal())
+    live = sd > 0
+    scale = np.where(live, 1 / np.where(live, sd, 1.0), 0.0)
+    values, basis = np.linalg.eigh(covariance * np.outer(scale, scale))
+    kept = values > _RANK * max(values[-1], 0.0)
+    whitening: Array = scale[:, None] * basis[:, kept] / np.sqrt(values[kept])
+    return whitening
+
+
+def _covariance(value: ArrayLike) -> Array:
+    matrix = _validate.square("covariance", value)
+    if len(matrix) < 2:
+        raise ValueError("covariance must hold at least one sensitive and one useful coordinate")
+    size = np.abs(matrix).max()
+    if np.abs(matrix - matrix.T).max() > 1e-8 * size:
+        raise ValueError("covariance must be symmetric")
+    matrix = 0.5 * (matrix + matrix.T)
+    if np.linalg.eigvalsh(matrix)[0] < -1e-8 * size:
+        raise ValueError("covariance must have no negative eigenvalue")
+    return matrix
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    if not isinstance(value, (int, np.integer)) or not low <= value <= high:
+        raise ValueError(f"{name} must be a whole number from {low} to {high}, got {value!r}")
+    return int(value)
+
+
+def _columns(name: str, value: ArrayLike, d: int | None = None) -> Array:
+    array = np.asarray(value, dtype=np.float64)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2 or (d is not None and array.shape[1] != d):
+        wanted = "(rows, columns)" if d is None else f"(rows, {d})"
+        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite")
+    return array

@@ -1,0 +1,123 @@
+"""``ellipsum tradeoff`` and ``ellipsum audit``: figures, pictures, refusals."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from ellipsum.cli.exit import Exit
+from ellipsum.cli.main import main
+from ellipsum.tradeoff import GaussianTradeoff, audit
+
+N = 800
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tradeoff")
+    rng = np.random.default_rng(0)
+    income = rng.normal(size=N)
+    spending = 0.8 * income + 0.6 * rng.normal(size=N)
+    table = pa.table(
+        {
+            "income": income,
+            "spending": 10 * spending,
+            "visits": rng.normal(size=N),
+            "member": (income > 0).astype(int),
+        }
+    )
+    pq.write_table(table, path / "rows.parquet")
+    pa.csv.write_csv(table, path / "rows.csv")
+    gone = table.slice(0, 5).to_pydict() | {"income": [None, 1.0, 2.0, 3.0, 5.0]}
+    pq.write_table(pa.table(gone), path / "gap.parquet")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def inside(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+def run(capsys, *arguments):
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+CURVE = ["tradeoff", "rows.parquet", "--private", "income", "--useful", "spending,visits"]
+
+
+def test_the_curve_is_that_of_the_library(capsys, folder):
+    code, out, err = run(capsys, *CURVE, "--points", "5", "--json")
+    assert (code, err) == (Exit.OK, "")
+    found, table = json.loads(out), pq.read_table(folder / "rows.parquet")
+    y = np.c_[table["spending"], table["visits"]]
+    for i in (0, 2, 4):
+        wanted = GaussianTradeoff(distortion=found["distortion"][i]).fit(table["income"], y)
+        assert found["leakage"][i] == pytest.approx(wanted.leakage_, abs=1e-9)
+    assert max(found["gap"]) < 1e-8 and "nothing here is private" in found["caveat"]
+
+
+def test_text_of_a_csv(capsys):
+    options = ["--observe", "full", "--points", "3", "--standardize"]
+    code, out, err = run(capsys, "tradeoff", "rows.csv", *CURVE[2:], *options)
+    assert (code, err) == (Exit.OK, "")
+    assert "least leakage of income" in out and "CAVEAT" in out
+    assert len(out.strip().splitlines()) == 8
+    assert out.strip().splitlines()[-1].split()[1] == "0.000000"  # the variance: nothing is told
+
+
+def test_a_picture(capsys, tmp_path):
+    path = tmp_path / "curve.png"
+    code, _, err = run(capsys, *CURVE, "--points", "4", "--out", str(path))
+    assert (code, err) == (Exit.OK, "")
+    assert path.read_bytes()[:4] == b"\x89PNG" and path.stat().st_size > 5000
+    code, _, err = run(capsys, *CURVE, "--points", "4", "--out", str(tmp_path / "curve.xyz"))
+    assert code == Exit.USAGE and "--out must end in" in err
+
+
+def test_incomplete_rows_are_counted(capsys):
+    arguments = ["tradeoff", "gap.parquet", *CURVE[2:], "--points", "2", "--json"]
+    _, out, _ = run(capsys, *arguments)
+    found = json.loads(out)
+    assert (found["rows"], found["incomplete"]) == (4, 1)
+
+
+def test_attackers_are_those_of_the_library(capsys, folder):
+    arguments = ["audit", "rows.parquet", "--label", "member", "--columns", "spending,visits"]
+    code, out, err = run(capsys, *arguments, "--attackers", "linear,knn", "--json")
+    assert (code, err) == (Exit.OK, "")
+    found, table = json.loads(out), pq.read_table(folder / "rows.parquet")
+    rows = np.c_[table["spending"], table["visits"]]
+    wanted = audit(rows, np.asarray(table["member"]), attackers=("linear", "knn"))
+    assert found["results"][0]["accuracy"] == wanted.results[0].accuracy > 0.7
+    assert found["guarantee"]["kind"] == "mutual-information-estimated"
+    code, out, _ = run(capsys, *arguments, "--attackers", "linear")
+    assert code == Exit.OK and "not differential privacy" in out
+
+
+@pytest.mark.parametrize(
+    "arguments, code, text",
+    [
+        (["--private", "income", "--useful", "nothing"], Exit.DATA, "nothing"),
+        (["--private", "income", "--useful", "income"], Exit.USAGE, "named twice"),
+        (["--private", "income", "--useful", "visits", "--points", "1"], Exit.PARAMETER, "points"),
+    ],
+)
+def test_what_the_curve_refuses(capsys, arguments, code, text):
+    found, out, err = run(capsys, "tradeoff", "rows.parquet", *arguments)
+    assert (found, out) == (code, "") and text in err and err.count("\n") == 1
+
+
+def test_what_the_audit_refuses(capsys):
+    rest = ["--columns", "spending"]
+    found, _, err = run(capsys, "audit", "rows.parquet", "--label", "income", *rest)
+    assert found == Exit.DATA and "different values" in err
+    rest += ["--attackers", "oracle"]
+    found, _, err = run(capsys, "audit", "rows.parquet", "--label", "member", *rest)
+    assert found == Exit.PARAMETER and "attackers must be" in err
