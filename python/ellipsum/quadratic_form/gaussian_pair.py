@@ -168,7 +168,7 @@ class GaussianPair:
     def delta(self, epsilon: ArrayLike) -> Any:
         """The least delta, rounded up; at any epsilon, also below 0, of any shape.
 
-        **Guarantees**: claims gaussian_pair-1 to gaussian_pair-3.
+        **Guarantees**: claims gaussian_pair-1, gaussian_pair-2, gaussian_pair-3.
 
         0 where L cannot exceed epsilon at all; 1 for Gaussians on different spaces.
         """
