@@ -79,14 +79,18 @@ class Assumptions:
 class ErrorPrediction:
     """Predicted mean squared error against the sum (or mean) of the rows themselves.
 
-    Each term is an array (d,) in data units squared, and coordinates add up to the total.
+    Coordinates add up to the total.
 
-    ``noise``
+    Parameters
+    ----------
+    noise : array (d,), data units squared
         (2 C sigma_opt)^2 / b_j^2 (C for add-remove; what a noisy count adds is not in it).
-    ``clipping``
+    clipping : array (d,), data units squared
         n Var(l_j): the scatter of what the clip takes, l = (1 - C/||y||)+ (x - c).
-    ``bias``
+    bias : array (d,), data units squared
         n^2 (E l_j)^2: what it takes from every row alike, where the center is not the mean.
+    clip_probability : float, the share of rows that the clip changes
+    kind : ``"sum"`` or ``"mean"``
     """
 
     noise: Array
