@@ -128,7 +128,7 @@ class Ellipsoid:
         """Return the ellipsoid for rows that are about Gaussian with independent coordinates.
 
         ``"best"`` minimises the predicted error of the release over shape and radius
-        (:func:`ellipsum.shapes.best.best_region`: what is counted, and what guards against
+        (docs/best_region.md: what is counted, and what guards against
         shrinking to the center). It needs the number of rows and the noise. Where a mechanism
         is to supply them, hand it a :class:`GaussianShape` instead.
 
@@ -142,7 +142,7 @@ class Ellipsoid:
         clip_probability : ``"best"``, or the share of rows in (0, 1) that the clip may change
             Default: the best where n and the noise are given, else 0.01.
         center_error : array (d,), data units, optional
-            A guess of |mean - center|: the laws are then noncentral.
+            A guess of abs(mean - center): the laws are then noncentral.
         n : int, rows (public)
         noise_multiplier : float; or epsilon, delta
         neighbors : ``"replace"`` or ``"add-remove"``

@@ -50,9 +50,14 @@ def estimate_center(
     Parameters
     ----------
     data : anything that can be read several times: n rows of d coordinates
-    lower, upper : array (d,), or center : array (d,) and radius : float, data units
-        The box or ball that the rows are said to lie in. Public.
-    sigma : array (d,), or covariance : array (d, d), optional; of the rows, public
+    lower, upper : array (d,), data units
+        The box that the rows are said to lie in. Public.
+    center : array (d,), data units
+    radius : float, data units
+        Or the ball.
+    sigma : array (d,), data units, optional
+    covariance : array (d, d), data units squared, optional
+        Of the rows: one of the two, public.
     epsilon, delta, rho, mu : float
         The budget: epsilon and delta together, or rho, or mu.
     neighbors : ``"replace"`` or ``"add-remove"``

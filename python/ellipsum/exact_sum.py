@@ -185,6 +185,16 @@ class ExactSum:
 
         Copies made in this process count too (:mod:`ellipsum.lineage`), and so does a release
         made before :meth:`to_bytes`, wherever the bytes go.
+
+        Parameters
+        ----------
+        again : bool
+            Whether a second release was asked for.
+
+        Raises
+        ------
+        ValueError
+            For a second release that was not.
         """
         with self._lock:
             if (self._releases and not again) or not lineage.claim(self._marks, again=again):
@@ -209,6 +219,15 @@ class ExactSum:
     @classmethod
     def from_bytes(cls, data: bytes, *, threads: int | None = None) -> ExactSum:
         """Rebuild a sum from :meth:`to_bytes`.
+
+        Parameters
+        ----------
+        data : bytes-like
+        threads : int, optional; of each :meth:`add`, as for the constructor
+
+        Returns
+        -------
+        ExactSum
 
         Raises
         ------

@@ -33,7 +33,7 @@ class GaussianShape:
     sigma : array (d,), standard deviations, data units
     center : array (d,), data units; default the origin
     center_error : array (d,), data units, optional
-        A guess of |mean - center|.
+        A guess of abs(mean - center).
     unit : array (d,), data units, optional
         Errors are weighed in these units (each coordinate's own standard deviation makes them
         relative errors); default the data's own.

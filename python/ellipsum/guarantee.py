@@ -41,6 +41,10 @@ class Neighbors(str, enum.Enum):
     def of(cls, value: str) -> Neighbors:
         """The member that a string names.
 
+        Parameters
+        ----------
+        value : ``"replace"`` or ``"add-remove"``
+
         Raises
         ------
         ValueError
@@ -59,6 +63,15 @@ class Neighbors(str, enum.Enum):
         ``replace`` takes one vector away and adds another: 2. Where no two rows' vectors
         have a negative inner product, ||q - q'||^2 <= ||q||^2 + ||q'||^2: sqrt(2).
         ``add-remove``: 1.
+
+        Parameters
+        ----------
+        no_negative_products : bool
+            Whether no two rows' vectors have a negative inner product.
+
+        Returns
+        -------
+        float: 1, sqrt(2) or 2
         """
         if self is Neighbors.ADD_REMOVE:
             return 1.0
@@ -140,7 +153,23 @@ class GaussianGuarantee(Guarantee):
         mu: float | None,
         neighbors: str,
     ) -> GaussianGuarantee:
-        """The guarantee of a budget given in exactly one of its forms."""
+        """The guarantee of a budget given in exactly one of its forms.
+
+        Parameters
+        ----------
+        epsilon, delta : float or None; both, or neither
+        rho, mu : float or None
+        neighbors : ``"replace"`` or ``"add-remove"``
+
+        Returns
+        -------
+        GaussianGuarantee
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a budget that is missing, double or out of range.
+        """
         relation = Neighbors.of(neighbors)
         multiplier = calibrate.noise_multiplier(epsilon, delta, rho=rho, mu=mu)
         return cls(relation, multiplier, epsilon, delta, rho, mu)
@@ -173,7 +202,16 @@ class GaussianGuarantee(Guarantee):
         return self.asked_rho or calibrate.rho(self.noise_multiplier)
 
     def epsilon(self, delta: float) -> float:
-        """The epsilon that goes with ``delta``: as asked, else by the analytic Gaussian bound."""
+        """The epsilon that goes with ``delta``: as asked, else by the analytic Gaussian bound.
+
+        Parameters
+        ----------
+        delta : float in (0, 1)
+
+        Returns
+        -------
+        float
+        """
         if delta == self.asked_delta and self.asked_epsilon is not None:
             return self.asked_epsilon
         return calibrate.epsilon(self.noise_multiplier, delta)

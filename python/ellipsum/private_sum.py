@@ -55,12 +55,18 @@ class PrivateSum:
     ----------
     ellipsoid : Ellipsoid or GaussianShape
         The clip region, d coordinates, or what it is made from. Public.
-    lower, upper : array (d,), or center : array (d,) and radius : float, data units
-        Instead of a region. Public; rows outside are moved in by the clips.
-    sigma : array (d,), or covariance : array (d, d), optional
-        Of the rows, with a box or ball: known from elsewhere, public.
+    lower, upper : array (d,), data units
+        A box instead of a region. Public; rows outside are moved in by the clips.
+    center : array (d,), data units
+    radius : float, data units
+        A ball instead of a region, as the box.
+    sigma : array (d,), data units, optional
+    covariance : array (d, d), data units squared, optional
+        Of the rows, with a box or ball: one of the two, known from elsewhere, public.
     epsilon, delta : float
-        The budget, by the analytic Gaussian bound; or ``rho`` (zCDP), or ``mu`` (GDP) alone.
+        The budget, by the analytic Gaussian bound.
+    rho, mu : float
+        One of them in place of epsilon and delta: zCDP, or GDP.
     neighbors : ``"replace"`` or ``"add-remove"``
         ``"replace"``: one person's row takes another value; the number of rows is public.
         ``"add-remove"``: one person's row is there or not; the number is private. Where it is

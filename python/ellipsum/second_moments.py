@@ -65,7 +65,9 @@ def estimate_covariance(
     Parameters
     ----------
     data : array (n, d), batches, Arrow data
-    center : array (d,), radius : float, data units: the ball that rows are clipped to
+    center : array (d,), data units
+    radius : float, data units
+        The ball that rows are clipped to.
     method : ``"gaussian"`` or ``"wishart"`` (which needs epsilon and delta)
     epsilon, delta, rho, mu : float
         The budget: epsilon and delta together, or rho, or mu.

@@ -34,6 +34,14 @@ class AdaptiveRelease(Release):
 
     The value is drawn towards the domain's centre by 1 - (d - 2)/d ||sd||^2/||value - centre||^2
     (James & Stein 1961): nothing where the data speak, everything where only noise does.
+
+    Parameters
+    ----------
+    kind : ``"sum"`` or ``"mean"``
+    outcome : Outcome, of all steps
+    domain : Domain, the box or ball
+    guarantee : GaussianGuarantee
+    caveats : tuple of str
     """
 
     def __init__(

@@ -87,6 +87,10 @@ class Rows:
 
         In CSV without names every line of d cells is a row, and any other counts as the centre.
 
+        Parameters
+        ----------
+        d : int, coordinates of a row
+
         Raises
         ------
         ValueError
@@ -105,7 +109,12 @@ class Rows:
         return watch(batches, self.n, lambda: self.fraction) if self._progress else batches
 
     def accepts(self, d: int) -> bool:
-        """Whether the rows can have ``d`` coordinates, as far as the files' schemas tell."""
+        """Whether the rows can have ``d`` coordinates, as far as the files' schemas tell.
+
+        Parameters
+        ----------
+        d : int
+        """
         return all(source.accepts(d) for source in self._sources)
 
     def _read(self, d: int) -> Iterator[NDArray[Any]]:

@@ -9,7 +9,8 @@ E[h(Q) y_j; Q > q] for h = f and h = f^2. The trick is that the joint transform 
 
 so each is the inversion that gives the density of Q, with one factor more. The integral runs over
 a contour through the saddlepoint of K(t) - tq (Rice 1980; Helstrom 1996), the trapezoid rule on
-it converges exponentially, and everything beyond q is then integrated by Gauss-Legendre.
+it converges exponentially, and everything beyond q is then integrated by Gauss-Legendre
+(claim best_region-3).
 """
 
 from __future__ import annotations
