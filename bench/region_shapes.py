@@ -20,8 +20,10 @@ from scipy.optimize import minimize
 
 from ellipsum import calibrate
 from ellipsum.shapes import best as best_region
-from ellipsum.shapes.best import Assumptions, Law, sample_law
+from ellipsum.shapes.best import Assumptions
 from ellipsum.shapes.clip_moments import TailDensity
+from ellipsum.shapes.law import GaussianModel
+from ellipsum.shapes.sample import sample_moments
 
 Array = NDArray[np.float64]
 
@@ -33,8 +35,8 @@ MULTIPLIER = calibrate.noise_multiplier(1.0, 1e-6)
 
 def cost(b: Array, assumed: Assumptions) -> float:
     """The cost that best_region minimises (docs/guarantees/best_region.md), for the radius 1."""
-    law, n = assumed.law, assumed.n
-    tail = TailDensity((b * law.sigma) ** 2, (law.center_error / law.sigma) ** 2, start=1.0)
+    model, n = assumed.model, assumed.n
+    tail = TailDensity((b * model.sigma) ** 2, (model.center_error / model.sigma) ** 2, start=1.0)
     q, dq, density, square = tail.densities((1 / b**2)[:, None])
     f, energy = 1 - 1 / np.sqrt(q), dq * square[:, 0]
     noise = assumed.noise_per_radius**2 * float(np.sum(1 / b**2))
@@ -43,7 +45,7 @@ def cost(b: Array, assumed: Assumptions) -> float:
 
 def gain_of_a_free_shape(sigma: Array, n: int) -> tuple[float, float]:
     """(share of the cost that the best b without a family saves, share of the rows clipped)."""
-    assumed = Assumptions(Law(sigma, np.zeros_like(sigma)), n, MULTIPLIER)
+    assumed = Assumptions(GaussianModel(sigma, np.zeros_like(sigma)), n, MULTIPLIER)
     b, radius = best_region.best_region(assumed)
     ours = cost(b / radius, assumed)
 
@@ -98,11 +100,11 @@ def excess_energy(covariance: Array, shape: Array) -> float:
 
 
 def sample_costs(covariance: Array, trials: int, seed: int = 0) -> tuple[float, float]:
-    """Mean excess energy of ``sample_law`` from 2 d rows, and the least with its eigenvectors."""
+    """Mean excess energy of ``sample_moments`` from 2 d rows, and the least with its axes."""
     rng, d = np.random.default_rng(seed), len(covariance)
     root, costs = np.linalg.cholesky(covariance), []
     for _ in range(trials):
-        shape = sample_law(rng.standard_normal((2 * d, d)) @ root.T)[1]
+        shape = sample_moments(rng.standard_normal((2 * d, d)) @ root.T)[1]
         basis = np.linalg.eigh(shape)[1]
         along = np.einsum("ij,ik,kj->j", basis, covariance, basis, optimize=True)
         best = (basis * along) @ basis.T

@@ -10,7 +10,8 @@ import pytest
 import region_shapes as bench
 from ellipsum import Ellipsoid, PrivateMean, PrivateSum, QuadraticForm, calibrate
 from ellipsum.shapes import best as best_region
-from ellipsum.shapes.best import Assumptions, Law
+from ellipsum.shapes.best import Assumptions
+from ellipsum.shapes.law import GaussianModel
 
 MULTIPLIER = calibrate.noise_multiplier(1.0, 1e-6)
 
@@ -74,7 +75,7 @@ def test_no_other_shape_is_better_by_more_than_a_tenth_of_a_percent(d, alpha, n)
     sigma = np.arange(1, d + 1.0) ** -alpha
     saved, share = bench.gain_of_a_free_shape(sigma, n)
     assert 0 <= saved < 0.001 and share < 0.1
-    assumed = Assumptions(Law(sigma, np.zeros(d)), n, MULTIPLIER)
+    assumed = Assumptions(GaussianModel(sigma, np.zeros(d)), n, MULTIPLIER)
     _, ours = best_region._best_radius(best_region.best_region(assumed)[0], assumed, 1.0)
     assert best_region._best_radius(sigma**-0.5, assumed, 1.0)[1] >= ours * (1 - 1e-9)
 
@@ -83,7 +84,7 @@ def test_no_other_shape_is_better_by_more_than_a_tenth_of_a_percent(d, alpha, n)
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0])
 def test_the_best_radius_beats_every_clip_probability(n, alpha):
     sigma = np.arange(1, 17.0) ** -alpha
-    assumed = Assumptions(Law(sigma, np.zeros(16)), n, MULTIPLIER)
+    assumed = Assumptions(GaussianModel(sigma, np.zeros(16)), n, MULTIPLIER)
     b, radius = best_region.best_region(assumed)
     q = np.geomspace(1 / n, 0.4, 12)
     norm2 = QuadraticForm((b * sigma) ** 2)

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from ellipsum import QuadraticForm, QuadraticFormWarning
-from ellipsum.quadratic_form import form as quadratic_form
+from ellipsum.quadratic_form import tails as quadratic_form_tails
 from reference_tables import reference_cases as stored_cases
 
 Q = np.array([1e-8, 0.1, 1.0, 3.0, 20.0, 200.0])
@@ -99,12 +99,12 @@ def test_partial_mean_is_a_sum_of_tails_with_two_and_four_more_degrees(parameter
     """E[chi2'(k, l) g] = k E[g with k + 2] + l E[g with k + 4]; s^2 f(q) for the normal."""
     form = QuadraticForm(**parameters)
     q = form.isf(p)
-    total = form._offset * form.sf(q) + form._normal_sd**2 * form.pdf(q)
-    for j, w in enumerate(form._weights):
-        for more, mass in ((2, form._dof[j]), (4, form._noncentrality[j])):
-            dof = form._dof + more * (np.arange(form._dof.size) == j)
+    total = form.offset * form.sf(q) + form.normal_sd**2 * form.pdf(q)
+    for j, w in enumerate(form.weights):
+        for more, mass in ((2, form.dof[j]), (4, form.noncentrality[j])):
+            dof = form.dof + more * (np.arange(form.dof.size) == j)
             other = QuadraticForm(
-                form._weights, dof, form._noncentrality, form._normal_sd, form._offset
+                form.weights, dof, form.noncentrality, form.normal_sd, form.offset
             )
             total += w * mass * other.sf(q)
     assert form.partial_mean(q) == pytest.approx(total, rel=2e-11)
@@ -279,7 +279,7 @@ def test_an_absolute_error_that_is_no_relative_one_warns():
 
 
 def test_an_unmet_error_estimate_warns(monkeypatch):
-    monkeypatch.setattr(quadratic_form, "_TOLERANCE", 0.0)
+    monkeypatch.setattr(quadratic_form_tails, "_TOLERANCE", 0.0)
     with pytest.warns(QuadraticFormWarning, match="relative error"):
         QuadraticForm(**POSITIVE).cdf(1.0)
 

@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from . import _validate
 from .grid import SCALE_MAX, SCALE_MIN, grid_of, round_bits
 from .guarantee import Neighbors
-from .shapes.best import Assumptions, ErrorPrediction, Law, best_region, predict, sample_law
+from .shapes.best import Assumptions, ErrorPrediction, best_region, predict
+from .shapes.law import GaussianModel
+from .shapes.sample import sample_moments
 
 __all__ = ["Ellipsoid"]
 
@@ -67,7 +69,7 @@ class Ellipsoid:
             _validate.square("scale", scale, d=self.d) if matrix else _positive_scale(scale, self.d)
         )
         self._limit: Array | None = None
-        self._law: Law | None = None  # what a factory assumed of the rows
+        self._law: GaussianModel | None = None  # what a factory assumed of the rows
         self._assumed: Assumptions | None = None
         self._provisional = False
         self._kind = "matrix" if matrix else "ellipsoid"
@@ -190,7 +192,7 @@ class Ellipsoid:
         """
         sd = _validate.vector("sigma", sigma, above=0)
         where = _center(center, sd.size)
-        law = Law(sd, _center_error(center_error, sd.size))
+        law = GaussianModel(sd, _center_error(center_error, sd.size))
         assumed = Assumptions.given(law, n, noise_multiplier, epsilon, delta, neighbors)
         return cls._for_law(where, law, clip_probability, assumed)
 
@@ -217,7 +219,7 @@ class Ellipsoid:
         sd, basis = _validate.eigenbasis("covariance", covariance)
         where = _center(center, sd.size)
         error = np.sqrt((basis**2).T @ _center_error(center_error, sd.size) ** 2)
-        law = Law(sd, error, basis)
+        law = GaussianModel(sd, error, basis)
         return cls._for_law(where, law, clip_probability, Assumptions.given(law, **known))
 
     @classmethod
@@ -244,7 +246,7 @@ class Ellipsoid:
         public = np.array(rows, dtype=np.float64)
         if public.ndim != 2 or len(public) < 2 or not np.isfinite(public).all():
             raise ValueError("rows must be finite, of shape (m, d) with m >= 2")
-        center, covariance = sample_law(public)
+        center, covariance = sample_moments(public)
         sd = np.sqrt(np.diag(covariance))
         error = sd / math.sqrt(len(public))
         if diagonal:
@@ -253,7 +255,11 @@ class Ellipsoid:
 
     @classmethod
     def _for_law(
-        cls, where: Array, law: Law, clip_probability: float | str, assumed: Assumptions | None
+        cls,
+        where: Array,
+        law: GaussianModel,
+        clip_probability: float | str,
+        assumed: Assumptions | None,
     ) -> Ellipsoid:
         if not isinstance(clip_probability, str):
             p = _validate.open_unit("clip_probability", clip_probability)

@@ -12,10 +12,10 @@ from scipy.optimize import minimize_scalar
 
 from .. import _validate, calibrate
 from ..guarantee import Neighbors
-from ..quadratic_form.form import QuadraticForm
 from .clip_moments import TailDensity
+from .law import GaussianModel
 
-__all__ = ["Assumptions", "ErrorPrediction", "Law", "best_region", "predict", "sample_law"]
+__all__ = ["Assumptions", "ErrorPrediction", "best_region", "predict"]
 
 Array = NDArray[np.float64]
 
@@ -25,62 +25,20 @@ MAX_CLIP_PROBABILITY = 0.5
 #: Where tau is looked for, in units of 1/sigma: beyond, the shape is that of a limit.
 _TAU_LOW, _TAU_HIGH = 1e-3, 1e3
 
-#: From so many coordinates on each eigenvalue of a sample is shrunk for itself (if none is tiny).
-_NONLINEAR_FROM, _SINGULAR = 20, 1e-6
-
-
-@dataclass(frozen=True)
-class Law:
-    """Gaussian rows as a region's maker sees them: all public.
-
-    Parameters
-    ----------
-    sigma : array (d,), standard deviations along the axes, data units
-    center_error : array (d,), |mean - center| along the axes, data units
-    basis : array (d, d), optional: the axes, in columns; the given ones where None
-    unit : array (d,), or 1: data units of each coordinate in which all this is measured
-    """
-
-    sigma: Array
-    center_error: Array
-    basis: Array | None = None
-    unit: Array | float = 1.0
-
-    def scale(self, b: Array) -> Array:
-        """b along the axes as what an Ellipsoid takes: itself, or a symmetric matrix."""
-        if self.basis is None:
-            return np.asarray(b / self.unit)
-        matrix = (self.basis * b) @ self.basis.T
-        return np.asarray((matrix + matrix.T) / 2 / self.unit)
-
-    def along_axes(self, scale: Array) -> Array:
-        """b of a scale that :meth:`scale` made."""
-        scale = scale * self.unit
-        if self.basis is None:
-            return scale
-        return np.asarray(np.einsum("ij,ik,kj->j", self.basis, scale, self.basis, optimize=True))
-
-    def quantile_region(self, clip_probability: float) -> tuple[Array, float]:
-        """b = 1/sqrt(sigma sum sigma), and C^2 the quantile of ||y||^2 (Poulsen, Algorithm 3)."""
-        b = 1 / np.sqrt(self.sigma * np.sum(self.sigma))
-        noncentral = (self.center_error / self.sigma) ** 2
-        norm2 = QuadraticForm((b * self.sigma) ** 2, noncentrality=noncentral)
-        return b, math.sqrt(float(norm2.isf(clip_probability)))
-
 
 @dataclass(frozen=True)
 class Assumptions:
-    """A law of the rows, how many there are, and the noise: what a prediction rests on.
+    """A model of the rows, how many there are, and the noise: what a prediction rests on.
 
     Parameters
     ----------
-    law : Law
+    model : GaussianModel
     n : int, rows
     noise_multiplier : float
     neighbors : ``"replace"`` or ``"add-remove"``
     """
 
-    law: Law
+    model: GaussianModel
     n: int
     noise_multiplier: float
     neighbors: str = "replace"
@@ -88,7 +46,7 @@ class Assumptions:
     @classmethod
     def given(
         cls,
-        law: Law,
+        model: GaussianModel,
         n: int | None = None,
         noise_multiplier: float | None = None,
         epsilon: float | None = None,
@@ -109,7 +67,7 @@ class Assumptions:
                 "epsilon and delta"
             )
         rows = _validate.whole("n", n, least=1)
-        return cls(law, rows, _validate.positive("noise_multiplier", noise_multiplier), relation)
+        return cls(model, rows, _validate.positive("noise_multiplier", noise_multiplier), relation)
 
     @property
     def noise_per_radius(self) -> float:
@@ -128,7 +86,7 @@ class ErrorPrediction:
     ``clipping``
         n Var(l_j): the scatter of what the clip takes, l = (1 - C/||y||)+ (x - c).
     ``bias``
-        n^2 (E l_j)^2: what it takes from every row alike, where the centre is not the mean.
+        n^2 (E l_j)^2: what it takes from every row alike, where the center is not the mean.
     """
 
     noise: Array
@@ -167,11 +125,11 @@ def best_region(assumed: Assumptions) -> tuple[Array, float]:
     a clip cancel, and p near 1 (answer the centre) would look best. That is shrinking towards
     what was assumed, so it is not believed: losses are counted as if they all pointed the same
     way, n E||l||^2 + n^2 E f E[f ||x - c||^2] with f = (1 - C/||y||)+, which bounds
-    E||sum l||^2 for *any* law with these moments (Cauchy-Schwarz), skewed ones and wrong centres
-    included. And p is at most 1/2.
+    E||sum l||^2 for *any* distribution with these moments (Cauchy-Schwarz), skewed ones and wrong
+    centers included. And p is at most 1/2.
     """
-    unit = float(np.mean(assumed.law.sigma))
-    sigma = assumed.law.sigma / unit
+    unit = float(np.mean(assumed.model.sigma))
+    sigma = assumed.model.sigma / unit
 
     def cost(log_tau: float) -> float:
         return _best_radius(_shape(sigma, math.exp(log_tau)), assumed, unit)[1]
@@ -182,75 +140,33 @@ def best_region(assumed: Assumptions) -> tuple[Array, float]:
         found = minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 0.05})
         tau = math.exp(float(found.x)) if found.fun < cost(-math.inf) else 0.0
     b = _shape(sigma, tau) / unit
-    b = b / math.sqrt(float(np.sum(b**2 * (assumed.law.sigma**2 + assumed.law.center_error**2))))
+    b = b / math.sqrt(
+        float(np.sum(b**2 * (assumed.model.sigma**2 + assumed.model.center_error**2)))
+    )
     return b, _best_radius(b, assumed, 1.0)[0]
 
 
 def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum") -> ErrorPrediction:
     """The error of a region with scale b along the axes and radius C, term by term."""
     weights, noncentral = (
-        (b * assumed.law.sigma) ** 2,
-        (assumed.law.center_error / assumed.law.sigma) ** 2,
+        (b * assumed.model.sigma) ** 2,
+        (assumed.model.center_error / assumed.model.sigma) ** 2,
     )
-    law = TailDensity(weights, noncentral, start=clip_norm**2)
+    tail = TailDensity(weights, noncentral, start=clip_norm**2)
     identity = np.eye(b.size)
-    q, dq, density, square, first = law.densities(identity, identity)
+    q, dq, density, square, first = tail.densities(identity, identity)
     f = 1 - clip_norm / np.sqrt(q)
     loss2, loss = (dq * f**2) @ square / b**2, (dq * f) @ first / b
     noise = (assumed.noise_per_radius * clip_norm / b) ** 2
-    turn, mean_turn = _turns(assumed.law.basis)
+    rotate, rotate_mean = _rotations(assumed.model.basis)
     n, scale = assumed.n, 1.0 if kind == "sum" else 1.0 / assumed.n**2
     return ErrorPrediction(
-        scale * turn(noise),
-        scale * n * (turn(loss2 - loss**2)),
-        scale * n**2 * mean_turn(loss) ** 2,
+        scale * rotate(noise),
+        scale * n * (rotate(loss2 - loss**2)),
+        scale * n**2 * rotate_mean(loss) ** 2,
         float(np.sum(dq * density)),
         kind,
     )
-
-
-def sample_law(rows: Array) -> tuple[Array, Array]:
-    """Mean and covariance of public rows (m, d), the correlations shrunk.
-
-    With enough rows for it, each eigenvalue of the correlations for itself
-    (:func:`_nonlinear_shrinkage`); else all towards one, with the weight of Ledoit & Wolf (2004)
-    for the standardised rows: it makes the matrix invertible for any m >= 2.
-    """
-    m, d = rows.shape
-    center, sd = rows.mean(axis=0), rows.std(axis=0, ddof=1)
-    if not (sd > 0).all():
-        raise ValueError(f"column {int(np.argmin(sd))} of rows is constant: leave it out")
-    z = (rows - center) / sd
-    correlation = z.T @ z / (m - 1)
-    if d >= _NONLINEAR_FROM and m >= 1.5 * d:
-        values, basis = np.linalg.eigh(correlation)
-        if values[0] > _SINGULAR:
-            shrunk = (basis * _nonlinear_shrinkage(values, m - 1)) @ basis.T
-            return center, (shrunk + shrunk.T) / 2 * np.outer(sd, sd)
-    distance = float(np.sum((correlation - np.eye(d)) ** 2))
-    scatter = (float(np.sum(np.sum(z * z, axis=1) ** 2)) / m - float(np.sum(correlation**2))) / m
-    weight = min(1.0, scatter / distance) if distance > 0 else 1.0
-    shrunk = (1 - weight) * correlation + weight * np.eye(d)
-    return center, shrunk * np.outer(sd, sd)
-
-
-def _nonlinear_shrinkage(values: Array, m: int) -> Array:
-    """Estimates of u_i^T S u_i for the eigenvectors u_i of a sample covariance, from its
-    ascending eigenvalues and m degrees of freedom (Ledoit & Wolf 2020, section 4.7).
-
-    With these eigenvectors, b_i = (u_i^T S u_i)^(-1/4) has the least noise for E||y||^2 = 1.
-    """
-    ratio, width = values.size / m, m ** (-1 / 3)
-    scale = width * values
-    x = (values[:, None] - values) / scale
-    inside = 1 - x**2 / 5
-    density = np.mean(0.75 / math.sqrt(5) * np.maximum(inside, 0) / scale, axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log = inside * np.log(np.abs((math.sqrt(5) - x) / (math.sqrt(5) + x)))
-    log = np.where(np.abs(inside) < 1e-12, 0.0, log)  # its limit at the kernel's edge
-    hilbert = np.mean((-0.3 * x + 0.75 / math.sqrt(5) * log) / (math.pi * scale), axis=1)
-    part = math.pi * ratio * values
-    return np.asarray(values / ((part * density) ** 2 + (1 - ratio - part * hilbert) ** 2))
 
 
 def _shape(sigma: Array, tau: float) -> Array:
@@ -260,10 +176,10 @@ def _shape(sigma: Array, tau: float) -> Array:
 
 def _best_radius(b: Array, assumed: Assumptions, unit: float) -> tuple[float, float]:
     """(C, cost) for the shape b, sigma and data in units of ``unit``."""
-    sigma, error = assumed.law.sigma / unit, assumed.law.center_error / unit
-    law = TailDensity((b * sigma) ** 2, (error / sigma) ** 2)
-    q, dq, density, square = law.densities((1 / b**2)[:, None])
-    radius = np.sqrt(law.edges())
+    sigma, error = assumed.model.sigma / unit, assumed.model.center_error / unit
+    tail = TailDensity((b * sigma) ** 2, (error / sigma) ** 2)
+    q, dq, density, square = tail.densities((1 / b**2)[:, None])
+    radius = np.sqrt(tail.edges())
     f = np.clip(1 - radius[:, None] / np.sqrt(q), 0, None)
     loss, loss1 = f**2 @ (dq * square[:, 0]), f @ (dq * square[:, 0])
     share, clipped = f @ (dq * density), (f > 0) @ (dq * density)
@@ -291,7 +207,7 @@ def _refined(
     return math.exp(log_radius[k] + step * fine[best]), float(cost[k] * math.exp(values[best]))
 
 
-def _turns(basis: Array | None) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+def _rotations(basis: Array | None) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
     """What takes variances, and means, from the axes of ``basis`` to the given coordinates."""
     if basis is None:
         return np.asarray, np.asarray

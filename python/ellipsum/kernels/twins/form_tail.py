@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .form_contour import TAIL, form_integral, integrate
 from .form_low_dof import has_low_dof, low_dof_tail
 from .form_normal import LOG2, log_normal_tail
@@ -13,6 +15,8 @@ from .jit import jit
 
 _ROUNDING = 4e-16  # of erfc and of the exponential: two ulp
 _POLE = 1.0  # its order at t = 0
+# Of an exponent L: logarithms times dof and roots of noncentralities are then below 2^-53 of it.
+_BESIDE_DOF, _BESIDE_NONCENTRALITY = 1e20, 1e33
 
 
 @jit
@@ -42,6 +46,34 @@ def _at_edge(form):
         for j in range(w.size):
             log_pdf -= 0.5 * k[j] * math.log(abs(w[j])) + 0.5 * nc[j]
     return Tail(-INFINITY, log_pdf, 0.0, 0.0, form.highest == 0, 0)
+
+
+@jit
+def _far_exponent(form, q):
+    """min over t of s^2 t^2/2 - t|q|, t up to the branch point of the largest weight."""
+    highest = form.highest if q > 0 else -form.lowest
+    s2 = form.normal_sd * form.normal_sd
+    branch, size = 0.5 / highest if highest > 0 else INFINITY, abs(q)
+    if s2 > 0 and size / s2 <= branch:
+        return -0.5 * (q / form.normal_sd) * (q / form.normal_sd)
+    return branch * (0.5 * s2 * branch - size)
+
+
+@jit
+def _is_far(form, q):
+    """So far out that the logarithm of the tail is that exponent to rounding."""
+    if q == 0:
+        return False
+    size = -_far_exponent(form, q)
+    if not size > _BESIDE_DOF * (1 + form.total_dof):
+        return False
+    return size > _BESIDE_NONCENTRALITY * np.sum(form.noncentrality)
+
+
+@jit
+def _far_tail(form, q):
+    log_tail = _far_exponent(form, q)
+    return Tail(log_tail, log_tail, 0.0, 0.0, q > 0, 0)
 
 
 @jit
@@ -91,6 +123,8 @@ def scaled_tail(form, q):
         return _outside(True)
     if not smooth and q == 0 and (form.lowest == 0 or form.highest == 0):
         return _at_edge(form)
+    if _is_far(form, q):
+        return _far_tail(form, q)
     if has_low_dof(form, q):
         return low_dof_tail(form, q)
     return _contour_tail(form, q)
