@@ -30,7 +30,7 @@ std::size_t append(unsigned mask, std::size_t first, std::uint32_t* indices, std
 template <class Run>
 std::size_t with_sigma(const double* sigma, std::size_t sigma_step, Run run) {
   if (sigma_step) return run([=](std::size_t i) { return simd::load_doubles(sigma + i); });
-  const simd::F same = simd::doubles(*sigma);
+  const simd::Doubles same = simd::broadcast(*sigma);
   return run([=](std::size_t) { return same; });
 }
 
@@ -62,7 +62,7 @@ template <class Sigma>
 inline void batch_and_next(const std::uint32_t* key, std::uint64_t next_block, std::uint64_t* words,
                            Sigma sigma, std::int64_t* out, unsigned* masks) {
   constexpr std::size_t step = gaussian::samples_at_once;
-  simd::W start[16], x[16];
+  simd::Words32 start[16], x[16];
   chacha20::start_state(key, 0, next_block, start);
   for (int i = 0; i < 16; ++i) x[i] = start[i];
   chacha20::double_round(x);

@@ -100,6 +100,24 @@ class QuadraticForm(Tails):
 
         return freeze(self)
 
+    def contour(self, q: float) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
+        r"""Nodes and weights of the integral that gives the density at q.
+
+        A functional :math:`\frac{1}{2\pi i}\int G(t)e^{K(t)-tq}dt` is the sum of
+        Re(weight G(t)); the density is that of G = 1. Near q they serve a q' as well, with the
+        factor exp(-(q' - q)t).
+
+        Parameters
+        ----------
+        q : float, in the unit of Q
+
+        Returns
+        -------
+        t : complex array (n,), in the inverse of Q's unit
+        weight : complex array (n,), per unit of Q
+        """
+        return self._table.contour(q - self._offset)
+
     def isf_gradient(self, p: float) -> NDArray[np.float64]:
         r"""Derivative of ``isf(p)`` with respect to every weight, shape (d,).
 
@@ -121,7 +139,7 @@ class QuadraticForm(Tails):
             p is not in (0, 1).
         """
         q = float(self.isf(_validate.open_unit("p", p)))
-        t, weight = self._table.contour(q - self._offset)
+        t, weight = self.contour(q)
         total = float(np.sum(weight.real))
         out = np.empty(self._weights.size)
         for j in range(0, out.size, _GRADIENT_BLOCK):
