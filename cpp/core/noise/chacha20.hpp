@@ -39,7 +39,8 @@ inline void double_round(Words32* x) {
 }
 
 // Lane l holds the start state of block `first + l`; the counter wraps at 2^64.
-inline void start_state(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t first, Words32* x) {
+inline void start_state(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t first,
+                        Words32* x) {
   constexpr std::uint32_t constant[4] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
   for (int i = 0; i < 4; ++i) x[i] = simd::words(constant[i]);
   for (int i = 0; i < 8; ++i) x[4 + i] = simd::words(key[i]);
@@ -59,7 +60,7 @@ inline void start_state(const std::uint32_t* key, std::uint64_t nonce, std::uint
 inline void store_blocks(const Words32* x, std::uint64_t* out) {
   using namespace simd;
   constexpr std::size_t stride = 4 * block_words;  // quad q holds blocks 4q to 4q + 3
-  Words32 row[4][4];                                     // [block mod 4][words 4i to 4i + 3]
+  Words32 row[4][4];                               // [block mod 4][words 4i to 4i + 3]
   for (int i = 0; i < 4; ++i) {
     const Words32* w = x + 4 * i;
     const Words32 low01 = low_words(w[0], w[1]), high01 = high_words(w[0], w[1]);

@@ -72,7 +72,8 @@ inline unsigned finish(const Group& group, const std::uint64_t* words, Sigma sig
     const Doubles s = sigma(g * lanes), z = quotient(numerator[g], denominator[g]);
     const Doubles v = multiply(sign_unless(z, load_integers(words + g * lanes)), s);
     const Doubles off = magnitude(subtract(v, store_nearest(v, out + g * lanes)));
-    const Doubles two_over_m = from_bits(subtract(integers(twice_reciprocal_bits), bits_of(group.m[g])));
+    const Doubles two_over_m =
+        from_bits(subtract(integers(twice_reciprocal_bits), bits_of(group.m[g])));
     const Doubles limit = subtract(broadcast(0.5), multiply(s, broadcast(z_error)));
     mask |= not_less(multiply_add(s, two_over_m, off), limit) << (g * lanes);
   }

@@ -26,7 +26,7 @@ inline void tail_bits(const Doubles* m, Doubles* bits) {
     const Doubles mantissa = _mm512_getmant_pd(m[g], _MM_MANT_NORM_1_2, _MM_MANT_SIGN_src);
     const Ints index = _mm512_srli_epi64(simd::bits_of(m[g]), 48);  // its low 4 bits count
     const Doubles reciprocal = _mm512_permutex2var_pd(simd::load_doubles(c::reciprocal), index,
-                                                simd::load_doubles(c::reciprocal + 8));
+                                                      simd::load_doubles(c::reciprocal + 8));
     const Doubles s_plus_64 =
         _mm512_permutex2var_pd(simd::load_doubles(c::log2_reciprocal_plus_64), index,
                                simd::load_doubles(c::log2_reciprocal_plus_64 + 8));

@@ -27,7 +27,7 @@ inline Doubles quotient(Doubles n, Doubles d) { return simd::divide(n, d); }
 inline Doubles log_quotient(Doubles n, Doubles d) {
 #ifdef __FMA__
   // A cubic of 13 bits, doubled twice: the divider is busy with the rest.
-  const double(&c)[4] = gaussian_coefficients::inverse_poly;
+  const double (&c)[4] = gaussian_coefficients::inverse_poly;
   using namespace simd;
   Doubles rough = multiply_add(broadcast(c[3]), d, broadcast(c[2]));
   rough = multiply_add(multiply_add(rough, d, broadcast(c[1])), d, broadcast(c[0]));
@@ -50,7 +50,8 @@ inline void tail_bits(const Doubles* m, Doubles* bits) {
     const Ints shifted = subtract(bits_of(m[g]), integers(half_root));
     const Ints exponent = both(shifted, integers(exponent_bits));
     const Doubles x = from_bits(subtract(bits_of(m[g]), exponent));
-    const Ints k = inclusive_or(shift_right<52>(exponent), integers(0x4330000000000000));  // 2^52 + k
+    const Ints k =
+        inclusive_or(shift_right<52>(exponent), integers(0x4330000000000000));  // 2^52 + k
     whole[g] = subtract(broadcast(0x1p52 + 64), from_bits(k));
     f[g] = log_quotient(subtract(x, broadcast(1)), add(x, broadcast(1)));
     ff[g] = multiply(f[g], f[g]);

@@ -28,9 +28,9 @@ constexpr double largest_log = -0.72;    // of a tail that may be shared: below 
 constexpr double tolerance = 3e-14;      // stricter than the anchor's own rule: no halving follows
 constexpr double largest_change = 1e-8;  // of the last two levels
 constexpr double anchor_error = 1e-13;
-constexpr double end_size = 1e-15;       // of the last node against the sum
+constexpr double end_size = 1e-15;           // of the last node against the sum
 constexpr std::ptrdiff_t fewest_served = 2;  // q' ahead that pay for recording the nodes
-constexpr std::size_t run_length = 512;  // q's, whatever the threads: they change no bit
+constexpr std::size_t run_length = 512;      // q's, whatever the threads: they change no bit
 
 // A contour that served one q, and what its nodes were: exp(-(q' - q) z) takes them to q'.
 struct Anchor {
@@ -100,7 +100,10 @@ bool shared(const Anchor& a, double q, bool upper, FormTail& out, const Kernels&
   const double step = a.at.step / pi;
   const double factor = a.saddle.log_factor - (x - a.q) * a.saddle.point.t;
   out = {factor - std::log(a.saddle.t) + std::log(tail.all * step),
-         factor + std::log(density.all * step) + a.saddle.unit * ln2, error, pdf_error, upper,
+         factor + std::log(density.all * step) + a.saddle.unit * ln2,
+         error,
+         pdf_error,
+         upper,
          int(blocks * form_block)};
   return out.log_small < largest_log;
 }
@@ -124,7 +127,9 @@ void tails_of_run(const QuadraticForm& f, const Run& run, const Kernels& kernels
     }
     out = form_tail(f, run.q[*i], kernels);
     anchor.valid = false;
-    if (bare || has_low_dof(f, x) || is_far(f, x) || !(out.log_small < largest_log) || !std::isfinite(out.log_small)) continue;
+    if (bare || has_low_dof(f, x) || is_far(f, x) || !(out.log_small < largest_log) ||
+        !std::isfinite(out.log_small))
+      continue;
     const double hazard = std::exp(out.log_pdf + f.exponent * ln2 - out.log_small);
     const std::size_t* ahead = i;  // the last that this contour could serve from there
     while (ahead + 1 != run.end &&

@@ -59,10 +59,10 @@ FormContour form_contour(const QuadraticForm& form, double q, const Kernels& ker
 struct Convergence {
   double change, previous;
   double error() const {
-    constexpr double begun = 5e-4;         // of the first change: squaring has begun
-    constexpr double rounding = 2e-14;     // of a sum of some hundred nodes
-    constexpr double accepted = 1e-14;     // of the change after the last
-    constexpr double change_factor = 10;   // a change against the square of the one before
+    constexpr double begun = 5e-4;        // of the first change: squaring has begun
+    constexpr double rounding = 2e-14;    // of a sum of some hundred nodes
+    constexpr double accepted = 1e-14;    // of the change after the last
+    constexpr double change_factor = 10;  // a change against the square of the one before
     if (!(previous < begun)) return std::fmax(change, 1e-3 * previous * previous);
     if (change < rounding) return change + 1e-15;
     const double next = change_factor * change * change;

@@ -14,13 +14,13 @@ namespace {
 
 using std::size_t;
 using namespace simd;
-constexpr double huge_factor = 1e150;   // above, squares would overflow
+constexpr double huge_factor = 1e150;  // above, squares would overflow
 
 // One term at a node where |r z| overflows a square: -k/2 log(1 - rz) - kappa.
-void far_term(double r, double half_dof, double kappa, double x, double y, double& re,
-              double& im) {
+void far_term(double r, double half_dof, double kappa, double x, double y, double& re, double& im) {
   const double big = std::fmax(std::fabs(x), std::fabs(y));
-  re -= half_dof * (std::log(std::fabs(r)) + std::log(big) + std::log(std::hypot(x / big, y / big)));
+  re -=
+      half_dof * (std::log(std::fabs(r)) + std::log(big) + std::log(std::hypot(x / big, y / big)));
   re -= kappa;
   im -= half_dof * std::atan2(-r * y, 1 - r * x);
 }
@@ -94,7 +94,8 @@ void add_group(const SaddleTerms& t, const FormGroup& g, double reach, const dou
 }
 
 // sum_p moments[p-1] u^p at all nodes, by Horner's rule.
-inline void taylor(const double* moments, size_t degree, const Doubles& ur, const Doubles& ui, Doubles& sr, Doubles& si) {
+inline void taylor(const double* moments, size_t degree, const Doubles& ur, const Doubles& ui,
+                   Doubles& sr, Doubles& si) {
   sr = si = Doubles{};
   for (size_t p = degree; p-- > 0;) {
     const Doubles a = sr + moments[p], b = si;
@@ -104,7 +105,8 @@ inline void taylor(const double* moments, size_t degree, const Doubles& ur, cons
 }
 
 // A cluster beyond the reach of squares, where u is -1 to rounding.
-void add_far_cluster(const SaddleCluster& c, const double* x, const double* y, double* re, double* im) {
+void add_far_cluster(const SaddleCluster& c, const double* x, const double* y, double* re,
+                     double* im) {
   double sum = 0, other = 0;
   for (size_t p = form_moments; p-- > 0;) sum = -(sum + c.dof_moments[p]);
   if (c.noncentrality_moments) other = -c.half_noncentrality - c.noncentral_at_saddle;
@@ -114,7 +116,8 @@ void add_far_cluster(const SaddleCluster& c, const double* x, const double* y, d
   }
 }
 
-void add_cluster(const SaddleCluster& c, double reach, const double* x, const double* y, double* re, double* im) {
+void add_cluster(const SaddleCluster& c, double reach, const double* x, const double* y, double* re,
+                 double* im) {
   if (std::fabs(c.r) * reach > huge_factor) return add_far_cluster(c, x, y, re, im);
   const Doubles a = c.r * load_doubles(x), b = c.r * load_doubles(y), m = (a * a - 2 * a) + b * b;
   const Doubles inverse = 1 / (1 + m), top = c.u0 + a;  // u = (u0 + rz) / (1 - rz)
@@ -134,8 +137,7 @@ void add_cluster(const SaddleCluster& c, double reach, const double* x, const do
 }
 
 // K(t0 + z) - K(t0) at one register of nodes.
-void exponents(const SaddleTerms& terms, const double* x, const double* y, double* re,
-               double* im) {
+void exponents(const SaddleTerms& terms, const double* x, const double* y, double* re, double* im) {
   double reach = 0;
   for (size_t i = 0; i < lanes; ++i) {
     re[i] = im[i] = 0;
@@ -145,7 +147,8 @@ void exponents(const SaddleTerms& terms, const double* x, const double* y, doubl
   add_terms(terms, 0, terms.general, reach, x, y, re, im);
   for (size_t g = 0; g < terms.group_count; ++g)
     add_group(terms, terms.groups[g], reach, x, y, re, im);
-  for (size_t c = 0; c < terms.cluster_count; ++c) add_cluster(terms.clusters[c], reach, x, y, re, im);
+  for (size_t c = 0; c < terms.cluster_count; ++c)
+    add_cluster(terms.clusters[c], reach, x, y, re, im);
 }
 
 // 1e6 turns: beyond, the C library reduces the angle.
@@ -168,8 +171,9 @@ void nodes(const FormPath& path, const SaddleTerms& terms, const double* sinh_u,
   store_doubles(ys, y);
   exponents(terms, xs, ys, re, im);
   const double s2 = path.normal_variance;
-  const Doubles size = exponential(load_doubles(re) + path.drift * x + 0.5 * s2 * (x - y) * (x + y)) *
-                    (path.width * load_doubles(cosh_u));
+  const Doubles size =
+      exponential(load_doubles(re) + path.drift * x + 0.5 * s2 * (x - y) * (x + y)) *
+      (path.width * load_doubles(cosh_u));
   Doubles sine, cosine;
   phases(load_doubles(im) + path.drift * y + s2 * x * y, sine, cosine);
   // exp(..) dt/du / i, and the pole's t0 / (t0 + z)
@@ -211,8 +215,7 @@ void moved(const FormValues* blocks, size_t n, double delta, FormMoved& out, siz
 
 void form_nodes(const FormPath& path, const SaddleTerms& terms, const double* sinh_u,
                 const double* cosh_u, FormValues& out) {
-  for (size_t i = 0; i < form_block; i += lanes)
-    nodes(path, terms, sinh_u + i, cosh_u + i, out, i);
+  for (size_t i = 0; i < form_block; i += lanes) nodes(path, terms, sinh_u + i, cosh_u + i, out, i);
 }
 
 // Several registers of weights at a time: their powers' chains run together.

@@ -8,16 +8,18 @@ inline Words32 words(std::uint32_t x) { return _mm512_set1_epi32(int(x)); }
 inline Words32 load_words(const std::uint32_t* p) { return _mm512_loadu_si512(p); }
 inline Words32 add_words(Words32 a, Words32 b) { return _mm512_add_epi32(a, b); }
 inline Words32 xor_words(Words32 a, Words32 b) { return _mm512_xor_si512(a, b); }
-template <int k>
-inline Words32 rotate_words(Words32 a) { return _mm512_rol_epi32(a, k); }
+template <int k> inline Words32 rotate_words(Words32 a) { return _mm512_rol_epi32(a, k); }
 inline Words32 low_words(Words32 a, Words32 b) { return _mm512_unpacklo_epi32(a, b); }
 inline Words32 high_words(Words32 a, Words32 b) { return _mm512_unpackhi_epi32(a, b); }
 inline Words32 low_pairs(Words32 a, Words32 b) { return _mm512_unpacklo_epi64(a, b); }
 inline Words32 high_pairs(Words32 a, Words32 b) { return _mm512_unpackhi_epi64(a, b); }
 // Quad q of the four arguments makes row q: 64 bytes to p + q * stride (in 64-bit words).
-inline void store_quads(Words32 a, Words32 b, Words32 c, Words32 d, std::uint64_t* p, std::size_t stride) {
-  const Words32 ab_even = _mm512_shuffle_i32x4(a, b, 0x88), ab_odd = _mm512_shuffle_i32x4(a, b, 0xdd);
-  const Words32 cd_even = _mm512_shuffle_i32x4(c, d, 0x88), cd_odd = _mm512_shuffle_i32x4(c, d, 0xdd);
+inline void store_quads(Words32 a, Words32 b, Words32 c, Words32 d, std::uint64_t* p,
+                        std::size_t stride) {
+  const Words32 ab_even = _mm512_shuffle_i32x4(a, b, 0x88),
+                ab_odd = _mm512_shuffle_i32x4(a, b, 0xdd);
+  const Words32 cd_even = _mm512_shuffle_i32x4(c, d, 0x88),
+                cd_odd = _mm512_shuffle_i32x4(c, d, 0xdd);
   _mm512_storeu_si512(p, _mm512_shuffle_i32x4(ab_even, cd_even, 0x88));
   _mm512_storeu_si512(p + stride, _mm512_shuffle_i32x4(ab_odd, cd_odd, 0x88));
   _mm512_storeu_si512(p + 2 * stride, _mm512_shuffle_i32x4(ab_even, cd_even, 0xdd));

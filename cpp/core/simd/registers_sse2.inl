@@ -11,8 +11,7 @@ inline Words32 words(std::uint32_t x) { return _mm_set1_epi32(int(x)); }
 inline Words32 load_words(const std::uint32_t* p) { return _mm_loadu_si128(quad(p)); }
 inline Words32 add_words(Words32 a, Words32 b) { return _mm_add_epi32(a, b); }
 inline Words32 xor_words(Words32 a, Words32 b) { return _mm_xor_si128(a, b); }
-template <int k>
-inline Words32 rotate_words(Words32 a) {
+template <int k> inline Words32 rotate_words(Words32 a) {
   if (k == 16) return _mm_shufflehi_epi16(_mm_shufflelo_epi16(a, 0xb1), 0xb1);
   return _mm_or_si128(_mm_slli_epi32(a, k), _mm_srli_epi32(a, 32 - k));
 }
@@ -36,8 +35,7 @@ inline Ints subtract(Ints a, Ints b) { return _mm_sub_epi64(a, b); }
 inline Ints exclusive_or(Ints a, Ints b) { return _mm_xor_si128(a, b); }
 inline Ints inclusive_or(Ints a, Ints b) { return _mm_or_si128(a, b); }
 inline Ints both(Ints a, Ints b) { return _mm_and_si128(a, b); }
-template <int k>
-inline Ints shift_right(Ints a) { return _mm_srli_epi64(a, k); }
+template <int k> inline Ints shift_right(Ints a) { return _mm_srli_epi64(a, k); }
 inline Ints sign_mask(Ints a) { return _mm_shuffle_epi32(_mm_srai_epi32(a, 31), 0xf5); }
 // The low 32 bits of a over the high 32 bits of b.
 inline Ints low_half_of(Ints a, Ints b) {
@@ -54,10 +52,14 @@ inline Doubles subtract(Doubles a, Doubles b) { return _mm_sub_pd(a, b); }
 inline Doubles multiply(Doubles a, Doubles b) { return _mm_mul_pd(a, b); }
 inline Doubles divide(Doubles a, Doubles b) { return _mm_div_pd(a, b); }
 inline Doubles square_root(Doubles a) { return _mm_sqrt_pd(a); }
-inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) { return _mm_add_pd(_mm_mul_pd(a, b), c); }
+inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
+  return _mm_add_pd(_mm_mul_pd(a, b), c);
+}
 // The sign bit of a flipped where the top bit of `sign` is clear.
 inline Doubles sign_unless(Doubles a, Ints sign) {
   return _mm_xor_pd(a, _mm_andnot_pd(from_bits(sign), broadcast(-0.0)));
 }
 // One bit a lane: not (a < b).
-inline unsigned not_less(Doubles a, Doubles b) { return unsigned(_mm_movemask_pd(_mm_cmpnlt_pd(a, b))); }
+inline unsigned not_less(Doubles a, Doubles b) {
+  return unsigned(_mm_movemask_pd(_mm_cmpnlt_pd(a, b)));
+}

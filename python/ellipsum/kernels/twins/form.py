@@ -98,7 +98,9 @@ class FormTable:
 
     def contour(self, q):
         """Nodes t and weights whose real parts, times G(t), sum to a functional at q."""
-        return form_contour(self._form, float(q))
+        t, weight, sign = form_contour(self._form, float(q))
+        scale = math.ldexp(1.0, -self._form.exponent)
+        return sign * scale * t, scale * weight
 
     def moment(self, q, upper, which):
         """(log E[g(Q); Q beyond q], its error, nodes); g as in contour.hpp."""

@@ -339,7 +339,7 @@ def form_moment(form, q, sign, moment):
 
 @jit
 def form_contour(form, q):
-    """Nodes t and weights of the density at q, in the caller's units."""
+    """Nodes t of sign * Q and weights of the density at q, in scaled units, and the sign."""
     q = math.ldexp(q, -form.exponent)
     sign = 1.0 if q > form.mean else -1.0
     saddle = find_saddle(form, sign, sign * q, 1.0)
@@ -348,9 +348,8 @@ def form_contour(form, q):
     nodes = np.empty(count, np.complex128)
     weights = np.empty(count, np.complex128)
     scale = h / math.pi * math.exp(saddle.log_factor) * math.ldexp(1.0, saddle.unit)
-    unit = math.ldexp(1.0, -form.exponent)
     for i in range(count):
         g, _, ratio = _node(i * h, saddle, path)
-        nodes[i] = sign * unit * (saddle.point_t / ratio)
-        weights[i] = unit * (scale * g * (1.0 if i else 0.5))
-    return nodes, weights
+        nodes[i] = saddle.point_t / ratio
+        weights[i] = scale * g * (1.0 if i else 0.5)
+    return nodes, weights, sign
