@@ -13,7 +13,7 @@ def main() -> int:
     settings.append({"ELLIPSUM_BACKEND": "numba"})
     for setting in settings:
         print("--", *(f"{k}={v}" for k, v in setting.items()), flush=True)
-        command = [sys.executable, "-m", "pytest", "-q"]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2"]
         if subprocess.run(command, env={**os.environ, **setting}).returncode:
             return 1
     return 0

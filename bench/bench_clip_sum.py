@@ -24,11 +24,6 @@ DS = (2, 8, 16, 64, 128, 1024, 16384)
 PEER_DS = (16, 128, 1024)
 
 
-def region(d: int) -> Ellipsoid:
-    """About half of the rows of measure.rows_of are clipped."""
-    return Ellipsoid.ball(float(np.sqrt(d)), np.full(d, 0.01))
-
-
 def ours(rows: np.ndarray, ellipsoid: Ellipsoid, threads: int = 1) -> np.ndarray:
     total = ExactSum(ellipsoid, threads=threads)
     total.add(rows)
@@ -57,7 +52,7 @@ def annotate(benchmark, rows: np.ndarray) -> None:
 def test_ellipsum(benchmark, d, dtype, threads):
     benchmark.group = f"{dtype}, d = {d}"
     rows = measure.rows_of(d, dtype, MEGABYTES)
-    ellipsoid = region(d)
+    ellipsoid = measure.half_clipped(d)
     answer = benchmark(ours, rows, ellipsoid, threads)
     wanted = peers.numpy_chunked(rows, ellipsoid.center, ellipsoid.scale, ellipsoid.clip_norm)
     assert close(answer.astype(float) * ellipsoid.grid, wanted, dtype, len(rows))
@@ -69,7 +64,7 @@ def test_ellipsum(benchmark, d, dtype, threads):
 def test_peer(benchmark, d, name):
     benchmark.group = f"float32, d = {d}"
     rows = measure.rows_of(d, "float32", MEGABYTES)[: peers.SMALL.get(name, 1 << 40) // d]
-    ellipsoid = region(d)
+    ellipsoid = measure.half_clipped(d)
     arguments = ellipsoid.center, ellipsoid.scale, ellipsoid.clip_norm
     answer = benchmark(peers.PEERS[name], rows, *arguments)
     wanted = ours(rows, ellipsoid).astype(float) * ellipsoid.grid

@@ -5,14 +5,12 @@ pytest bench/bench_noise.py --benchmark-columns=min,median -s
 
 from __future__ import annotations
 
-import platform
-from importlib.metadata import version
-
 import numpy as np
 import pytest
 
+import measure
 from ellipsum import noise
-from ellipsum.kernels import twins
+from ellipsum.kernels.backend import use_kernels
 
 try:
     from ellipsum.kernels import _core
@@ -22,16 +20,12 @@ except ImportError:
 KEY = bytes(range(32))
 N = 1 << 20
 SIGMA = 2.0**26
-TARGETS = [*(_core.targets() if _core else []), "numba"]
+TARGETS = [*(f"cpp-{name}" for name in (_core.targets() if _core else [])), "numba"]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def machine() -> None:
-    print(
-        f"\n{platform.processor() or platform.machine()}, {platform.platform()}, "
-        f"ellipsum {version('ellipsum')}, NumPy {np.__version__}; "
-        "-O3 -ffp-contract=off, flags of each target in CMakeLists.txt"
-    )
+    print(f"\n{measure.machine()}")
 
 
 def report(benchmark, name: str) -> None:
@@ -56,16 +50,11 @@ def test_numpy_ziggurat(benchmark):
 @pytest.mark.benchmark(group="Gaussian noise, 2^20 samples")
 @pytest.mark.parametrize("columns", [1, 1000])
 @pytest.mark.parametrize("target", TARGETS)
-def test_rounded_gaussian(benchmark, monkeypatch, target, columns):
-    kernels = twins if target == "numba" else _core
-    monkeypatch.setattr(noise, "kernels", kernels)
-    if kernels is _core:
-        _core.choose_target(target)
+def test_rounded_gaussian(benchmark, target, columns):
     sigma = np.full(columns, SIGMA)
     out = np.empty(N, dtype=np.int64)
-    benchmark(kernels.rounded_gaussian, out, sigma, KEY, 0, 1)
-    if _core:
-        _core.choose_target("")
+    with use_kernels(target) as kernels:
+        benchmark(kernels.rounded_gaussian, out, sigma, KEY, 0, 1)
     want = noise.rounded_gaussian(1000, SIGMA, key=KEY)
     np.testing.assert_array_equal(out[:1000], want)
     report(benchmark, f"{target}, {columns} columns")
@@ -74,12 +63,8 @@ def test_rounded_gaussian(benchmark, monkeypatch, target, columns):
 @pytest.mark.benchmark(group="key stream, 2^20 words")
 @pytest.mark.parametrize("target", TARGETS)
 def test_keystream(benchmark, target):
-    kernels = twins if target == "numba" else _core
-    if kernels is _core:
-        _core.choose_target(target)
     out = np.empty(N, dtype=np.uint64)
-    benchmark(kernels.keystream, out, KEY, 0, 0)
-    if _core:
-        _core.choose_target("")
+    with use_kernels(target) as kernels:
+        benchmark(kernels.keystream, out, KEY, 0, 0)
     np.testing.assert_array_equal(out[:100], noise.keystream(100, key=KEY))
     report(benchmark, f"key stream, {target}")

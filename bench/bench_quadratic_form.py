@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import measure
 from ellipsum import QuadraticForm, backend
 
 TABLE = Path(__file__).parents[1] / "tests" / "reference" / "quadratic_form_reference.npz"
@@ -30,13 +31,8 @@ REPEATS = 200
 
 
 def best_time(call: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Seconds of the fastest call."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
+    """Seconds of the fastest call, by the wall."""
+    return measure.best(call, repeats=repeats, clock=time.perf_counter)[0]
 
 
 # ---- accuracy ----------------------------------------------------------------------------

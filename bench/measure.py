@@ -66,6 +66,11 @@ def rows_of(d: int, dtype: str, megabytes: int = MEGABYTES) -> np.ndarray:
     return numbers[: numbers.size // d * d].reshape(-1, d)
 
 
+def half_clipped(d: int) -> ellipsum.Ellipsoid:
+    """A ball that clips about half of the rows of :func:`rows_of`."""
+    return ellipsum.Ellipsoid.ball(float(np.sqrt(d)), np.full(d, 0.01))
+
+
 def resident_megabytes() -> float:
     """Resident memory of this process now (Linux; elsewhere NaN)."""
     try:

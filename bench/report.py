@@ -35,10 +35,6 @@ WANTED = {**dict.fromkeys((1, 2, 3, 4, 8), 0.3), 16: 0.5}  # 0.75 for the other 
 Table = list[dict[str, object]]
 
 
-def region(d: int) -> Ellipsoid:
-    return Ellipsoid.ball(float(np.sqrt(d)), np.full(d, 0.01))
-
-
 def add(rows: np.ndarray, ellipsoid: Ellipsoid, threads: int = 1) -> ExactSum:
     total = ExactSum(ellipsoid, threads=threads)
     total.add(rows)
@@ -49,7 +45,7 @@ def roofline(megabytes: int, repeats: int) -> Table:
     table: Table = []
     for dtype in DTYPES:
         for d in DS:
-            rows, ellipsoid = measure.rows_of(d, dtype, megabytes), region(d)
+            rows, ellipsoid = measure.rows_of(d, dtype, megabytes), measure.half_clipped(d)
             read, one = measure.best(
                 partial(measure.read_alone, rows), partial(add, rows, ellipsoid), repeats=repeats
             )
@@ -70,7 +66,7 @@ def roofline(megabytes: int, repeats: int) -> Table:
 def side_by_side(megabytes: int, repeats: int) -> Table:
     table: Table = []
     for d in PEER_DS:
-        ellipsoid = region(d)
+        ellipsoid = measure.half_clipped(d)
         shape = ellipsoid.center, ellipsoid.scale, ellipsoid.clip_norm
         for name, peer in {"ellipsum": None, **peers.PEERS}.items():
             rows = measure.rows_of(d, "float32", megabytes)[: peers.SMALL.get(name, 1 << 40) // d]
@@ -108,7 +104,7 @@ def growth(largest: float) -> Table:
     """Seconds and resident memory of one ExactSum fed n numbers (rows of 64, float32)."""
     table: Table = []
     d, block = 64, measure.rows_of(64, "float32")
-    ellipsoid = region(d)
+    ellipsoid = measure.half_clipped(d)
     add(block, ellipsoid)
     for numbers in (n for n in 10.0 ** np.arange(3, 12) if n <= largest):
         n = max(1, int(numbers) // d)

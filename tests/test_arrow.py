@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import random
 import subprocess
 import sys
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -82,9 +83,15 @@ def test_a_memory_map_is_not_read_into_memory(rows, tmp_path):
         ([[1, 2], [3, 4], [5, 6]], [(3, 2)]),
         ([np.array([1.0, 2.0]), np.array([3.0, 4.0])], [(2, 2)]),
         ([np.ones((2, 2)), np.ones((3, 2))], [(2, 2), (3, 2)]),
-        ([[[1, 2], [3, 4]], [[5, 6]]], [(2, 2), (1, 2)]),
+        ([[[1, 2], [3, 4]], [[5, 6]]], [(2, 2)]),
+        (
+            [[1, 2], np.ones((3, 2)), [3, 4], np.ones(2), pa.table({"a": [1.0], "b": [2.0]})],
+            [(1, 2), (3, 2), (2, 2), (1, 2)],
+        ),
+        ([[1, 2, 3], [3], None, 5, "12", {1: 2}, [[1, 2]], np.ones(3)], [(8, 2)]),
         ((np.ones((k, 2)) for k in (1, 0, 2)), [(1, 2), (2, 2)]),
         (iter([np.ones(2), [[1, 2]]]), [(1, 2), (1, 2)]),
+        (iter([[1, 2], [3], [[1, 2], None]]), [(1, 2), (1, 2), (2, 2)]),
         (np.ones(2), [(1, 2)]),
         ([], []),
     ],
@@ -99,10 +106,8 @@ def test_what_counts_as_an_array_and_what_as_batches(data, shapes):
         ("rows.parquet", TypeError, "open_rows"),
         ({"a": 1}, TypeError, "mapping"),
         (5, TypeError, "got int"),
-        ([[1, 2], [3]], ValueError, "ragged"),
-        ([[[1, 2], [3]]], ValueError, "ragged"),
-        ([[1, 2, 3]], ValueError, r"shape \(n, 2\)"),
-        ([np.ones((4, 3))], ValueError, r"shape \(n, 2\)"),
+        ([np.ones((4, 3))], ValueError, r"shape \(n, 2\), got 3 columns$"),
+        (np.array([[1, None]]), TypeError, "dtype object"),
         (np.array(["a", "b"]), TypeError, "numeric"),
         (np.ma.masked_array([[1, 2]]), TypeError, "masked"),
         (np.ones((2, 2, 2)), ValueError, r"shape \(n, 2\)"),
@@ -202,6 +207,25 @@ def test_numeric_types_become_floats_and_nulls_nan():
     (block,) = as_batches(table, 6)
     assert block.dtype == np.float64
     np.testing.assert_array_equal(block, want)
+
+
+@pytest.mark.parametrize(
+    "kind, scale",
+    [(pa.decimal128, 0), (pa.decimal128, 2), (pa.decimal128, 10), (pa.decimal128, 22),
+     (pa.decimal128, 37), (pa.decimal256, 20)],
+)  # fmt: skip
+def test_a_decimal_is_the_nearest_double(kind, scale):
+    draw = random.Random(scale)
+    context = Context(prec=80)
+    size = 38 if kind is pa.decimal128 else 76
+    digits = [draw.randrange(-(10**k) + 1, 10**k) for k in range(1, size + 1) for _ in range(40)]
+    digits += [0, 2**53, 2**53 + 1, -(2**53) - 1, 2**63, -(2**63), 2**64 - 1, 2**64 + 1]
+    values = [Decimal(x).scaleb(-scale, context) for x in digits]
+    values[7::50] = [None] * len(values[7::50])
+    column = pa.array(values, kind(size, scale))
+    want = [np.nan if x is None else float(x) for x in values]
+    np.testing.assert_array_equal(gather(column, 1)[:, 0], want)
+    np.testing.assert_array_equal(gather(pa.table({"a": column}).slice(13), 1)[:, 0], want[13:])
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.int8(), pa.float32()])
@@ -313,7 +337,8 @@ def test_a_null_struct_is_a_row_of_nan():
     fields = [pa.array([1.0, 2.0, 3.0]), pa.array([4, 5, 6])]
     structs = pa.StructArray.from_arrays(fields, ["a", "b"], mask=pa.array([False, True, False]))
     want = [[1.0, 4.0], [np.nan, np.nan], [3.0, 6.0]]
-    for data in (structs, OneArray(structs), pa.chunked_array([structs])):
+    column = pa.chunked_array([structs])
+    for data in (structs, OneArray(structs), column, Stream(column), iter([Stream(column)])):
         np.testing.assert_array_equal(gather(data, 2), want)
     np.testing.assert_array_equal(gather(structs.slice(1), 2), want[1:])
 

@@ -196,6 +196,25 @@ def test_the_privacy_loss_accountant_agrees(eps, target):
     assert accountant.get_delta(eps) == pytest.approx(target, rel=2e-2)
 
 
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+@pytest.mark.parametrize("count", [1, 5])
+def test_the_accountants_charge_what_was_asked_under_the_relation_that_is_named(neighbors, count):
+    """Both accountants of the package: the privacy loss one to its rounding, the Renyi one from
+    above. Under REPLACE_ONE the first would charge 2.12 for 1.0."""
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
+
+    s = calibrate.noise_multiplier(1.0, 1e-6) * math.sqrt(count)
+    event, relation = calibrate.dp_event(s, count), calibrate.dp_relation(neighbors)
+    exact = PLDAccountant(relation).compose(event)
+    assert 1 - 1e-9 <= exact.get_epsilon(1e-6) <= 1 + 1e-6
+    assert 1 - 1e-9 <= exact.get_delta(1.0) / 1e-6 <= 1 + 1e-6
+    assert 1 <= RdpAccountant(neighboring_relation=relation).compose(event).get_epsilon(1e-6) < 1.2
+    other = PLDAccountant(NeighboringRelation.REPLACE_ONE).compose(event)
+    assert other.get_epsilon(1e-6) > 2  # why dp_relation is there
+
+
 @pytest.mark.parametrize("count", [1, 7])
 def test_the_renyi_accountant_bounds_ours_from_above(count):
     from dp_accounting.rdp import RdpAccountant
@@ -216,8 +235,9 @@ def test_the_event_carries_noise_and_count():
 
 def test_without_dp_accounting_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
-    with pytest.raises(ImportError, match=r"ellipsum\[accounting\]"):
-        calibrate.dp_event(1.0)
+    for call in (lambda: calibrate.dp_event(1.0), lambda: calibrate.dp_relation("replace")):
+        with pytest.raises(ImportError, match=r"ellipsum\[accounting\]"):
+            call()
 
 
 # --- bad input ---

@@ -14,7 +14,6 @@ import pytest
 import ellipsum
 from cli_folder import BUDGET, CENTER, MEAN, NAMES, SD, D, N, folder, inside, released, rows, run
 from ellipsum.cli.exit import Exit
-from ellipsum.cli.main import main as cli
 from ellipsum.cli.shape import moments
 from ellipsum.ellipsoid import Ellipsoid
 from ellipsum.private_sum import PrivateMean, PrivateSum
@@ -309,10 +308,3 @@ def test_a_reader_that_leaves_is_no_traceback(arguments, code):
     )
     os.close(write)
     assert (child.returncode, child.stderr) == (code, b"")
-
-
-def test_the_entry_point_is_the_same_function():
-    from importlib.metadata import entry_points
-
-    (script,) = entry_points(group="console_scripts", name="ellipsum")
-    assert script.load() is cli

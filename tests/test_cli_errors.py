@@ -96,7 +96,27 @@ BAD = {
         Exit.PARAMETER,
         "needs 6 complete rows or more",
     ),
-    "public file": ([*MEAN, "--public", "x.parquet"], Exit.DATA, "--public: x.parquet is not"),
+    "public file": ([*MEAN, "--public", "x.parquet"], Exit.PARAMETER, "--public: x.parquet is not"),
+    "public columns": (
+        [*MEAN, "--public", "short.csv"],
+        Exit.PARAMETER,
+        "--public: short.csv must have column 'height' exactly once",
+    ),
+    "bounds with names": (
+        [*MEAN, "--bounds", "named.csv"],
+        Exit.PARAMETER,
+        "named.csv must hold lo,hi .*, but line 1 holds no numbers: if it names the columns, take",
+    ),
+    "bounds with semicolons": (
+        [*MEAN, "--bounds", "semicolons.csv"],
+        Exit.PARAMETER,
+        "semicolons.csv must .*, but line 2 separates its numbers by a semicolon",
+    ),
+    "bounds with a word": (
+        [*MEAN, "--bounds", "word.csv"],
+        Exit.PARAMETER,
+        "word.csv must .*, but line 3 holds something that is no number",
+    ),
     "no folder": ([*MEAN, "--ball", "1", "--out", "no/x.json"], Exit.OUTPUT, "--out"),
 }
 

@@ -54,6 +54,42 @@ def test_header_is_yes_or_no(tmp_path, header):
         open_rows(tmp_path / "x.csv", header=header)
 
 
+@pytest.mark.parametrize(
+    "first, phrase",
+    [
+        ("age;height;weight", "separated by semicolons, but cells are separated by commas"),
+        ("age\theight", "separated by tabs, but cells are separated by commas"),
+        ("age|height", "separated by bars"),
+        ("# exported from somewhere", "first line of .* is a comment, not the columns' names"),
+        ("age,height\r1,2\r3,4", "has a carriage return in it: end lines by a newline"),
+        ("age,height".encode("utf-16"), "is UTF-16: save it as UTF-8"),
+    ],
+)
+def test_a_line_of_names_of_another_dialect_is_refused_by_its_cause(tmp_path, first, phrase):
+    path = tmp_path / "x.csv"
+    first = first if isinstance(first, bytes) else first.encode()
+    path.write_bytes(first + b"\n" + CANARY.encode() + b";0,5\n" * 20)
+    with pytest.raises(ValueError, match=phrase) as caught:
+        open_rows(path)
+    assert CANARY not in str(caught.value)
+
+
+def test_a_name_with_a_semicolon_is_one_where_the_caller_says_so(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a;b\n1\n2\n")
+    assert np.concatenate(list(open_rows(path, ["a;b"]))).tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize("line", ["0,5;1,5", "0.5;1.5", "1,5,2,5", "# note", "0.5\t1.5"])
+@pytest.mark.parametrize("header", ["a,b\n", ""])
+def test_most_lines_of_another_dialect_are_refused_by_what_is_read(tmp_path, line, header):
+    path = tmp_path / "x.csv"
+    path.write_text(header + f"{line}\n" * 20)
+    want = "cells are separated by commas .*, numbers have decimal points, and no line is a comment"
+    with pytest.raises((ValueError, TypeError), match=want):
+        list(open_rows(path, header=bool(header)).batches(2))
+
+
 # ---- the first record ------------------------------------------------------------------
 
 ODD = {
@@ -83,6 +119,32 @@ def test_an_odd_record_is_the_same_row_on_the_first_line_as_on_a_later_one(tmp_p
         odd = [row for row in first if not np.array_equal(row, [0.5, 0.25])]
         np.testing.assert_array_equal(odd, [ODD[line]])
     assert capfd.readouterr() == ("", "")
+
+
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("header", [b"a,b\n", MARK + b"a,b\r\n", None])
+@pytest.mark.parametrize(
+    "line, want",
+    [(b"1,2", [1, 2]), (b'"1",2', [1, 2]), (MARK + b"1,2", [NAN, 2]), (b"", [NAN] * 2)],
+)
+@pytest.mark.parametrize("place", range(4))
+def test_a_byte_order_mark_begins_any_line(tmp_path, header, line, want, place):
+    lines = [b"0.5,0.25"] * 3
+    lines.insert(place, MARK + line)
+    path = tmp_path / "x.csv"
+    path.write_bytes((header or b"") + b"\n".join(lines) + b"\n")
+    found = np.concatenate(list(open_rows(path, header=header is not None).batches(2)))
+    rest = [row for row in found if not np.array_equal(row, [0.5, 0.25])]
+    np.testing.assert_array_equal(rest, [want])
+    assert len(found) == 4
+
+
+def test_a_mark_without_a_line_is_no_record(tmp_path):
+    path = tmp_path / "x.csv"
+    for content, n in ((MARK, 0), (MARK + b"\n", 1), (b"1,2\n" + MARK, 1), (MARK * 2, 1)):
+        assert len(read(path, content)) == n
 
 
 @pytest.mark.parametrize("line", ODD, ids=lambda line: repr(line[:9]))

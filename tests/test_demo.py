@@ -24,7 +24,9 @@ def test_the_release_is_that_of_the_three_lines_it_stands_for(demo):
     table = load_breast_cancer().data
     public, private = table[:285], table[285:]
     center, sigma = public.mean(axis=0), public.std(axis=0, ddof=1)
-    region = Ellipsoid.for_covariance(np.corrcoef(public.T), clip_probability=CLIP_PROBABILITY)
+    region = Ellipsoid.for_covariance(
+        np.corrcoef(public, rowvar=False), clip_probability=CLIP_PROBABILITY
+    )
     release = PrivateMean(region, epsilon=1, delta=1e-6)((private - center) / sigma, seed=3)
     np.testing.assert_allclose(demo.value, center + sigma * release.value, rtol=1e-9)
     np.testing.assert_allclose(demo.truth, private.mean(axis=0), rtol=1e-12)

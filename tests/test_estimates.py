@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import mpmath
@@ -53,6 +54,23 @@ def test_the_covariance_is_found(table, method, neighbors):
     assert np.linalg.norm(found.value - truth) < 0.1 * np.linalg.norm(truth)
     assert np.linalg.eigvalsh(found.value)[0] >= -1e-12 * np.linalg.norm(truth)
     np.testing.assert_allclose(found.value, found.value.T)
+
+
+def test_a_wishart_estimate_promises_its_pair_alone(table):
+    """Some outputs are impossible under one neighbour: no mu and no rho would be true."""
+    known = {"center": np.zeros(5), "radius": 30.0, "seed": 1, **BUDGET}
+    found = second_moments.estimate_covariance(table, method="wishart", **known)
+    promise = found.guarantee
+    for name in ("mu", "rho", "dp_event", "dp_relation"):
+        with pytest.raises(AttributeError, match="one pair"):
+            getattr(promise, name)
+    assert promise.epsilon(1e-6) == promise.epsilon(0.5) == found.epsilon == 1.0
+    assert str(promise) == "(1, 1e-06)-DP, neighbours: replace"
+    told = json.loads(json.dumps(found.to_dict()))
+    assert told["delta"] == 1e-6 and "rho" not in told and "mu" not in told["guarantee"]
+    with pytest.raises(ValueError, match="delta = 1e-06 and above alone"):
+        promise.epsilon(1e-7)
+    assert second_moments.estimate_covariance(table, **known).guarantee.mu > 0
 
 
 def test_the_noise_of_the_covariance_is_as_large_as_it_says(table):

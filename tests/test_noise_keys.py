@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ellipsum
-from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, estimate_covariance
+from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, estimate_covariance, noise
 from ellipsum.noise_keys import JobKeys, Use, digest, root_key
 
 ROOT = bytes(range(32))
@@ -35,6 +35,13 @@ def test_the_same_key_and_the_same_job_repeat_the_same_release():
     run = PrivateMean(REGION, mu=0.5, neighbors="add-remove")
     first, again = run(ROWS, seed=ROOT), run(ROWS[::-1], seed=ROOT)
     assert (first.integers == again.integers).all() and first.n == again.n
+
+
+def test_a_budget_is_a_number_whatever_its_type():
+    total = ExactSum(REGION).add(ROWS)
+    budgets = [{"mu": 1}, {"mu": 1.0}, {"mu": np.float32(1)}]
+    drawn = [PrivateSum(REGION, **budget).noise_of(total, ROOT).tolist() for budget in budgets]
+    assert drawn[0] == drawn[1] == drawn[2]
 
 
 def test_any_other_job_has_noise_of_its_own():
@@ -72,6 +79,36 @@ def test_no_two_uses_share_a_key():
     assert len(set(drawn)) == len(drawn)
     assert JobKeys(ROOT, "other").of(Use.SUM) != keys.of(Use.SUM)
     assert len({use.value for use in Use}) == len(list(Use))
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_no_two_draws_of_one_release_share_a_key(monkeypatch, neighbors):
+    """A count under the sum's key has the sum's first noise, on another scale."""
+    draw, keys = noise.rounded_gaussian, []
+
+    def record(n, sigma, *, key):
+        keys.append(bytes(key))
+        return draw(n, sigma, key=key)
+
+    monkeypatch.setattr(noise, "rounded_gaussian", record)
+    moved = Ellipsoid.ball(1.0, [1.0, 2.0, 3.0])  # a count is needed for the sum, too
+    box = {"lower": np.full(3, -9.0), "upper": np.full(3, 9.0)}
+    ball = {"center": np.zeros(3), "radius": 3.0, "neighbors": neighbors, "seed": ROOT}
+    pair = {"epsilon": 1.0, "delta": 1e-3}
+    jobs = [
+        lambda: PrivateSum(moved, mu=1.0, neighbors=neighbors)(ROWS, seed=ROOT),
+        lambda: PrivateMean(moved, mu=1.0, neighbors=neighbors)(ROWS, seed=ROOT),
+        lambda: PrivateMean(**box, mu=3.0, neighbors=neighbors)(ROWS, seed=ROOT),
+        lambda: estimate_covariance(ROWS, mu=1.0, **ball),
+        lambda: estimate_covariance(ROWS, method="wishart", **pair, **ball),
+    ]
+    used = []
+    for job in jobs:
+        keys.clear()
+        job()
+        assert len(set(keys)) == len(keys) >= (2 if neighbors == "add-remove" else 1)
+        used += keys
+    assert len(set(used)) == len(used)  # nor do two releases of one root key
 
 
 def test_the_encoding_of_a_job_is_injective():

@@ -12,6 +12,7 @@ from ellipsum import PrivateMean, calibrate
 from ellipsum.adaptive import plan
 from ellipsum.adaptive.domain import make_domain
 from ellipsum.adaptive.plan import make_plan
+from ellipsum.guarantee import rounded_up
 
 MU = 1 / calibrate.noise_multiplier(1.0, 1e-6)
 
@@ -34,6 +35,21 @@ def test_the_shares_add_up_to_one_exactly(neighbors, kind, mu):
                 assert made.hopeless or total == 1
                 spent = math.sqrt(sum(made.step_mu(step) ** 2 for step in made.steps))
                 assert made.hopeless or spent == pytest.approx(mu, rel=1e-12)
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_the_noise_of_all_steps_together_is_no_bit_too_small(neighbors):
+    """In fractions, with the noise levels as drawn: sum of (sensitivity / sigma)^2 <= mu^2."""
+    for mu in (*np.random.default_rng(0).uniform(0.01, 9, 200), 0.1, 1 / 3, 1.0):
+        mechanism = PrivateMean(lower=[-5.0], upper=[5.0], mu=mu, neighbors=neighbors)
+        allowed = Fraction(1) / Fraction(mechanism.guarantee.noise_multiplier) ** 2
+        assert Fraction(mechanism.guarantee.mu_to_spend) ** 2 <= allowed
+        made, spent = mechanism.plan(2000), Fraction(0)
+        for step in made.steps:
+            squared = 2 if neighbors == "replace" else 1  # of the true sensitivity
+            sigma = rounded_up(math.sqrt(squared) / made.step_mu(step))
+            spent += squared / Fraction(sigma) ** 2
+        assert made.hopeless or allowed * (1 - Fraction(1, 2**40)) < spent <= allowed
 
 
 @pytest.mark.parametrize("half", [1e-50, 1.0, 1e50])

@@ -146,6 +146,18 @@ def test_rows_batches_sums_and_arrow_streams_give_the_same_release(region, rows)
         assert (run(data, seed=3).value == expected).all()
 
 
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+@pytest.mark.parametrize("mechanism", [PrivateSum, PrivateMean])
+def test_the_noise_is_known_before_a_row_is_read(region, neighbors, mechanism):
+    run = mechanism(region, **BUDGET, neighbors=neighbors)
+    centered = np.tile(region.center, (500, 1))
+    said, carried = run.noise_sd(500), run(centered, seed=1).sd
+    rtol = 1e-12 if neighbors == "replace" else 0.2  # a noisy count divides the mean
+    np.testing.assert_allclose(said, carried, rtol=rtol)
+    with pytest.raises(TypeError, match="n must be a whole number"):
+        run.noise_sd(10.7)
+
+
 def test_without_a_seed_every_release_is_fresh_and_private(region, rows):
     run = PrivateSum(region, **BUDGET)
     first, second = run(rows), run(rows)

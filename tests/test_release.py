@@ -58,8 +58,9 @@ def test_the_accounting_event_composes_to_the_same_guarantee(release):
 
     event = release.dp_event()
     assert isinstance(event, dp_accounting.GaussianDpEvent)
-    delta = PLDAccountant().compose(event).get_delta(1.0)
-    assert delta == pytest.approx(1e-6, rel=1e-2)
+    accountant = PLDAccountant(release.dp_relation()).compose(event)
+    assert accountant.get_delta(1.0) == pytest.approx(1e-6, rel=1e-6)
+    assert accountant.get_epsilon(1e-6) == pytest.approx(1.0, rel=1e-6)
 
 
 def test_confidence_levels_are_checked(release):

@@ -6,11 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from mpmath import mpf, workdps
+from mpmath import sqrt as mp_sqrt
 
 from ellipsum import Ellipsoid, ExactSum
 from ellipsum.adaptive.domain import Frame
 from ellipsum.adaptive.passes import Passes
 from ellipsum.adaptive.rounds import halves_sensitivity
+from ellipsum.ellipsoid import _UP, _norm_above
 from regions import make_regions
 
 
@@ -131,3 +134,19 @@ def test_the_box_bound_is_the_exact_corner():
     reached = np.linalg.norm(corner - opposite) * region.grid
     assert reached <= region.sensitivity("replace") <= reached * (1 + 1e-12)
     assert math.isclose(reached, 1.0, rel_tol=1e-6)  # b / Delta maps the box onto ||b|| = 1
+
+
+@pytest.mark.parametrize("d", [1, 2, 1000, 2**26 - 1, 2**26, 2**27 + 1, 2**29, 2**30])
+def test_the_box_bound_covers_the_worst_rounding_of_its_own_sum(d):
+    """A dot product of d squares may fall short by the factor (1 - u)^d, and by no more."""
+    u = mpf(2) ** -53
+    with workdps(60):
+        for exact in (mpf(d), mpf(2) ** 60 * d, mpf(3) ** 35):
+            least = exact * (1 - u) ** d
+            dot = float(least)
+            dot = dot if mpf(dot) <= least else math.nextafter(dot, 0)
+            bound = mpf(_norm_above(dot, d)) * mpf(_UP)
+            assert bound >= mp_sqrt(exact)
+            assert bound <= mp_sqrt(exact) * (1 + (d + 100) * u)
+            first_order = math.sqrt(dot * (1 + d * 2.0**-53))  # what second order is added to
+            assert d > 2**26 or _norm_above(dot, d) == first_order

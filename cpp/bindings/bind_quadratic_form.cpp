@@ -102,8 +102,9 @@ py::tuple contour(const QuadraticForm& form, double q) {
 }  // namespace
 
 void bind_quadratic_form(py::module_& m) {
-  py::class_<QuadraticForm>(m, "FormTable")
-      .def(py::init(&prepare), py::arg("weights"), py::arg("dof"), py::arg("noncentrality"),
+  py::class_<QuadraticForm> form(m, "FormTable");
+  bind_form_hockey_stick(form);
+  form.def(py::init(&prepare), py::arg("weights"), py::arg("dof"), py::arg("noncentrality"),
            py::arg("normal_sd"))
       .def("tail", &tail, py::arg("q"),
            "(log of the smaller tail, log density, their errors, is it the upper?, nodes).")

@@ -3,6 +3,10 @@
 
 #include "dispatch.hpp"
 
+namespace ellipsum {
+struct QuadraticForm;
+}
+
 // The kernels in use: set once, by Python's _backend.py, before any other call.
 const ellipsum::Kernels& kernels();
 
@@ -11,3 +15,5 @@ void bind_clip(pybind11::module_& m);
 void bind_exact_sum(pybind11::module_& m);
 void bind_noise(pybind11::module_& m);
 void bind_quadratic_form(pybind11::module_& m);
+void bind_gaussian_pair(pybind11::module_& m);
+void bind_form_hockey_stick(pybind11::class_<ellipsum::QuadraticForm>& form);

@@ -20,4 +20,5 @@ PYBIND11_MODULE(_core, m) {
   bind_exact_sum(m);
   bind_noise(m);
   bind_quadratic_form(m);
+  bind_gaussian_pair(m);
 }

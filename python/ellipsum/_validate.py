@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 import operator
+import threading
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ __all__ = [
     "one_of",
     "open_unit",
     "positive",
+    "records",
     "rows",
     "square",
     "vector",
@@ -132,36 +136,92 @@ def eigenbasis(
 
 def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
     """A numeric array of shape (n, d), neither copied nor converted where it is an array of
-    numbers already. One row of shape (d,) counts as a batch of one."""
-    items = batch if isinstance(batch, (list, tuple)) else [batch]
-    if any(isinstance(item, np.ma.MaskedArray) for item in items):
+    numbers already. One row of shape (d,) counts as a batch of one.
+
+    Of an array, dtype and width alone decide what is refused. A list has no dtype: its items
+    are records, see `records`; a list of numbers alone is one record (d records if d is 1).
+    """
+    if isinstance(batch, (list, tuple)):
+        if any(isinstance(item, np.ndarray) and item.ndim == 2 for item in batch):
+            raise ValueError(f"{name} is a list of batches: give them one at a time")
+        several = d == 1 or not batch or any(map(_is_sequence, batch))
+        return records(batch if several else [batch], d)
+    if isinstance(batch, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array: fill it first, e.g. with {name}.filled(np.nan)")
-    try:
-        with np.errstate(all="ignore"):  # a warning would tell of a value
-            array = np.asarray(batch)
-    except ValueError:
-        raise ValueError(f"{name} is ragged: every row must have {d} coordinates") from None
+    array = np.asarray(batch)
     if array.dtype == object:
-        array = _from_objects(name, array)
+        raise TypeError(
+            f"{name} has dtype object, which may hold anything: convert it to float64 first, "
+            f"as by {name}.astype(float) or pandas.to_numeric(column, errors='coerce')"
+        )
     if array.dtype.kind not in "fiub":
         kind = array.dtype.type.__name__  # without the length of a text, which is a value's
         raise TypeError(f"{name} must be numeric, got {kind}: convert it to float64")
     if array.ndim == 1 and array.size == d:
         array = array.reshape(1, d)
     if array.ndim != 2 or array.shape[1] != d:
-        raise ValueError(f"{name} must have shape (n, {d}), got {array.shape}")
+        # Not the shape: it has the number of rows, which may be private.
+        got = f"{array.shape[1]} columns" if array.ndim == 2 else f"an array of ndim {array.ndim}"
+        raise ValueError(f"{name} must have shape (n, {d}), got {got}")
     return array
 
 
-def _from_objects(name: str, array: NDArray[Any]) -> NDArray[np.float64]:
-    """Numbers held as Python objects; a None is one person's missing value: NaN, no error."""
+#: Records of a list converted at a time: an odd one slows down so many.
+_RECORDS_PER_BLOCK = 1 << 12
+
+#: Filters of warnings belong to the process: one thread at a time.
+_QUIET = threading.RLock()
+
+
+def records(items: Sequence[Any], d: int) -> NDArray[Any]:
+    """Records as rows, one each: d numbers, or NaN for any record that is not that.
+
+    Nothing is raised, and no warning shown, whatever a record is: it would tell of that record.
+    Text is no number. Shape (n, d); float64, or for few records what NumPy makes of numbers.
+    """
+    with _QUIET, warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        starts = range(0, len(items), _RECORDS_PER_BLOCK)
+        blocks = [_block(items[start : start + _RECORDS_PER_BLOCK], d) for start in starts]
+        return blocks[0] if len(blocks) == 1 else np.concatenate([np.empty((0, d)), *blocks])
+
+
+def _block(items: Sequence[Any], d: int) -> NDArray[Any]:
+    """The rows of some records: at once if NumPy sees d numbers in each, else one by one."""
+    masked = any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, items)))
+    with suppress(Exception):
+        array = np.asarray(None if masked else items)
+        if array.dtype.kind in "fiub" and array.shape == (len(items), d):
+            return array
+    rows = np.full((len(items), d), np.nan)
+    for row, item in zip(rows, items, strict=True):
+        _read_record(item, row)
+    return rows
+
+
+def _read_record(item: Any, row: NDArray[np.float64]) -> None:
+    """Put the numbers of a record into its row of NaN, if it has as many."""
     try:
-        with np.errstate(all="ignore"):
-            return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(
-            f"{name} holds objects that are no numbers: give float arrays, NaN where one is missing"
-        ) from None
+        if isinstance(item, np.ma.MaskedArray):
+            item = np.ma.filled(item.astype(np.float64), np.nan)
+        cells = np.asarray(item)
+        if row.size == 1 and cells.ndim == 0:
+            cells = cells.reshape(1)
+        if cells.shape == row.shape and cells.dtype.kind in "fiub":
+            row[:] = cells
+    except Exception:
+        return
+    if cells.shape == row.shape and cells.dtype == object:
+        for j, cell in enumerate(cells):
+            with suppress(Exception):  # what a cell's own code raises tells of that cell
+                row[j] = np.nan if isinstance(cell, (str, bytes)) else float(cell)
+
+
+def _is_sequence(item: Any) -> bool:
+    """Whether an item of a list can be a record of several numbers, by its type."""
+    if isinstance(item, (str, bytes)) or not hasattr(type(item), "__len__"):
+        return False
+    return bool(np.ndim(item) > 0) if isinstance(item, np.ndarray) else True
 
 
 def _number(name: str, value: Any) -> float:

@@ -1,15 +1,15 @@
 """How much Gaussian noise a guarantee takes, and which guarantee a noise gives.
 
 The unit of noise is the ``noise_multiplier`` s = standard deviation / sensitivity; mu = 1/s. With
-a = eps s - 1/(2s), b = eps s + 1/(2s) and Mills' ratio R(x) = Phi(-x)/phi(x), the analytic
-Gaussian bound (Balle & Wang 2018, Theorem 8) is
+a = eps s - 1/(2s) and Mills' ratio M(x) = Phi(-x)/phi(x), the analytic Gaussian bound (Balle &
+Wang 2018, Theorem 8) is
 
-    delta(s, eps) = Phi(-a) - e^eps Phi(-b) = phi(a) (R(a) - R(b))
+    delta(s, eps) = Phi(-a) - e^eps Phi(-a - mu) = phi(a) (M(a) - M(a + mu))
                   = phi(a) * integral over t > 0 of exp(-t^2/2 - a t) (1 - exp(-mu t)),
 
 the last of positive terms only: it loses no digits where mu is small, as the other two do. It
 falls in a (mu fixed) and grows in mu (a fixed), so that arguments rounded outward bound it.
-Everything runs on logarithms; all results lie on the safe side (docs/guarantees/calibration.md).
+Everything runs on logarithms (Guarantees: claim calibration-1).
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from scipy.optimize import brentq
 from scipy.special import erfcx
 
 from . import _validate
-from ._validate import nonnegative, open_unit, positive
+from ._validate import nonnegative, one_of, open_unit, positive
 
 if TYPE_CHECKING:
-    from dp_accounting import DpEvent
+    from dp_accounting import DpEvent, NeighboringRelation
 
-__all__ = ["delta", "dp_event", "epsilon", "mu", "noise_multiplier", "rho"]
+__all__ = ["delta", "dp_event", "dp_relation", "epsilon", "mu", "noise_multiplier", "rho"]
 
 _UNIT_ROUNDOFF = 2.0**-53
 #: Relative error of ``_mills_difference`` and ``_mills``, with a margin. The quadrature was
-#: within 3 units of roundoff of 80 digits, erfcx within 7; R(a) - R(b) with R(b) < 0.6 R(a)
-#: makes of these at most 4 * (7 + 2) = 36 units.
+#: within 3 units of roundoff of 80 digits, erfcx within 7; M(a) - M(a + mu), where the second is
+#: below 0.6 of the first, makes of these at most 4 * (7 + 2) = 36 units.
 KERNEL_SLACK = 64 * _UNIT_ROUNDOFF
 #: Error of log(delta) for each unit of its size: a*a, two sums, one logarithm, and the
 #: logarithm that it is compared with, each within one unit of roundoff; twice that.
 SUM_SLACK = 10 * _UNIT_ROUNDOFF
-#: a and mu are moved outward by this much of b and mu: two products, a quotient and a
-#: difference stay within 2 units of roundoff of b.
+#: a and mu are moved outward by this much of a + mu and mu: two products, a quotient and a
+#: difference stay within 2 units of roundoff of a + mu.
 ARGUMENT_SLACK = 4 * _UNIT_ROUNDOFF
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
@@ -68,7 +68,7 @@ def noise_multiplier(
 
     **Guarantees.** Gaussian noise of this standard deviation times the l2 sensitivity satisfies
     what was asked for: the value is never below the true one, and above it by less than 1e-12
-    of it.
+    of it (claims calibration-2, calibration-3).
 
     Parameters
     ----------
@@ -88,9 +88,8 @@ def noise_multiplier(
     ------
     ValueError, TypeError
         If not exactly one guarantee is given, or a number is out of its range.
-    Source
-    ------
-    Balle & Wang (2018), Theorem 8; Bun & Steinke (2016), Proposition 1.6; Dong, Roth & Su
+
+    Source: Balle & Wang (2018), Theorem 8; Bun & Steinke (2016), Proposition 1.6; Dong, Roth & Su
     (2022), Theorem 1.
     """
     _check_one_guarantee(epsilon=epsilon, delta=delta, rho=rho, mu=mu)
@@ -111,7 +110,8 @@ def noise_multiplier(
 def epsilon(noise_multiplier: float, delta: float) -> float:
     """Return the least epsilon for which Gaussian noise is (epsilon, delta)-DP.
 
-    **Guarantees.** Never below the true value, and above it by less than 1e-12 of it and of mu.
+    **Guarantees.** Never below the true value, and above it by less than 1e-12 of it and of mu
+    (claim calibration-2).
     0.0 if no epsilon is needed, ``inf`` if no finite double is enough.
 
     Parameters
@@ -126,9 +126,7 @@ def epsilon(noise_multiplier: float, delta: float) -> float:
     float
         At least 0.
 
-    Source
-    ------
-    Balle & Wang (2018), Theorem 8.
+    Source: Balle & Wang (2018), Theorem 8.
     """
     s, target = positive("noise_multiplier", noise_multiplier), open_unit("delta", delta)
     if _excess(s, 0.0, target) <= 0:
@@ -141,7 +139,8 @@ def delta(noise_multiplier: float, epsilon: float) -> float:
     """Return the least delta for which Gaussian noise is (epsilon, delta)-DP.
 
     **Guarantees.** Never below the true value (and so never 0: what is smaller than every double
-    is given as the smallest), and above it by less than 1e-12 (1 + a b) of it.
+    is given as the smallest), and above it by less than 1e-12 (1 + abs(a) (a + mu)) of it
+    (claim calibration-2).
 
     Parameters
     ----------
@@ -155,9 +154,7 @@ def delta(noise_multiplier: float, epsilon: float) -> float:
     float
         Above 0, at most 1.
 
-    Source
-    ------
-    Balle & Wang (2018), Theorem 8.
+    Source: Balle & Wang (2018), Theorem 8.
     """
     s, eps = positive("noise_multiplier", noise_multiplier), nonnegative("epsilon", epsilon)
     value = math.exp(_log_delta(s, eps)) * (1 + 4 * _UNIT_ROUNDOFF)
@@ -177,9 +174,7 @@ def rho(noise_multiplier: float) -> float:
     float
         The least double that is not below the true value.
 
-    Source
-    ------
-    Bun & Steinke (2016), Proposition 1.6.
+    Source: Bun & Steinke (2016), Proposition 1.6.
     """
     s = positive("noise_multiplier", noise_multiplier)
     return _least(0.5 / s / s, lambda r: 2 * r * Fraction(s) ** 2 >= 1)
@@ -198,9 +193,7 @@ def mu(noise_multiplier: float) -> float:
     float
         The least double that is not below the true value.
 
-    Source
-    ------
-    Dong, Roth & Su (2022), Theorem 1.
+    Source: Dong, Roth & Su (2022), Theorem 1.
     """
     s = positive("noise_multiplier", noise_multiplier)
     return _least(1 / s, lambda m: m * Fraction(s) >= 1)
@@ -219,8 +212,8 @@ def dp_event(noise_multiplier: float, count: int = 1) -> DpEvent:
     Returns
     -------
     dp_accounting.DpEvent
-        A ``GaussianDpEvent``; for more than one, a ``SelfComposedDpEvent`` of it. The accountant
-        that takes it must be set to the neighbouring relation of the release.
+        A ``GaussianDpEvent``; for more than one, a ``SelfComposedDpEvent`` of it. Set the
+        accountant that takes it to the relation of :func:`dp_relation`.
 
     Raises
     ------
@@ -237,6 +230,41 @@ def dp_event(noise_multiplier: float, count: int = 1) -> DpEvent:
         ) from error
     event = GaussianDpEvent(s)
     return event if releases == 1 else SelfComposedDpEvent(event, releases)
+
+
+def dp_relation(neighbors: str) -> NeighboringRelation:
+    """Return the relation that an accountant of ``dp-accounting`` must be set to.
+
+    ``ADD_OR_REMOVE_ONE`` for ``"add-remove"``, and for ``"replace"`` ``REPLACE_SPECIAL``: not
+    ``REPLACE_ONE``, under which the privacy loss accountant takes a noise multiplier as relative
+    to the norm of one record and doubles the sensitivity (epsilon 2.12 where it is 1). Ours are
+    relative to the sensitivity, which has the factor of its relation in it. (Twice the
+    multiplier under ``REPLACE_ONE`` is no way out: the Renyi accountant does not double.) One
+    accountant holds releases of one relation only.
+
+    Parameters
+    ----------
+    neighbors : ``"replace"`` or ``"add-remove"``
+
+    Returns
+    -------
+    dp_accounting.NeighboringRelation
+
+    Raises
+    ------
+    ImportError
+        If dp-accounting is not installed.
+    """
+    one_of("neighbors", neighbors, ("replace", "add-remove"))
+    try:
+        from dp_accounting import NeighboringRelation
+    except ImportError as error:
+        raise ImportError(
+            "dp_relation needs dp-accounting: pip install 'ellipsum[accounting]'"
+        ) from error
+    if neighbors == "replace":
+        return NeighboringRelation.REPLACE_SPECIAL
+    return NeighboringRelation.ADD_OR_REMOVE_ONE
 
 
 def _check_one_guarantee(**given: float | None) -> None:
@@ -273,7 +301,7 @@ def _log_delta(s: float, eps: float) -> float:
 
 
 def _log_complement(a: float, m: float) -> float:
-    """A lower bound of log(1 - delta) = log(Phi(a) + phi(a) R(a + m)), tight for a < 0."""
+    """A lower bound of log(1 - delta) = log(Phi(a) + phi(a) M(a + m)), tight for a < 0."""
     if a >= 0:
         return -math.log(2) * (1 + SUM_SLACK)  # Phi(a) >= 1/2
     if a < -_FAR:
@@ -289,12 +317,12 @@ def _outward(s: float, eps: float) -> tuple[float, float]:
 
 
 def _mills(x: float) -> float:
-    """R(x) = Phi(-x)/phi(x)."""
+    """M(x) = Phi(-x)/phi(x)."""
     return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
 
 
 def _mills_difference(a: float, m: float) -> float:
-    """R(a) - R(a + m) for a >= -1, to ``KERNEL_SLACK``."""
+    """M(a) - M(a + m) for a >= -1, to ``KERNEL_SLACK``."""
     unit = 1 + abs(a)  # 1/unit is the length on which the integrand falls
     if m > unit:
         return _mills(a) - _mills(a + m)

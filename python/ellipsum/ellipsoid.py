@@ -45,7 +45,7 @@ class Ellipsoid:
 
     **Guarantees.** :meth:`sensitivity` bounds the l2 change of the *integer* sum that
     :class:`ExactSum` makes, times ``grid``: every rounding is in it
-    (docs/guarantees/sum.md). All attributes are public parameters: they must not be
+    (claims sum-1, sum-3). All attributes are public parameters: they must not be
     computed from private rows, unless privately.
 
     Parameters
@@ -86,7 +86,8 @@ class Ellipsoid:
 
     def _flush_matrix(self) -> None:
         """Keep B/g within 2^-400..2^400, or 0, so that the kernel's products stay exact."""
-        step = np.abs(self._scale) / self._grid
+        with np.errstate(over="ignore", under="ignore"):  # an infinity is refused next
+            step = np.abs(self._scale) / self._grid
         if not float(step.max()) <= SCALE_MAX:
             raise ValueError("scale is too large for clip_norm: change the unit of the data")
         self._scale[step < SCALE_MIN] = 0.0
@@ -168,8 +169,8 @@ class Ellipsoid:
         """Return the ellipsoid for rows that are about Gaussian with independent coordinates.
 
         ``"best"`` minimises the predicted error of the release over shape and radius
-        (:func:`ellipsum.best_region.best_region`: what is counted, and what guards against
-        shrinking to the centre). It needs the number of rows and the noise: give them here, or
+        (docs/best_region.md: what is counted, and what guards against shrinking to the
+        centre). It needs the number of rows and the noise: give them here, or
         leave it to :class:`PrivateSum` and :class:`PrivateMean`, which know both for an
         array under ``replace`` neighbours; till then, and where they do not, p = 0.01.
 
@@ -182,7 +183,7 @@ class Ellipsoid:
         center : array (d,), data units; default the origin
         clip_probability : ``"best"``, or the share of rows in (0, 1) that the clip may change
         center_error : array (d,), data units, optional
-            A guess of |mean - center|: the laws are then noncentral.
+            A guess of abs(mean - center): the laws are then noncentral.
         n : int, rows (public)
         noise_multiplier : float; or epsilon, delta
         neighbors : ``"replace"`` or ``"add-remove"``
@@ -373,8 +374,7 @@ class Ellipsoid:
         """
         if self._limit is not None:
             corner = np.rint(self._limit)
-            sum_slack = 1 + self.d * _UNIT_ROUNDOFF
-            return math.sqrt(float(np.dot(corner, corner)) * sum_slack) * _BOUND_SLACK
+            return _norm_above(float(np.dot(corner, corner)), self.d) * _BOUND_SLACK
         e_norm = (math.ceil(self.d / _NORM_LANES) / 2 + 8) * _UNIT_ROUNDOFF
         return (self._clip_norm / self._grid * (1 + e_norm) + math.sqrt(self.d) / 2) * _BOUND_SLACK
 
@@ -457,6 +457,16 @@ class Ellipsoid:
             region._limit = limit
         region._kind = kind
         return region
+
+
+def _norm_above(dot: float, d: int) -> float:
+    """Square root of a sum of d squares that was computed as ``dot``, to a few roundings.
+
+    In any order of d products and d - 1 sums, dot >= exact (1 - u)^d >= exact (1 - x), x = d u; and
+    1/(1 - x) <= (1 + x)(1 + 2 x^2), as (1 - x^2)(1 + 2 x^2) = 1 + x^2 (1 - 2 x^2) >= 1.
+    """
+    x = d * _UNIT_ROUNDOFF
+    return math.sqrt(dot * ((1 + x) * (1 + 2 * x * x)))
 
 
 def _center(center: ArrayLike | None, d: int | None) -> Array:

@@ -24,10 +24,10 @@ class ExactSum:
     """Exact sum of rows that are centred, scaled, clipped and quantised.
 
     **Guarantees.** The integers are a function of the multiset of rows alone: every split,
-    order, merge tree, thread count, backend and instruction set gives the same bytes. Between
-    neighbours they differ by at most ``ellipsoid.sensitivity(neighbors) / ellipsoid.grid``
-    in l2 norm (docs/guarantees/sum.md). Memory is O(d). A call that raises leaves the
-    sum as it was.
+    order, merge tree, thread count, backend and instruction set gives the same bytes (claims
+    sum-2, sum-6). Between neighbours they differ by at most
+    ``ellipsoid.sensitivity(neighbors) / ellipsoid.grid`` in l2 norm (claim sum-1). Memory is O(d).
+    A call that raises leaves the sum as it was.
 
     *Everything in it is private* (the integers, ``clipped``, its bytes): hand on a
     :class:`Release`, never the sum.

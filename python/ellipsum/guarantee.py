@@ -10,7 +10,14 @@ from typing import Any, NoReturn
 
 from . import _validate, calibrate
 
-__all__ = ["GaussianGuarantee", "Guarantee", "Neighbors", "rounded_up", "seed_caveats"]
+__all__ = [
+    "DeltaGuarantee",
+    "GaussianGuarantee",
+    "Guarantee",
+    "Neighbors",
+    "rounded_up",
+    "seed_caveats",
+]
 
 #: Covers the few roundings (under 8 of 2^-53) of a noise level: noise is never too small.
 _NOISE_SLACK = 1 + 2.0**-50
@@ -89,7 +96,7 @@ class Guarantee:
         return {}
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in ("mu", "rho", "epsilon", "dp_event", "neighbors"):
+        if name in ("mu", "rho", "epsilon", "dp_event", "dp_relation", "neighbors"):
             raise AttributeError(
                 f"a guarantee of kind {self.kind!r} has no {name}: it is not differential privacy"
             )
@@ -146,7 +153,9 @@ class GaussianGuarantee(Guarantee):
         mathematical libraries.
         """
         budget = (self.asked_epsilon, self.asked_delta, self.asked_rho, self.asked_mu)
-        return budget if any(part is not None for part in budget) else (self.noise_multiplier,)
+        if all(part is None for part in budget):
+            return (float(self.noise_multiplier),)
+        return tuple(None if part is None else float(part) for part in budget)
 
     @property
     def mu(self) -> float:
@@ -170,8 +179,13 @@ class GaussianGuarantee(Guarantee):
         return calibrate.epsilon(self.noise_multiplier, delta)
 
     def dp_event(self) -> Any:
-        """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`."""
+        """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`
+        (claim composition-1)."""
         return calibrate.dp_event(self.noise_multiplier)
+
+    def dp_relation(self) -> Any:
+        """What an accountant must be set to; see :func:`ellipsum.calibrate.dp_relation`."""
+        return calibrate.dp_relation(self.neighbors)
 
     def budget(self) -> dict[str, Any]:
         """epsilon and delta as asked (None for rho or mu), rho, mu and the neighbours."""
@@ -196,13 +210,71 @@ class GaussianGuarantee(Guarantee):
         return f"{' = '.join(parts)}, neighbours: {self.neighbors}"
 
 
+@dataclass(frozen=True)
+class DeltaGuarantee(Guarantee):
+    """(epsilon, delta)-DP for one pair alone: what a mechanism that is not Gaussian promises.
+
+    It has no ``mu`` and no ``rho``: some outputs are possible under one neighbour alone.
+
+    Parameters
+    ----------
+    neighbors : Neighbors, or its string
+    asked_epsilon, asked_delta : the budget
+    unit : str, whose change makes neighbours: the unit of privacy
+    """
+
+    neighbors: Neighbors
+    asked_epsilon: float
+    asked_delta: float
+    unit: str = "one row"
+
+    kind = "approximate-dp"
+    is_private = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbors", Neighbors.of(self.neighbors))
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon that goes with ``delta``: the one asked for, from its own delta upwards.
+
+        Raises
+        ------
+        ValueError
+            For a smaller delta: nothing is known there.
+        """
+        if delta >= self.asked_delta:
+            return self.asked_epsilon
+        raise ValueError(f"this guarantee is for delta = {self.asked_delta:g} and above alone")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("mu", "rho", "dp_event", "dp_relation"):
+            raise AttributeError(f"a guarantee for one pair (epsilon, delta) alone has no {name}")
+        super().__getattr__(name)
+
+    def budget(self) -> dict[str, Any]:
+        """epsilon and delta as asked, and the neighbours."""
+        return {
+            "epsilon": self.asked_epsilon,
+            "delta": self.asked_delta,
+            "neighbors": self.neighbors.value,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values that JSON can hold."""
+        return {"kind": self.kind, "unit": self.unit} | self.budget()
+
+    def __str__(self) -> str:
+        pair = f"({_up(self.asked_epsilon)}, {_up(self.asked_delta)})-DP"
+        return f"{pair}, neighbours: {self.neighbors}"
+
+
 def rounded_up(sd: float) -> float:
     """A noise level computed in doubles, moved above its true value."""
     return sd * _NOISE_SLACK
 
 
 def seed_caveats(seed: int | bytes | None) -> tuple[str, ...]:
-    """Why a release made with this seed is not private; nothing without one."""
+    """Why a release made with this seed is not private (claim composition-4), if so."""
     return () if seed is None else ("not private: made with a seed",)
 
 

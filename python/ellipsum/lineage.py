@@ -4,7 +4,7 @@ A sum gets a mark of its own with its first rows; merging joins marks, and a cop
 a part that is merged twice, and a copy that is released again, are refused. (Copies of an empty
 sum are sums of their own: that is how a zero is handed to many workers.) Whether two sums share a
 mark depends on where they came from, never on what is in them: an error that told of equal
-integers would tell of rows, and two honest parts may well be equal.
+integers would tell of rows, and two honest parts may well be equal (claim composition-2).
 
 Marks are no part of a sum's bytes, which are the same for every split and order. They go along
 with a pickle, and with the bytes object that ``to_bytes`` returns; bytes that come back from a

@@ -41,8 +41,8 @@ def rounded_gaussian(
 
     **Guarantees.** Sample i is the nearest integer to sigma·Φ⁻¹(Uᵢ), as real numbers (see the
     module). Adding it to an integer T gives round(T + Z) for a real Gaussian Z: post-processing
-    of the Gaussian mechanism. Where no noise-dependent time or memory access occurs, and what
-    the rare slow path shows, is in docs/guarantees/noise.md.
+    of the Gaussian mechanism (claim noise-1). Which time and which memory access depend on the
+    noise is in docs/guarantees/noise.md (claim noise-5).
 
     Parameters
     ----------
@@ -52,8 +52,9 @@ def rounded_gaussian(
         Standard deviation in integer steps, above 0 and at most 2⁵⁸; taken as the exact binary
         fraction that it is. With an array, sample i has ``sigma[i % d]``.
     key : bytes-like of 32 bytes, optional
-        Key of the stream. By default a fresh one from the operating system; a key of your own
-        makes the noise reproducible, and no longer private to those who know it.
+        Key of the stream. By default a fresh one from the operating system (claim noise-6); a
+        key of your own makes the noise reproducible, and no longer private to those who know it.
+        Give each draw its own: two draws of one key share their noise.
     threads : int, optional
         Threads to use; the samples are the same for any number. Default: the environment
         variable ``ELLIPSUM_THREADS``, else 1.

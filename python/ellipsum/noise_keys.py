@@ -4,8 +4,8 @@ A key that two draws share gives the difference of their sums away: with the sam
 two noise levels 2a - b is the raw sum. So no draw takes the root key itself. Each has a key that
 is bound, by derivation, to what it is for: its use, the region, the budget (and so the noise
 levels), the kind, and a digest of the exact sum that it hides. The same root and the same job
-give the same release again; anything else gives independent noise (as far as BLAKE2b is a
-pseudorandom function).
+give the same release again; anything else gives independent noise, as far as BLAKE2b is a
+pseudorandom function (claim composition-3).
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ class PrivateSum:
     **Guarantees.** The release is (epsilon, delta)-differentially private (equally: rho-zCDP,
     mu-GDP) for the neighbouring relation named, and that holds for the bits that are handed
     on: an integer sum whose sensitivity includes every rounding, plus a correctly rounded
-    Gaussian (docs/guarantees). Nothing else that depends on the rows
-    leaves: not through an error (bad values count as the centre), a log or a count.
+    Gaussian (claims mechanism-1, mechanism-3). Nothing else that depends on the rows leaves: not
+    through an error (bad values count as the centre), a log or a count (claim channels-1).
 
     The mechanisms of the papers are shapes of this one:
 
@@ -194,6 +194,29 @@ class PrivateSum:
             caveats += ('not private: the sum was made with nonfinite="raise"',)
         return SumRelease(self._kind, noisy, self.guarantee, caveats)
 
+    def noise_sd(self, n: int) -> NDArray[np.float64]:
+        """Return the noise that a release of ``n`` rows will carry, before any row is read.
+
+        Parameters
+        ----------
+        n : int, rows
+
+        Returns
+        -------
+        array (d,), data units
+            Standard deviation of each coordinate; for a mean over a noisy count that of rows
+            whose mean is the region's centre.
+
+        Raises
+        ------
+        AttributeError
+            Where a box or ball was given: the noise then follows from what the rounds find.
+        """
+        rows, levels = _validate.whole("n", n, least=1), self._noise_levels(self.ellipsoid)
+        zeros = np.zeros(self.ellipsoid.d, dtype=object)
+        noisy = NoisySum(self.ellipsoid, zeros, levels.sum_sigma, float(rows), levels.count_sigma)
+        return SumRelease(self._kind, noisy, self.guarantee).sd
+
     def noise_of(self, total: ExactSum, seed: int | bytes) -> NDArray[np.int64]:
         """Return the integers that a release of ``total`` with this seed has as its noise.
 
@@ -263,9 +286,9 @@ class PrivateSum:
     def count_share(self) -> float:
         """Share of mu^2 that goes to the noisy count; 0 where no count is needed.
 
-        The sum, in data units, has the variance sum_j sd_j^2 + ||c||^2 sd_n^2 with
-        sd_j^2 = (C/b_j)^2 / (1 - s) and sd_n^2 = 1 / s (times 1/mu^2): it is least at
-        s = ||c|| / (||c|| + sqrt(sum_j (C/b_j)^2)).
+        With the share theta the sum has the noise energy sum_j (C/b_j)^2 / (1 - theta) +
+        ||c||^2 / theta (times 1/mu^2), data units squared: least at
+        theta = ||c|| / (||c|| + sqrt(sum_j (C/b_j)^2)) (claims count-1, count-3).
         """
         if self.guarantee.neighbors.count_is_public:
             return 0.0
@@ -284,7 +307,7 @@ class PrivateMean(PrivateSum):
     jointly under one budget: mu^2 = mu_sum^2 + mu_count^2, with
     mu_count^2 = mu^2 / (2 sqrt(d) + 2). Wherever the mean lies in the region, the noise energy in
     scaled units is then at most 1 + 1/(2 sqrt(d) + 1) times that of the best split for it
-    (docs/guarantees/count.md).
+    (claims count-1, count-2).
 
     Parameters, exceptions and sources: as :class:`PrivateSum`.
     """

@@ -116,6 +116,9 @@ class Release:
     def dp_event(self) -> Any:
         """Return the release as a ``dp_accounting`` event, for composition.
 
+        Set the accountant to :meth:`dp_relation`: under ``REPLACE_ONE`` some accountants double
+        a sensitivity that already is the one of ``replace`` neighbours.
+
         Raises
         ------
         ImportError
@@ -124,6 +127,13 @@ class Release:
             Where the guarantee is not differential privacy.
         """
         return self._guarantee.dp_event()
+
+    def dp_relation(self) -> Any:
+        """Return the ``dp_accounting`` relation to compose :meth:`dp_event` under.
+
+        ``REPLACE_SPECIAL`` for ``replace``, ``ADD_OR_REMOVE_ONE`` for ``add-remove``.
+        """
+        return self._guarantee.dp_relation()
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -14,7 +14,14 @@ from .adaptive.passes import Passes
 from .ellipsoid import Ellipsoid
 from .estimates import Estimate
 from .exact_sum import ExactSum
-from .guarantee import GaussianGuarantee, Neighbors, rounded_up, seed_caveats
+from .guarantee import (
+    DeltaGuarantee,
+    GaussianGuarantee,
+    Guarantee,
+    Neighbors,
+    rounded_up,
+    seed_caveats,
+)
 from .noise_keys import JobKeys, Use, root_key
 from .wishart import best_wishart
 
@@ -49,10 +56,11 @@ def estimate_covariance(
     **Guarantees.** ``"gaussian"`` (Analyze Gauss): mu-GDP for the released bits. The
     d (d + 1)/2 entries, the off-diagonal ones times sqrt(2), are one vector of norm
     ||x - c||^2 <= radius^2; two such vectors have an inner product >= 0, so they differ by at most
-    sqrt(2) radius^2 (``replace``) or radius^2 (``add-remove``). ``"wishart"``: (epsilon, delta)-DP
-    by an exact calculation for real numbers (:mod:`ellipsum.wishart`; ``replace`` as one removal
-    and one addition), its mean taken off; that the sum is rounded to a grid, and the normals to
-    2^-26, is not part of that calculation. ``"gaussian"`` is the better one throughout.
+    sqrt(2) radius^2 (``replace``) or radius^2 (``add-remove``): claim estimates-1.
+    ``"wishart"``: (epsilon, delta)-DP by an exact calculation for real numbers (claim
+    estimates-3; ``replace`` as one removal and one addition), its mean taken off; that the sum is
+    rounded to a grid, and the normals to 2^-26, is not part of that calculation.
+    ``"gaussian"`` is the better one throughout.
 
     Parameters
     ----------
@@ -79,7 +87,7 @@ def estimate_covariance(
         public, a table without rows.
 
     Source: Dwork, Talwar, Thakurta & Zhang 2014; the Wishart form: Jiang, Xie & Zhang 2016, with
-    another calibration (theirs does not hold: :mod:`ellipsum.wishart`).
+    another calibration (theirs does not hold: claim estimates-2).
     """
     _validate.one_of("method", method, ("gaussian", "wishart"))
     where = _validate.vector("center", center)
@@ -92,8 +100,11 @@ def estimate_covariance(
         raise ValueError("data has no rows: give at least one")
     job = _Noise(guarantee, total, where, root_key(seed))
     matrix, sd = job.gaussian() if method == "gaussian" else job.wishart()
-    value = _semidefinite(matrix)
-    return Estimate("covariance", value, guarantee, seed_caveats(seed), sd=sd)
+    promise: Guarantee = guarantee
+    if method == "wishart" and epsilon is not None and delta is not None:
+        # The pair alone: mu and rho would be those of a Gaussian mechanism.
+        promise = DeltaGuarantee(guarantee.neighbors, epsilon, delta)
+    return Estimate("covariance", _semidefinite(matrix), promise, seed_caveats(seed), sd=sd)
 
 
 def moments(x: Array) -> Array:

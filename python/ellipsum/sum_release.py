@@ -58,7 +58,7 @@ class SumRelease(Release):
     """A differentially private sum or mean of clipped rows, with its noise and parameters.
 
     **Guarantees.** Everything in it is a function of the noisy integers and of public
-    parameters: it may be published whole.
+    parameters: it may be published whole (claim mechanism-2).
 
     The noise levels and intervals speak of the *added noise* alone: not of sampling, nor of
     what the clip took away.
@@ -110,7 +110,8 @@ class SumRelease(Release):
         """Return an interval for each coordinate of the clipped sum or mean.
 
         For a mean over a noisy count it is Fieller's interval, which covers with at least
-        ``level``; it is unbounded where the count does not stand out from its noise.
+        ``level``; it is unbounded where the count does not stand out from its noise (claim
+        count-4).
 
         Parameters
         ----------

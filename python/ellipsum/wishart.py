@@ -3,7 +3,7 @@
 W ~ W_d(k, s^2 I) is added to A = sum x x^T with ||x|| <= R. Neighbours differ by one x x^T, and the
 ratio of the densities of A + W and A + x x^T + W at Y depends on V = Y - A through
 T = r^2 / (x^T V^-1 x) alone, r = ||x||/s: the pair is exactly T ~ chi^2_nu against
-T ~ r^2 + chi^2_nu, nu = k - d + 1 (Sherman & Morrison; docs/guarantees/estimates.md). So
+T ~ r^2 + chi^2_nu, nu = k - d + 1 (Sherman & Morrison; claims estimates-2, estimates-3). So
 
     delta = max( sf(a) - e^eps sf(a + r^2),  cdf(b) - e^eps cdf(b - r^2) ),  of chi^2_nu,
 

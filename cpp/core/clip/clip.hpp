@@ -5,7 +5,8 @@
 // Halves: max(q_j, 0) and max(-q_j, 0) are added apart. Distances: a row is counted in bin k if
 // |y|^2 is above the squares of exactly the first k edges, all of them cut to 21 bits; the last
 // edge bounds nothing.
-// All of it is IEEE double, one rounding an operation, in an order fixed here.
+// All of it is IEEE double, one rounding an operation, in an order fixed here (Guarantees: claims
+// sum-1, sum-5, sum-6, sum-7).
 // Everything here has internal linkage: the file is compiled once per target, and an inline
 // function shared by the linker could carry AVX code into the baseline.
 #pragma once
@@ -123,7 +124,7 @@ struct ClipPlan {
   const std::size_t packed = plan.contiguous ? 0 : plan.block * plan.stride;
   const std::size_t product = region.matrix ? plan.block * (round_up(batch.d, 256) / 256 * 264 +
                                                             plan.stride) : 0;
-  plan.doubles = (8 + plan.flight) * plan.stride + packed + product;
+  plan.doubles = (9 + plan.flight) * plan.stride + packed + product;
   if (region.task == Task::distances) plan.doubles += 2 * round_up(region.bins, 8) + 256;
   return plan;
 }

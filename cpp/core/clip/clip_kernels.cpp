@@ -60,8 +60,7 @@ Stream make_stream(const Region& region, const ClipPlan& plan, Scratch& scratch)
   s.limit = scratch.padded(region.limit, 0.0, d);
   s.radius = region.radius;
   s.y = scratch.take(plan.flight * round_up(d, vec_lanes));
-  s.h = scratch.take(d);
-  s.one_row = scratch.take(d);
+  s.alone = {scratch.take(d), scratch.take(d), scratch.take(d)};
   const std::size_t padded = round_up(d, vec_lanes);
   s.sum = reinterpret_cast<std::int64_t*>(scratch.take(2 * padded));
   s.size = s.sum + padded;
@@ -96,25 +95,24 @@ void pack_rows(const Batch& batch, std::size_t first, std::size_t n, T* to) {
   }
 }
 
-// Hands the batch, or contiguous copies of its blocks, to `pass` with the first row's index.
+// Hands the batch, or contiguous copies of its blocks, to `pass`.
 template <class T, class Pass>
 void contiguous_blocks(const Batch& batch, const ClipPlan& plan, Scratch& scratch,
                        const Pass& pass) {
-  if (plan.contiguous) return pass(batch, 0);
+  if (plan.contiguous) return pass(batch);
   T* block = reinterpret_cast<T*>(scratch.take(plan.block * batch.d));
   for (std::size_t first = 0; first < batch.n; first += plan.block) {
     const std::size_t n = batch.n - first < plan.block ? batch.n - first : plan.block;
     pack_rows(batch, first, n, block);
     pass({block, batch.dtype, n, batch.d, std::ptrdiff_t(batch.d * sizeof(T)),
-          std::ptrdiff_t(sizeof(T))},
-         first);
+          std::ptrdiff_t(sizeof(T))});
   }
 }
 
-// Contiguous rows, of which the first is row `first` of `batch`, by way of blocks of B h.
+// Contiguous rows, by way of blocks of B h.
 template <class T, Task task>
 void matrix_rows(Stream& s, const Batch& rows, const Region& region, const ClipPlan& plan,
-                 const MatrixScratch& scratch, const Batch& batch, std::size_t first) {
+                 const MatrixScratch& scratch) {
   for (std::size_t start = 0; start < rows.n; start += plan.block) {
     const std::size_t n = rows.n - start < plan.block ? rows.n - start : plan.block;
     for (std::size_t i = 0; i < n; ++i)
@@ -123,7 +121,7 @@ void matrix_rows(Stream& s, const Batch& rows, const Region& region, const ClipP
     multiply(scratch.h, region.packed, scratch.y, n, plan, rows.d);
     const Batch product{scratch.y, Dtype::float64, n, rows.d,
                         std::ptrdiff_t(plan.stride * sizeof(double)), sizeof(double)};
-    stream<double, T, task>(s, product, {region, batch, first + start}, plan.flight);
+    stream<double, T, task>(s, product, {region, rows, start}, plan.flight);
   }
 }
 
@@ -144,7 +142,7 @@ ClipCounts run(const Batch& batch, const Region& region, double* memory, std::in
   Scratch scratch{memory};
   if (plan.side_by_side) {
     ShortSums sums{partial, make_bins(region, scratch), {0, 0}};
-    contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows, std::size_t) {
+    contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows) {
       short_rows<T, task>(region, rows, sums);
     });
     if (task == Task::distances) add_counts(sums.bins, batch.n, partial);
@@ -152,9 +150,9 @@ ClipCounts run(const Batch& batch, const Region& region, double* memory, std::in
   }
   Stream s = make_stream(region, plan, scratch);
   const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
-  contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows, std::size_t first) {
-    if (region.matrix) matrix_rows<T, task>(s, rows, region, plan, matrix, batch, first);
-    else stream<T, T, task>(s, rows, {region, batch, first}, plan.flight);
+  contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows) {
+    if (region.matrix) matrix_rows<T, task>(s, rows, region, plan, matrix);
+    else stream<T, T, task>(s, rows, {region, rows, 0}, plan.flight);
   });
   if (task == Task::distances) add_counts(s.bins, batch.n, partial);
   else add_sums<task>(s, partial);

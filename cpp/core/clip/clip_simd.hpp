@@ -106,8 +106,13 @@ template <class T>
   if constexpr (sizeof(T) == 8) return {{_mm512_maskz_loadu_pd(mask, p)}};
   else return {{_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, p))}};
 #else
+  // In powers of two: memcpy may read where two of its blocks overlap twice.
   T buffer[vec_lanes] = {};
-  std::memcpy(buffer, p, count * sizeof(T));
+  const char* from = static_cast<const char*>(p);
+  T* to = buffer;
+  if (count & 4) std::memcpy(to, from, 4 * sizeof(T)), to += 4, from += 4 * sizeof(T);
+  if (count & 2) std::memcpy(to, from, 2 * sizeof(T)), to += 2, from += 2 * sizeof(T);
+  if (count & 1) std::memcpy(to, from, sizeof(T));
   return load<T>(buffer);
 #endif
 }
@@ -189,7 +194,7 @@ template <class T>
   return r;
 }
 
-// y brought into [-limit, limit]; what becomes of a NaN is left open.
+// y brought into [-limit, limit]; a NaN, too, to one of the two ends.
 [[maybe_unused]] inline Vec clamp(const Vec& y, const Vec& limit) {
   Vec r;
   ELLIPSUM_UNROLL
@@ -202,8 +207,8 @@ template <class T>
 #elif defined(__SSE2__)
     r.part[p] = _mm_min_pd(_mm_max_pd(y.part[p], low), high);
 #else
-    const Doubles raised = y.part[p] < low ? low : y.part[p];
-    r.part[p] = raised > high ? high : raised;
+    const Doubles raised = y.part[p] > low ? y.part[p] : low;
+    r.part[p] = raised < high ? raised : high;
 #endif
   }
   return r;

@@ -10,39 +10,30 @@ struct ShortSums {
   ClipCounts counts;
 };
 
-// One row of d <= 8 as the rule says it, for the ends of a batch and for exceptional rows.
+// One row of d <= 8 as the rule says it, for the ends of a batch and for exceptional rows: from a
+// copy, in vectors, where no compiler makes branches of the numbers of an ordinary row.
 template <class T, Task task>
 static void short_row(const Region& region, const char* row, std::ptrdiff_t stride,
                       ShortSums& sums) {
-  double y[vec_lanes] = {}, limit[vec_lanes] = {}, h[vec_lanes];
-  bool changed = false;
-  double test = 0;
+  double x[vec_lanes] = {}, y[vec_lanes] = {}, limit[vec_lanes] = {}, h[vec_lanes];
+  copy_row<T>(row, stride, region.d, x);
   for (std::size_t j = 0; j < region.d; ++j) {
-    const double x = element<T>(row, stride, j);
-    y[j] = (x - region.center[j]) * region.scale[j];
-    if (task != Task::box) continue;
-    test += x * 0.0;
-    limit[j] = region.limit[j];
+    y[j] = (x[j] - region.center[j]) * region.scale[j];
+    if (task == Task::box) limit[j] = region.limit[j];
   }
-  if (task == Task::box) {  // in vectors, where no compiler makes branches of it
-    const Vec all = load<double>(y), inside = clamp(all, load<double>(limit));
-    changed = count_nonzero(or_difference({}, all, inside)) > 0;
-    store(y, inside);
-  } else {
-    double square[vec_lanes];
-    for (int l = 0; l < vec_lanes; ++l) square[l] = y[l] * y[l];
-    test = sum_lanes(load<double>(square));
-  }
+  const RowScratch scratch{x, h, y};
+  const Vec all = load<double>(y), inside = clamp(all, load<double>(limit));
+  const double test = sum_lanes(task == Task::box ? load<double>(x) * fill(0.0) : all * all);
   const bool exceptional = !(test < exceptional_norm2);
   if (task == Task::distances) {
-    const double norm2[vec_lanes] = {
-        exceptional ? exceptional_distance<T>(row, stride, region.d) : test};
+    const double norm2[vec_lanes] = {exceptional ? distance_alone(region, scratch) : test};
     return count_distances(sums.bins, load<double>(norm2));
   }
   if (exceptional) {
-    exceptional_row<T>(region, row, stride, h, y, sums.counts);
+    clip_alone<task>(region, scratch, sums.counts);
   } else if (task == Task::box) {
-    sums.counts.clipped += changed;
+    store(y, inside);
+    sums.counts.clipped += count_nonzero(or_difference({}, all, inside)) > 0;
   } else {
     const double norm = std::sqrt(test);
     sums.counts.clipped += norm > region.radius;
@@ -56,8 +47,8 @@ static void short_row(const Region& region, const char* row, std::ptrdiff_t stri
   }
 }
 
-// Eight rows from `rows` on; false, and nothing done, if one of them is exceptional. `size`:
-// sums of magnitudes, for the halves.
+// Eight rows from `rows` on; false, and nothing done, if one of them is exceptional: each is then
+// taken as if it had not been read (short_row). `size`: sums of magnitudes, for the halves.
 template <class T, int D, Task task>
 static inline bool eight_short_rows(const Region& region, const char* rows, VecInt (&sum)[D],
                                     VecInt (&size)[D], Bins& bins, ClipCounts& counts) {

@@ -11,7 +11,7 @@ struct Stream {
   double radius;
   double* y;  // rows in flight, clipped to the box or not yet scaled to the ball: 8 coordinates
               // of the first row, of the second, ..., the next 8 of the first: one stream
-  double *h, *one_row;  // for exceptional_row
+  RowScratch alone;  // for exceptional rows
   // Bytes from a number to the one that is asked of the memory with it, before and from the
   // column `turn` on.
   std::ptrdiff_t ahead_in_row, ahead;
@@ -90,11 +90,11 @@ static inline void walk(Stream& stream, Group<R>& group) {
   stream.quantised += R;
 }
 
-// What the walk saw of one group, and where its rows came from.
+// Where the rows of a pass came from.
 struct Origin {
   const Region& region;
-  const Batch& batch;
-  std::size_t first;  // index in `batch` of the first row of the pass
+  const Batch& batch;  // a copy, where the batch of the call is strided
+  std::size_t first;   // index in `batch` of the first row of the pass
 };
 
 // Norms of the rows with the exceptional ones taken out: 0, so that their factor is 1, or
@@ -107,14 +107,14 @@ __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const 
   store(n2, norm2);
   for (int r = 0; r < rows; ++r) {
     if (n2[r] < exceptional_norm2) continue;
-    const char* row = row_at(from.batch, from.first + i + std::size_t(r));
-    const std::ptrdiff_t stride = from.batch.column_stride;
-    n2[r] = task == Task::distances ? exceptional_distance<T>(row, stride, s.d) : 0;
+    copy_row<T>(row_at(from.batch, from.first + i + std::size_t(r)), from.batch.column_stride,
+                s.d, s.alone.x);
+    n2[r] = task == Task::distances ? distance_alone(from.region, s.alone) : 0;
     if (task == Task::distances) continue;
-    exceptional_row<T>(from.region, row, stride, s.h, s.one_row, s.counts);
+    clip_alone<task>(from.region, s.alone, s.counts);
     for (std::size_t j = 0; j < s.d; ++j)
       s.y[(j / vec_lanes * std::size_t(rows) + std::size_t(r)) * vec_lanes + j % vec_lanes] =
-          s.one_row[j];
+          s.alone.y[j];
   }
   return load<double>(n2);
 }

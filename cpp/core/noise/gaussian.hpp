@@ -1,5 +1,5 @@
 // Fast path of the rounded Gaussian: 64 random bits -> nearest integer to sigma * z, with a
-// mark where the proven error bound leaves two integers possible (docs/guarantees/noise.md).
+// mark where the proven error bound leaves two integers possible (claims noise-2, noise-3).
 // No branch and no memory access here depends on the noise.
 #pragma once
 #include "noise/gaussian_coefficients.hpp"

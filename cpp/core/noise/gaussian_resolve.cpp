@@ -1,7 +1,7 @@
 // z solves Q(z) = p. With x = j/8 near z, h = z - x and S(h) = int_0^h exp(-x s - s^2/2) ds:
 //   Q(x + h) = Q(x) - phi(x) S(h),  so  S(h) = Q(x)/phi(x) - p/phi(x) =: y.
 // One corrected Newton step from h0 (|h - h0| <= 2^-42, checked) leaves |error| < 2^-117:
-// docs/guarantees/noise.md, counts the units.
+// docs/guarantees/noise.md counts the units (claim noise-4).
 #include "noise/gaussian_resolve.hpp"
 
 #include <cmath>

@@ -41,7 +41,7 @@ constexpr double met = 1e-10;            // error at which no other path is trie
 constexpr double chernoff_slack = 1e-6;  // of the bound's logarithm: its own rounding is below
 
 FormPath choose_path(const QuadraticForm& f, const FormSaddle& s, double q) {
-  FormPath p{0, 0, 0, s.t, s.drift, s.normal_variance};
+  FormPath p{0, 0, 0, s.t, s.drift, s.normal_variance, s.second};
   const double bulk = largest_width / std::sqrt(s.phi2);
   p.width = p.radius = std::min(std::min(s.left, s.right), bulk);
   const double wanted = bend_factor * s.phi3 / (3 * s.phi2) * p.width;
@@ -64,6 +64,9 @@ FormPath choose_path(const QuadraticForm& f, const FormSaddle& s, double q) {
   p.radius = 2 * y;
   return p;
 }
+
+// Over 1/t alone, which the kernel multiplies itself; the hockey stick's second pole, too.
+bool plain(FormMoment m) { return m == FormMoment::tail || m == FormMoment::hockey_stick; }
 
 double pole_order(FormMoment m) {
   return m == FormMoment::excess || m == FormMoment::shortfall ? 2 : 1;
@@ -140,7 +143,7 @@ struct Integrator {
     for (std::size_t i = 0; i < form_block; ++i) {
       double term = v.tail[i],
              size = v.size[i] * (std::fabs(v.ratio_re[i]) + std::fabs(v.ratio_im[i]));
-      if (moment != FormMoment::tail) {
+      if (!plain(moment)) {
         const std::complex<double> g = weigh({v.ratio_re[i], v.ratio_im[i]});
         term = v.density_re[i] * g.real() - v.density_im[i] * g.imag();
         size = v.size[i] * std::abs(g);
@@ -161,7 +164,7 @@ struct Integrator {
 };
 
 SaddleTerms terms_at(const FormSaddle& s) {
-  return {s.r.data(),      s.half_dof.data(), s.kappa.data(),    s.general,
+  return {s.r.data(),      s.half_dof.data(), s.kappa.data(),    s.general,        s.centered,
           s.groups.data(), s.groups.size(),   s.clusters.data(), s.clusters.size()};
 }
 
@@ -169,7 +172,9 @@ SaddleTerms terms_at(const FormSaddle& s) {
 
 FormIntegral form_integral(const QuadraticForm& form, double q, double sign, FormMoment moment,
                            const Kernels& kernels) {
-  return integrate(form, find_saddle(form, q, sign, pole_order(moment)), q, moment, kernels);
+  const double pole = moment == FormMoment::hockey_stick ? std::ldexp(1.0, form.exponent)  // t = -1
+                                                         : infinity;
+  return integrate(form, find_saddle(form, q, sign, pole_order(moment), pole), q, moment, kernels);
 }
 
 FormIntegral form_moment(const QuadraticForm& f, double q, double sign, FormMoment moment,
@@ -187,7 +192,7 @@ namespace {
 
 FormPath straight_path(const FormSaddle& s) {
   const double width = std::min(std::min(s.left, s.right), largest_width / std::sqrt(s.phi2));
-  return {width, 0, width, s.t, s.drift, s.normal_variance};
+  return {width, 0, width, s.t, s.drift, s.normal_variance, s.second};
 }
 
 // NaN where a value is, or where it is above its bound: what is left of a cancellation.
@@ -200,7 +205,8 @@ FormIntegral integrate_along(const FormPath& path, int most, const QuadraticForm
                              const FormSaddle& s, double q, FormMoment moment,
                              const Kernels& kernels, std::vector<FormValues>* record) {
   const double order = pole_order(moment);
-  const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2;
+  const bool no_density =
+      q == 0 && form.normal_sd == 0 && form.total_dof <= 2 && moment != FormMoment::hockey_stick;
   if (record) record->clear();
   Integrator in{s,          path,   terms_at(s), kernels, moment, q > 0 ? std::sqrt(q) : 0,
                 no_density, record, {},          {},      {}};
@@ -210,27 +216,28 @@ FormIntegral integrate_along(const FormPath& path, int most, const QuadraticForm
          blocks * double(form_block) * h < largest_u)
     ++blocks;
   double value = in.all.value * h, pdf = in.all.pdf * h;
+  const double noise = std::fmax(1e-11, 4 * s.rounding);
   // The first level is three: with every node, every second, every fourth.
   Convergence tail{relative_change(value, in.even.value * 2 * h),
-                   relative_change(2 * in.even.value, 4 * in.fourth.value)};
+                   relative_change(2 * in.even.value, 4 * in.fourth.value), noise};
   Convergence density{relative_change(pdf, in.even.pdf * 2 * h),
-                      relative_change(2 * in.even.pdf, 4 * in.fourth.pdf)};
+                      relative_change(2 * in.even.pdf, 4 * in.fourth.pdf), noise};
   const auto done = [&] { return tail.done() && (no_density || density.done()); };
   while (!done() && in.nodes < most) {
     for (int b = 0; b < blocks; ++b) in.add((b * double(form_block) + 0.5) * h, h);
     h *= 0.5;
     blocks *= 2;
-    tail = {relative_change(in.all.value * h, value), tail.change};
-    density = {relative_change(in.all.pdf * h, pdf), density.change};
+    tail = {relative_change(in.all.value * h, value), tail.change, noise};
+    density = {relative_change(in.all.pdf * h, pdf), density.change, noise};
     value = in.all.value * h;
     pdf = in.all.pdf * h;
   }
   FormIntegral out;
-  out.log_value =
-      s.log_factor - std::log(s.t) - (order - 1) * std::log(s.point.t) + std::log(value / pi);
-  out.log_pdf = s.log_factor + std::log(pdf / pi) + s.unit * ln2;
-  out.error = tail.error();
-  out.pdf_error = density.error();
+  out.log_value = s.log_factor - std::log(s.t) - (order - 1) * std::log(s.point.t) +
+                  s.log_second() + std::log(value / pi);
+  out.log_pdf = s.log_factor + std::log(pdf / pi) + s.unit * ln2 + s.log_density_second();
+  out.error = tail.error() + s.rounding;
+  out.pdf_error = density.error() + s.rounding;
   if (no_density) {
     out.log_pdf = infinity;
     out.pdf_error = 0;
@@ -249,8 +256,9 @@ FormIntegral integrate_along(const FormPath& path, int most, const QuadraticForm
 FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q, FormMoment moment,
                        const Kernels& kernels, std::vector<FormValues>* record) {
   const FormPath bent = choose_path(form, s, q), straight = straight_path(s);
-  // Chernoff: no tail is above exp(K(t) - tq).
-  const double bound = moment == FormMoment::tail ? s.log_factor + chernoff_slack : infinity;
+  // Chernoff: no tail is above exp(K(t) - tq), and so no hockey stick.
+  const double bound = plain(moment) ? s.log_factor + chernoff_slack : infinity;
+  const double enough = std::fmax(met, 8 * s.rounding);
   FormIntegral best;
   int nodes = 0;
   for (const auto& [path, most] :
@@ -258,7 +266,7 @@ FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
     const FormIntegral tried = integrate_along(path, most, form, s, q, moment, kernels, record);
     if (nodes == 0 || !(worst_error(best, bound) <= worst_error(tried, bound))) best = tried;
     nodes += tried.nodes;
-    if (worst_error(best, bound) < met) break;
+    if (worst_error(best, bound) < enough) break;
   }
   if (best.log_value > bound) best.error = best.pdf_error = 1;
   best.nodes = nodes;

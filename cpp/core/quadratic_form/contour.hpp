@@ -12,10 +12,11 @@ struct Kernels;
 
 // What an expectation over {Q > q} weighs the density with.
 enum class FormMoment {
-  tail,      // 1
-  excess,    // Q - q
-  root,      // sqrt(Q), q >= 0
-  shortfall  // (sqrt(Q) - sqrt(q))^2, q >= 0
+  tail,         // 1
+  excess,       // Q - q
+  root,         // sqrt(Q), q >= 0
+  shortfall,    // (sqrt(Q) - sqrt(q))^2, q >= 0
+  hockey_stick  // 1 - e^(q - Q); beside it, instead of the density, its derivative's size
 };
 
 // One integral: the logarithm of the tail (or moment) and of the density at q.
@@ -58,6 +59,7 @@ FormContour form_contour(const QuadraticForm& form, double q, const Kernels& ker
 // the next one would be. Two levels may agree by accident: so the first change counts too.
 struct Convergence {
   double change, previous;
+  double noise = 1e-11;  // changes below may be rounding
   double error() const {
     constexpr double begun = 5e-4;        // of the first change: squaring has begun
     constexpr double rounding = 2e-14;    // of a sum of some hundred nodes
@@ -71,7 +73,7 @@ struct Convergence {
     return consistent && next < accepted ? next + 1e-15 : change;
   }
   // No use in going on: the change is met, or it is rounding that no step reduces.
-  bool done() const { return error() < 1e-13 || (change < 1e-11 && change > 0.1 * previous); }
+  bool done() const { return error() < 1e-13 || (change < noise && change > 0.1 * previous); }
 };
 
 inline double relative_change(double now, double before) {

@@ -16,6 +16,15 @@ using std::size_t;
 using namespace simd;
 constexpr double huge_factor = 1e150;  // above, squares would overflow
 
+// kappa (rz)^2 / (1 - rz), whose linear part is the caller's: where kappa is huge and r tiny,
+// rz / (1 - rz) would lose what is left beside it.
+inline void add_centered(double kappa, const Doubles& u, const Doubles& v, const Doubles& m,
+                         Doubles& sr, Doubles& si) {
+  const Doubles inverse = 1 / (1 + m), n = (u * u + v * v) * inverse;
+  sr += kappa * ((u * u - v * v) * inverse - u * n);
+  si += kappa * (v * (2 * u * inverse - n));
+}
+
 // One term at a node where |r z| overflows a square: -k/2 log(1 - rz) - kappa.
 void far_term(double r, double half_dof, double kappa, double x, double y, double& re, double& im) {
   const double big = std::fmax(std::fabs(x), std::fabs(y));
@@ -35,6 +44,7 @@ void add_terms(const SaddleTerms& t, size_t begin, size_t end, double reach, con
       for (size_t i = 0; i < lanes; ++i) {
         double a = 0, b = 0;
         far_term(r, half_dof, kappa, x[i], y[i], a, b);
+        if (j < t.centered) a -= kappa * (r * x[i]), b -= kappa * (r * y[i]);
         sr[i] += a;
         si[i] += b;
       }
@@ -44,6 +54,10 @@ void add_terms(const SaddleTerms& t, size_t begin, size_t end, double reach, con
     sr -= 0.5 * half_dof * log_one_plus(m);
     si -= half_dof * argument(1 - u, -v);
     if (kappa == 0) continue;
+    if (j < t.centered) {
+      add_centered(kappa, u, v, m, sr, si);
+      continue;
+    }
     const Doubles scale = kappa / (1 + m);  // rz / (1 - rz)
     sr += scale * (u - (u * u + v * v));
     si += scale * v;
@@ -171,13 +185,19 @@ void nodes(const FormPath& path, const SaddleTerms& terms, const double* sinh_u,
   store_doubles(ys, y);
   exponents(terms, xs, ys, re, im);
   const double s2 = path.normal_variance;
-  const Doubles size =
-      exponential(load_doubles(re) + path.drift * x + 0.5 * s2 * (x - y) * (x + y)) *
-      (path.width * load_doubles(cosh_u));
+  Doubles size = exponential(load_doubles(re) + path.drift * x + 0.5 * s2 * (x - y) * (x + y)) *
+                 (path.width * load_doubles(cosh_u));
   Doubles sine, cosine;
   phases(load_doubles(im) + path.drift * y + s2 * x * y, sine, cosine);
   // exp(..) dt/du / i, and the pole's t0 / (t0 + z)
-  const Doubles gr = size * (cosine + sine * bend), gi = size * (sine - cosine * bend);
+  Doubles gr = size * (cosine + sine * bend), gi = size * (sine - cosine * bend);
+  if (path.second > 0) {
+    const Doubles a = 1 + x * path.second, b = y * path.second, inverse = 1 / length(a, b);
+    const Doubles c = a * inverse, d = b * inverse, re_part = gr * c + gi * d;
+    gi = (gi * c - gr * d) * inverse;
+    gr = re_part * inverse;
+    size *= inverse;
+  }
   const Doubles dr = 1 + x / path.t, di = y / path.t, inverse = 1 / length(dr, di);
   const Doubles rr = (dr * inverse) * inverse, ri = -(di * inverse) * inverse;
   store_doubles(out.density_re + at, gr);

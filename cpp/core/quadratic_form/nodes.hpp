@@ -32,7 +32,8 @@ struct SaddleTerms {
   const double* r;         // 2w / (1 - 2w t0)
   const double* half_dof;  // k/2
   const double* kappa;     // l / (2 (1 - 2w t0))
-  std::size_t general;     // so many leading terms are evaluated one by one
+  std::size_t general;     // so many leading terms are evaluated one by one,
+  std::size_t centered;    // and so many of them without the linear part of their kappa's share
   const FormGroup* groups;
   std::size_t group_count;
   const SaddleCluster* clusters;
@@ -44,10 +45,11 @@ struct SaddleTerms {
 struct FormPath {
   double width, bend, radius;
   double t, drift, normal_variance;
+  double second;  // one over the distance from t0 to a second pole; 0: there is none
 };
 
-// At each node, exp(K(t) - tq - K(t0) + t0 q) dt/du / i, its size without the factor of the
-// bend, t0/t, and the real part of the product.
+// At each node, exp(K(t) - tq - K(t0) + t0 q) dt/du / i (over 1 + second z), its size without
+// the factor of the bend, t0/t, and the real part of the product.
 struct FormValues {
   double density_re[form_block], density_im[form_block];
   double ratio_re[form_block], ratio_im[form_block];

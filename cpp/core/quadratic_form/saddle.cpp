@@ -46,10 +46,15 @@ void weigh(Balance& b, const FormTerm& term, double sign, double highest, const 
   }
 }
 
-Balance balance(const QuadraticForm& f, double sign, double highest, double q, double power,
+struct Poles {
+  double power, second;  // of t; and the distance of the other one beyond 0
+};
+
+Balance balance(const QuadraticForm& f, double sign, double highest, double q, const Poles& poles,
                 const FormPoint& p) {
-  const double s2 = f.normal_sd * f.normal_sd;
-  Balance b{s2 * p.t, power / p.t, s2 * p.t, -power / p.t};
+  const double s2 = f.normal_sd * f.normal_sd, power = poles.power,
+               other = 1 / (p.t + poles.second);
+  Balance b{s2 * p.t, power / p.t + other, s2 * p.t, -power / p.t - p.t * other * other};
   (q > 0 ? b.down : b.up) += std::fabs(q);
   for (const FormTerm& term : f.terms) weigh(b, term, sign, highest, p);
   for (const FormCluster& c : f.clusters) {
@@ -75,12 +80,12 @@ double first_chart(const QuadraticForm& f, double sign, double highest, double q
   return highest > 0 ? std::log(2 * highest * t) : std::log(t);
 }
 
-FormPoint solve(const QuadraticForm& f, double sign, double highest, double q, double power) {
-  double x = first_chart(f, sign, highest, q, power);
+FormPoint solve(const QuadraticForm& f, double sign, double highest, double q, const Poles& poles) {
+  double x = first_chart(f, sign, highest, q, poles.power);
   double below = -infinity, above = infinity, reach = first_reach;
   for (int step = 0; step < most_steps; ++step) {
     const FormPoint p = point_at(x, highest);
-    const Balance b = balance(f, sign, highest, q, power, p);
+    const Balance b = balance(f, sign, highest, q, poles, p);
     const double miss = std::log(b.up / b.down);
     (miss < 0 ? below : above) = x;
     const double slope = (b.up_slope / b.up - b.down_slope / b.down) * p.gap;
@@ -95,33 +100,6 @@ FormPoint solve(const QuadraticForm& f, double sign, double highest, double q, d
   }
   return point_at(x, highest);
 }
-
-// log(1 - x) + x for |x| <= 1/2, to a few units of its own last digit: the series, of the
-// remainder s^15/17 < 2^-62 relative to its first term, where the sum would cancel.
-double log_defect(double x) {
-  constexpr double series_below = 0.125;  // beyond, the sum loses four bits at most
-  if (std::fabs(x) > series_below) return std::log1p(-x) + x;
-  const double s = x / (2 - x), s2 = s * s;  // log1p(-x) = -2 atanh(s), x = 2s/(1+s)
-  double series = 0;
-  for (int n = 15; n >= 3; n -= 2) series = (series + 1.0 / n) * s2;
-  return -2 * s * (s / (1 + s) + series);
-}
-
-// A sum with the roundings of its additions and products (Ogita, Rump & Oishi 2005, Dot2).
-struct Compensated {
-  double sum = 0, lost = 0;
-  void add(double v) {
-    const double s = sum + v, b = s - sum;
-    lost += (sum - (s - b)) + (v - b);
-    sum = s;
-  }
-  void add_product(double a, double b) {
-    const double p = a * b;
-    add(p);
-    lost += std::fma(a, b, -p);
-  }
-  double value() const { return sum + lost; }
-};
 
 // Fills a FormSaddle term by term; K(t) = log_mgf + t * center.
 struct Surroundings {
@@ -188,7 +166,8 @@ struct Surroundings {
 
 // The saddlepoint's surroundings, for a point already found.
 FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, double sign,
-                    double power) {
+                    const Poles& poles) {
+  const double power = poles.power;
   const double highest = sign > 0 ? f.highest : -f.lowest;
   const double lowest = sign > 0 ? f.lowest : -f.highest;
   FormSaddle s;
@@ -200,8 +179,10 @@ FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, do
   s.normal_variance = s2 * unit * unit;
   s.left = power > 0 ? t0 : (lowest < 0 ? t0 - 0.5 / lowest / unit : infinity);
   s.right = highest > 0 ? 0.5 * s.point.gap / highest / unit : infinity;
-  s.phi2 = s.normal_variance + power / (t0 * t0);
-  s.phi3 = -2 * power / (t0 * t0 * t0);
+  s.pole = poles.second;
+  s.second = unit / (t + s.pole);
+  s.phi2 = s.normal_variance + power / (t0 * t0) + s.second * s.second;
+  s.phi3 = -2 * power / (t0 * t0 * t0) - 2 * s.second * s.second * s.second;
   s.drift = (s2 * t - q) * unit;
   Surroundings around{s, sign, highest, unit, {}, {}};
   around.center.add(-q);
@@ -236,6 +217,17 @@ FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, do
 
 }  // namespace
 
+// log(1 - x) + x for |x| <= 1/2, to a few units of its own last digit: the series, of the
+// remainder s^15/17 < 2^-62 relative to its first term, where the sum would cancel.
+double log_defect(double x) {
+  constexpr double series_below = 0.125;  // beyond, the sum loses four bits at most
+  if (std::fabs(x) > series_below) return std::log1p(-x) + x;
+  const double s = x / (2 - x), s2 = s * s;  // log1p(-x) = -2 atanh(s), x = 2s/(1+s)
+  double series = 0;
+  for (int n = 15; n >= 3; n -= 2) series = (series + 1.0 / n) * s2;
+  return -2 * s * (s / (1 + s) + series);
+}
+
 FormPoint point_at(double chart, double highest) {
   if (!(highest > 0)) return {std::exp(chart), 1};
   const double e = std::exp(-std::fabs(chart));
@@ -244,9 +236,10 @@ FormPoint point_at(double chart, double highest) {
   return {share / (2 * highest), gap};
 }
 
-FormSaddle find_saddle(const QuadraticForm& f, double q, double sign, double power) {
+FormSaddle find_saddle(const QuadraticForm& f, double q, double sign, double power, double pole) {
   const double highest = sign > 0 ? f.highest : -f.lowest;
-  return describe(f, solve(f, sign, highest, q, power), q, sign, power);
+  const Poles poles{power, pole};
+  return describe(f, solve(f, sign, highest, q, poles), q, sign, poles);
 }
 
 FormSaddle saddle_of_tail(const QuadraticForm& f, double log_tail, double sign, double& q) {
@@ -259,9 +252,9 @@ FormSaddle saddle_of_tail(const QuadraticForm& f, double log_tail, double sign, 
   if (highest > 0) x += std::log(2 * highest);
   for (int step = 0;; ++step) {
     const FormPoint p = point_at(x, highest);
-    const Balance b = balance(f, sign, highest, 0, 1, p);
+    const Balance b = balance(f, sign, highest, 0, {1, infinity}, p);
     q = b.up - b.down;  // K'(t) - 1/t
-    FormSaddle s = describe(f, p, q, sign, 1);
+    FormSaddle s = describe(f, p, q, sign, {1, infinity});
     const double miss = s.log_factor - std::log(s.t) - 0.5 * std::log(2 * pi * s.phi2) - log_tail;
     if (std::fabs(miss) < log_near || step == most) return s;
     (miss > 0 ? below : above) = x;
@@ -283,7 +276,10 @@ double slope_off_axis(const FormSaddle& s, double y) {
     const double v = r * y, inverse = 1 / (1 + v * v);
     slope += r * inverse * (half_dof + kappa * (1 - v * v) * inverse);
   };
-  for (std::size_t j = 0; j < s.r.size(); ++j) add(s.r[j], s.half_dof[j], s.kappa[j]);
+  for (std::size_t j = 0; j < s.r.size(); ++j) {
+    add(s.r[j], s.half_dof[j], s.kappa[j]);
+    if (j < s.centered) slope -= s.r[j] * s.kappa[j];
+  }
   for (const SaddleCluster& b : s.clusters) add(b.r, b.half_dof, b.half_noncentrality * (1 + b.u0));
   return slope;
 }

@@ -1,6 +1,9 @@
 // The saddlepoint of K(t) - tq - p log t and what the contour needs to know there.
 #pragma once
+#include <cmath>
 #include <vector>
+
+#include "constants.hpp"
 
 #include "quadratic_form/form.hpp"
 
@@ -34,13 +37,43 @@ struct FormSaddle {
   double normal_variance;                  // s^2
   double left, right;                      // distances to the nearest singularities
   double drift;                            // s^2 t - q, the linear part that is not in a term
+  double pole = infinity;                  // distance of a second pole beyond 0, in the caller's
+  double second = 0;                       // unit, and one over that from t; 0: there is none
+  double rounding = 0;                     // relative, of what is integrated: part of its error
   std::vector<double> r, half_dof, kappa;  // one by one, then the groups
   std::size_t general;
+  std::size_t centered = 0;  // see SaddleTerms
   std::vector<FormGroup> groups;
   std::vector<SaddleCluster> clusters;
+
+  // What the second pole's factor at t adds to the logarithm of an integral over 1/t, of one
+  // without it.
+  double log_second() const { return -std::log1p(point.t / pole); }
+  double log_density_second() const { return pole < infinity ? -std::log(point.t + pole) : 0; }
 };
 
-FormSaddle find_saddle(const QuadraticForm& form, double q, double sign, double power);
+// With p log t, and log(t + pole) where that is finite, taken off.
+FormSaddle find_saddle(const QuadraticForm& form, double q, double sign, double power,
+                       double pole = infinity);
+
+// log(1 - x) + x for |x| <= 1/2, to a few units of its own last digit.
+double log_defect(double x);
+
+// A sum with the roundings of its additions and products (Ogita, Rump & Oishi 2005, Dot2).
+struct Compensated {
+  double sum = 0, lost = 0;
+  void add(double v) {
+    const double s = sum + v, b = s - sum;
+    lost += (sum - (s - b)) + (v - b);
+    sum = s;
+  }
+  void add_product(double a, double b) {
+    const double p = a * b;
+    add(p);
+    lost += std::fma(a, b, -p);
+  }
+  double value() const { return sum + lost; }
+};
 
 // Where the saddlepoint approximation of the tail has this logarithm, and its q.
 FormSaddle saddle_of_tail(const QuadraticForm& form, double log_tail, double sign, double& q);

@@ -1,7 +1,7 @@
 """Passes over rows that are read more than once: what each step of a plan counts or adds up.
 
 What a row becomes depends on that row alone, never on its place in a block (with ``add-remove``
-neighbours the places shift): the kernels see to it.
+neighbours the places shift): the kernels see to it (claims adaptive-1, adaptive-5).
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Plan:
     """What will be done, in order, and what each step costs.
 
     **Guarantees.** The shares add up to one exactly, so the steps together are mu-GDP
-    (docs/guarantees/adaptive.md). A hopeless plan has no steps but the count: it answers the
+    (claims adaptive-2, adaptive-3). A hopeless plan has no steps but the count: it answers the
     centre of the domain.
     """
 
@@ -224,7 +224,7 @@ def _predicted(
 ) -> Array:
     """The squared error that the rounds leave, for each row of ``weights``, if all goes well.
 
-    The recursion that the rounds follow (docs/guarantees/adaptive.md), with what they find out
+    The recursion that the rounds follow (docs/adaptive.md), with what they find out
     replaced by what is expected.
     """
     precision = np.broadcast_to(1 / half**2, (len(weights), half.size))

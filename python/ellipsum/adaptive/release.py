@@ -26,7 +26,7 @@ class AdaptiveRelease(Release):
 
     **Guarantees.** Everything in it, the transcript of every step included, is a function of
     noisy integers and public parameters. The value never leaves the domain (times n for a
-    sum): it is projected onto it, which is post-processing.
+    sum): it is projected onto it, which is post-processing (claim adaptive-4).
 
     The noise levels and intervals speak of the *added noise* of the weighted average of all
     steps: not of sampling, or of the shrinking below, and not of what the clips took away, which

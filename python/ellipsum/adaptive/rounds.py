@@ -67,7 +67,7 @@ def run(
     """Carry out the plan on ``data``.
 
     **Guarantees.** The outcome, every intermediate one included, is mu-GDP for the neighbours
-    named, bit for bit (docs/guarantees/adaptive.md): each step adds correctly rounded Gaussian
+    named, bit for bit (claims adaptive-1, adaptive-2): each step adds correctly rounded Gaussian
     noise to integers whose sensitivity holds for any region, so for regions that earlier
     steps chose too, and the squares of the steps' mu add up to mu^2.
     """
@@ -78,7 +78,8 @@ def run(
 def halves_sensitivity(region: Ellipsoid, neighbors: str) -> float:
     """l2 sensitivity, grid units, of the integer sums of positive and negative parts.
 
-    No entry is negative, so no two rows' vectors have a negative inner product.
+    No entry is negative, so no two rows' vectors have a negative inner product (claims sum-4,
+    adaptive-1).
     """
     factor = Neighbors.of(neighbors).factor(no_negative_products=True)
     return rounded_up(factor * region.row_bound())

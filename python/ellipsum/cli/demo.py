@@ -125,7 +125,7 @@ def _rms(x: Array) -> float:
 
 def _noise_sd(region: Ellipsoid, n: int, budget: dict[str, Any]) -> Array:
     """Noise of the mean of n rows over a region, which depends on nothing but n."""
-    return PrivateMean(region, **budget)(np.zeros((n, region.d))).sd
+    return PrivateMean(region, **budget).noise_sd(n)
 
 
 def _load() -> tuple[Array, list[str]]:

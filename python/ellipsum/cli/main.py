@@ -28,7 +28,7 @@ exit codes:
     4  the data cannot be read as rows of numbers
     5  an optional package is missing (the message names it)
     6  the output cannot be written
-  130  interrupted; nothing was released
+  130  interrupted; nothing was released, unless the message says otherwise
 """
 
 _RELEASE_HELP = """\
@@ -72,6 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of standard output has left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OUTPUT
+    except KeyboardInterrupt:  # a release is flushed by then
+        return _fail(Exit.INTERRUPTED, "interrupted")
     return code
 
 

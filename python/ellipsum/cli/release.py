@@ -53,10 +53,21 @@ def run(arguments: argparse.Namespace) -> int:
         raise Problem(Exit.DATA, own_text(error)) from None
     names = _names(rows, d)
     result = {"ellipsum": __version__, "columns": names, **release.to_dict()}
-    if arguments.out:
-        _write(arguments.out, result)
-    print(json.dumps(result) if arguments.json else _text(release, names))
+    _publish(arguments.out, result, json.dumps(result) if arguments.json else _text(release, names))
     return Exit.OK
+
+
+def _publish(path: str | None, result: dict[str, Any], text: str) -> None:
+    """Write the release and print it. An interrupt from here on cannot say that nothing left."""
+    try:
+        if path:
+            _write(path, result)
+        print(text, flush=True)
+    except KeyboardInterrupt:
+        raise Problem(
+            Exit.INTERRUPTED,
+            "interrupted while the release was written: count its budget as spent",
+        ) from None
 
 
 def _announce(mechanism: PrivateSum, rows: Rows, d: int) -> None:

@@ -162,7 +162,7 @@ def _public_moments(
             raise ValueError(_NO_DIMENSION)
         public = moments(rows.batches(width), width, crossed=bool(arguments.correlated))
     except (OSError, TypeError, ValueError) as error:
-        raise Problem(Exit.DATA, f"--public: {own_text(error)}") from None
+        raise Problem(Exit.PARAMETER, f"--public: {own_text(error)}") from None
     needed = 2 * width if arguments.correlated else 2
     if public.count < needed:
         raise ValueError(
@@ -250,10 +250,11 @@ def _table(option: str, path: str, names: Sequence[str] | None, *, width: int) -
         raise ValueError(f"--{option}: {path} cannot be read: {error.strerror}") from None
     except KeyError as error:
         raise ValueError(f"--{option}: {path} has nothing for column {error.args[0]!r}") from None
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as error:
+        what = "as .npy, .json or text with one coordinate on each line"
         raise ValueError(
             f"--{option}: {path} must hold {'one number' if width == 1 else 'lo,hi'} for each "
-            "coordinate, as .npy, .json or text with one coordinate on each line"
+            f"coordinate, {error if isinstance(error, _BadLine) else what}"
         ) from None
     if width == 1 and table.ndim == 1:
         table = table[:, None]
@@ -265,14 +266,33 @@ def _table(option: str, path: str, names: Sequence[str] | None, *, width: int) -
 def _load(path: str, names: Sequence[str] | None) -> Any:
     if path.endswith(".npy"):
         return np.load(path, allow_pickle=False)
-    with open(path, encoding="utf-8") as file:
+    with open(path, encoding="utf-8-sig") as file:
         if not path.endswith(".json"):
-            lines = (line.split("#")[0].replace(",", " ").split() for line in file)
-            return [[float(cell) for cell in cells] for cells in lines if cells]
+            cells = (_numbers(k, line.split("#")[0]) for k, line in enumerate(file, 1))
+            return [numbers for numbers in cells if numbers]
         values = json.load(file)
     if isinstance(values, dict):
         return [values[name] for name in names or sorted(values)]
     return values
+
+
+class _BadLine(ValueError):
+    """What is wrong with a line of a parameter file."""
+
+
+def _numbers(number: int, line: str) -> list[float]:
+    """The numbers of a parameter file's line, which is public."""
+    try:
+        return [float(cell) for cell in line.replace(",", " ").split()]
+    except ValueError:
+        pass
+    if ";" in line:
+        why = "separates its numbers by a semicolon: use commas, and points in numbers"
+    elif number == 1:
+        why = "holds no numbers: if it names the columns, take it out or begin it with #"
+    else:
+        why = "holds something that is no number"
+    raise _BadLine(f"but line {number} {why}")
 
 
 def split_names(columns: str | None) -> list[str] | None:

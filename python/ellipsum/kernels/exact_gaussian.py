@@ -3,7 +3,7 @@
 Sample = nearest integer to sigma * z, where Phi(z) = U and U has the binary expansion
 word 0, word 1, ... (64 bits each). An integer r is the sample exactly where
 Phi((r - 1/2)/sigma) <= U <= Phi((r + 1/2)/sigma); both sides are compared in fixed point with a
-proven error, with more words and more digits until they decide.
+proven error, with more words and more digits until they decide (claims noise-1, noise-4).
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
 from .diagonal import diagonal
+from .parameters import Value
 from .tails import QuadraticFormResult, QuadraticFormWarning, Tails, check_errors
 
 __all__ = ["QuadraticForm", "QuadraticFormResult", "QuadraticFormWarning"]
@@ -231,6 +232,23 @@ class QuadraticForm(Tails):
             The radius is negative or not finite, or the distribution has an offset.
         """
         return self._moment(self._radius("radius", radius) ** 2, True, _SHORTFALL)
+
+    def hockey_stick(self, epsilon: ArrayLike) -> Value:
+        r"""E (1 - exp(epsilon - Q))+, of any shape.
+
+        Of a privacy loss this is delta(epsilon), by one integral of a positive kernel,
+
+        .. math:: \frac{1}{2\pi i}\int e^{K(t) - t\varepsilon}\frac{dt}{t(1+t)}, \quad \Re t > 0,
+
+        relatively right however small it is, as far as Q's parameters are; the loss of two
+        Gaussians has more digits in :class:`~ellipsum.records.GaussianPair`.
+        """
+        points = np.asarray(epsilon, dtype=np.float64)
+        flat = np.ascontiguousarray(points.ravel() - self._offset)
+        out = np.empty((flat.size, 4))
+        self._table.hockey_sticks(flat, out, self._threads)
+        check_errors(out[:, 2])
+        return np.exp(out[:, 0]).reshape(points.shape)[()]
 
     def _radius(self, name: str, value: float) -> float:
         number = _validate.finite(name, value)

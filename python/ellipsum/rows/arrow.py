@@ -8,12 +8,14 @@ counts as the centre. No error text quotes a value, or what a reader says about 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .c_stream import CStream
 
 __all__ = ["Layout", "is_arrow", "pyarrow", "stream_batches", "wide_block"]
 
@@ -22,6 +24,9 @@ WIDE_BYTES = 2 << 20
 #: Bytes of wide columns taken from Arrow at once: large enough to pay for the microseconds
 #: that each column costs, whatever its length.
 PART_BYTES = 64 << 20
+
+#: 10^22 = 2^22 5^22, and 5^22 < 2^53: the largest power of ten that is a double.
+_EXACT_POWER = 22
 
 _UNREADABLE = (
     "data has a column that is not numeric, or is not readable as Arrow data: "
@@ -137,49 +142,48 @@ def stream_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     """Yield anything with the Arrow C interface as batches (n, d), see `Layout`."""
     pa = pyarrow("Arrow data")
     try:
-        reader = _reader(pa, data)
+        schema, batches = _batches(pa, data)
     except ImportError:
         raise
     except Exception:  # a producer that cannot convert a column quotes what it failed on
         raise TypeError(_UNREADABLE) from None
-    layout = Layout(reader.schema)
+    layout = Layout(schema)
     layout.check(d)
-    return _read_batches(pa, reader, layout, d)
+    return _read_batches(layout, batches, d)
 
 
-def _read_batches(pa: ModuleType, reader: Any, layout: Layout, d: int) -> Iterator[NDArray[Any]]:
+def _read_batches(layout: Layout, batches: Iterator[Any], d: int) -> Iterator[NDArray[Any]]:
     while True:
         try:
-            batch = reader.read_next_batch()
-        except StopIteration:
-            return
-        except (pa.ArrowException, OSError):
+            batch = next(batches, None)
+        except Exception:  # whatever a producer says of what it failed on
             raise OSError(f"{layout.source}: {_BROKEN}") from None
+        if batch is None:
+            return
         yield from layout.blocks(batch, d)
 
 
-def _reader(pa: ModuleType, data: Any) -> Any:
-    """A RecordBatchReader over anything with the Arrow C interface."""
-    if isinstance(data, pa.ChunkedArray):  # its stream cannot say that a whole row is null
-        return _array_reader(pa, data.type, data.chunks)
+def _batches(pa: ModuleType, data: Any) -> tuple[Any, Iterator[Any]]:
+    """Schema and record batches of anything with the Arrow C interface."""
+    if isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
+        reader = pa.RecordBatchReader.from_stream(data)
+        return reader.schema, iter(reader)
+    if isinstance(data, pa.ChunkedArray):
+        return _as_records(pa, data.type, data.chunks)
     if not hasattr(data, "__arrow_c_stream__"):
         array = pa.array(data)
-        return _array_reader(pa, array.type, [array])
-    try:
-        return pa.RecordBatchReader.from_stream(data)
-    except pa.ArrowInvalid:
-        column = pa.chunked_array(data)
-        return _array_reader(pa, column.type, column.chunks)
+        return _as_records(pa, array.type, [array])
+    stream = CStream(pa, data)
+    return _as_records(pa, stream.type, stream)
 
 
-def _array_reader(pa: ModuleType, kind: Any, arrays: Sequence[Any]) -> Any:
-    """Arrays of structs as the table they are, other arrays as a table of one column."""
+def _as_records(pa: ModuleType, kind: Any, arrays: Iterable[Any]) -> tuple[Any, Iterator[Any]]:
+    """Arrays of structs as the table they are (a null row is null in every column), other
+    arrays as a table of one column."""
     if pa.types.is_struct(kind):
-        batches = [pa.RecordBatch.from_struct_array(array) for array in arrays]
-        return pa.RecordBatchReader.from_batches(pa.schema(list(kind)), batches)
+        return pa.schema(list(kind)), (pa.RecordBatch.from_struct_array(x) for x in arrays)
     schema = pa.schema([("data", kind)])
-    batches = [pa.RecordBatch.from_arrays([array], schema=schema) for array in arrays]
-    return pa.RecordBatchReader.from_batches(schema, batches)
+    return schema, (pa.RecordBatch.from_arrays([x], schema=schema) for x in arrays)
 
 
 def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) -> list[str]:
@@ -249,8 +253,39 @@ def _floats(pa: ModuleType, array: Any) -> NDArray[Any]:
     elif pa.types.is_boolean(kind):
         array = array.cast(pa.uint8())
     elif pa.types.is_decimal(kind):
-        array = array.cast(pa.float64())
+        return _decimals(pa, array)
     return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+
+
+def _decimals(pa: ModuleType, array: Any) -> NDArray[np.float64]:
+    """The nearest float64 of each decimal: pyarrow's own cast rounds more than once.
+
+    An integer below 2^53 and a power of ten up to 10^22 are doubles, so that their quotient is
+    rounded once; any other decimal is read from its digits.
+    """
+    kind = array.type
+    if kind.bit_width < 128:
+        kind = pa.decimal128(kind.precision, kind.scale)
+        array = array.cast(kind)
+    if kind.bit_width > 128 or abs(kind.scale) > _EXACT_POWER:
+        return _from_digits(pa, array)
+    words = np.frombuffer(array.buffers()[1] or b"", np.int64).reshape(-1, 2)
+    low, high = words[array.offset : array.offset + len(array)].T
+    small = (abs(low) < 2**53) & (low != -(2**63)) & (high == low >> 63)
+    power = 10.0 ** abs(kind.scale)
+    values: NDArray[np.float64] = low / power if kind.scale >= 0 else low * power
+    if array.null_count:
+        nulls = _nulls(array)
+        values[nulls], small[nulls] = np.nan, True
+    if not small.all():
+        large = ~small
+        values[large] = _from_digits(pa, array.filter(pa.array(large)))
+    return values
+
+
+def _from_digits(pa: ModuleType, array: Any) -> NDArray[np.float64]:
+    text = array.cast(pa.string())
+    return text.cast(pa.float64()).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def _storage(pa: ModuleType, array: Any) -> Any:

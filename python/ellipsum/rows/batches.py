@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -20,23 +22,28 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     (from Arrow and files: float32 or float64).
 
     **Guarantees.** What is raised depends on shapes, types and the reader's health, never on
-    a value: nulls, and lists of another length than ``d``, come out as rows with NaN, which
-    count as the centre. Copying them takes longer than not having to, so the *time* of a
-    batch tells whether it holds one.
+    a value, nor on what one record of a list is: nulls, and records of another length than
+    ``d`` or of no numbers, come out as rows with NaN, which count as the centre. Copying them
+    takes longer than not having to, so the *time* of a batch tells whether it holds one.
 
     ================================  =====================================================
     data                              batches
     ================================  =====================================================
     array or memory map, (n, d)       itself, whole, any strides and numeric dtype
     one row, (d,)                     itself, as (1, d)
-    list of rows (lists or arrays)    one array
-    list of batches (2-D items)       one for each item
-    iterator, generator               one for each item, which is read as ``data`` is
+    list of records (lists, 1-D       one array; each item is one row, whatever it is
+    arrays)
+    list of batches (2-D arrays,      one for each item
+    Arrow data)
+    iterator, generator               one for each item: an array, Arrow data, a list of
+                                      records, or a list of d numbers
     ``__arrow_c_stream__``            one or more for each record batch: pyarrow, polars,
     or ``__arrow_c_array__``          DuckDB, pandas; see `Layout` for the columns
     ``Rows`` (`ellipsum.open_rows`)   blocks of the files
     ================================  =====================================================
 
+    Arrays and pandas columns of dtype object are refused, whatever they hold. A pandas index is
+    no coordinate.
     Batches of an iterator or a stream that have no rows are left out.
 
     Parameters
@@ -52,7 +59,7 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
         The data is of no such kind, or a column's type is not numeric. What a producer of
         Arrow data raises comes out as this, without its text.
     ValueError
-        The rows have another number of coordinates, or the batch is ragged.
+        The rows of an array or a table have another number of coordinates.
     OSError
         An Arrow stream breaks off.
     ImportError
@@ -66,7 +73,7 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
             "read files by open_rows(paths), and make a mapping an array or a table first"
         )
     if is_arrow(data) and not (hasattr(data, "__array__") and _pyarrow_missing()):
-        return stream_batches(data, d)
+        return stream_batches(_without_index(data), d)
     if isinstance(data, (list, tuple)):
         return _list_batches(data, d)
     if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
@@ -86,20 +93,54 @@ def _pyarrow_missing() -> bool:
     return False
 
 
+def _without_index(data: Any) -> Any:
+    """A pandas table without its index, which is no coordinate and whose dtype, like an object
+    column's, Arrow would infer from the values."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(data, (pandas.DataFrame, pandas.Series)):
+        return data
+    columns = data.items() if isinstance(data, pandas.DataFrame) else [(data.name, data)]
+    for name, column in columns:
+        if column.dtype == object:
+            raise TypeError(
+                f"column {name!r} of data has dtype object, which may hold anything: convert it "
+                "first, as by pandas.to_numeric(column, errors='coerce')"
+            )
+    plain = data.copy(deep=False)
+    plain.index = pandas.RangeIndex(len(data))
+    return plain
+
+
 def _list_batches(data: Sequence[Any], d: int) -> Iterator[NDArray[Any]]:
-    if not data:
-        return iter(())
+    """Runs of records as one array each; what is a batch by its type, by itself."""
+    types = set(map(type, data))
+    if types <= {list, tuple}:
+        return iter([_validate.records(data, d)] if data else [])
+    return _runs(data, d)
+
+
+def _runs(data: Sequence[Any], d: int) -> Iterator[NDArray[Any]]:
+    for is_batch, items in groupby(data, _is_batch):
+        if is_batch:
+            yield from _each_batch(items, d)
+        else:
+            yield _validate.records(list(items), d)
+
+
+def _is_batch(item: Any) -> bool:
+    """Whether an item of a list is a batch and no record: arrays (n, d) and Arrow data."""
+    if isinstance(item, np.ndarray):
+        return item.ndim == 2
     try:
-        nested = is_arrow(data[0]) or np.ndim(data[0]) == 2
-    except ValueError:
-        raise ValueError(f"data is ragged: every row must have {d} coordinates") from None
-    return _each_batch(data, d) if nested else iter([_validate.rows("data", data, d=d)])
+        return is_arrow(item)
+    except Exception:  # of the item's own code
+        return False
 
 
 def _each_batch(data: Iterable[Any], d: int) -> Iterator[NDArray[Any]]:
     for item in data:
         if is_arrow(item):
-            yield from stream_batches(item, d)
+            yield from stream_batches(_without_index(item), d)
             continue
         batch = _validate.rows("a batch of data", item, d=d)
         if len(batch):

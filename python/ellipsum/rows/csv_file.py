@@ -1,9 +1,9 @@
 """CSV as blocks of rows, one line one record.
 
 A CSV has no schema, and its text is all private, so this reader is made to let no record
-touch another, or the error stream: a line with too few or too many cells, with an open quote
-or with a cell that is no number becomes a row of NaN, which counts as the centre. pyarrow's
-own reader would stop there and quote the cell, or let an open quote swallow the lines below.
+touch another, or the error stream: a line with too few or too many cells, or with a cell that
+is no number, becomes a row of NaN, which counts as the centre. pyarrow's own reader would stop
+there and quote the cell, or let an open quote swallow the lines below.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrow import pyarrow, wide_block
+from .csv_cells import as_numbers
+from .csv_lines import Parser
 from .sources import Source, reading
 
 __all__ = ["CsvFile"]
@@ -27,7 +29,22 @@ CHUNK_BYTES = 4 << 20
 #: Lines that the verdict on a file needs: with fewer, one record could turn it.
 VERDICT_LINES = 10
 
+#: Bytes of the longest line that is read: a longer one is a row of NaN, and is not kept. (pyarrow
+#: counts the bytes of a chunk in 31 bits; a line of ten million numbers is shorter.)
+LINE_BYTES = 1 << 28
+
 _ASCII = bytes(range(128)) + b"?" * 128
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
+_MARK = codecs.BOM_UTF8
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+#: What a line that is too long is read as: no number, and too few cells.
+_NO_ROW = b" "
+
+_READS = (
+    "cells are separated by commas (by tabs in a .tsv), numbers have decimal points, and "
+    "no line is a comment"
+)
 
 
 class CsvFile(Source):
@@ -74,16 +91,42 @@ class CsvFile(Source):
 
     def _names(self, first: bytes) -> list[str]:
         text = first.decode("utf-8", "replace").rstrip("\r\n")
-        with reading(self.path):
-            cells = next(csv.reader([text], delimiter=self._delimiter), [])
         if not first:
             raise ValueError(f"{self.path} is empty: its first line must name the columns")
+        self._check_dialect(first, text)
+        with reading(self.path):
+            cells = next(csv.reader([text], delimiter=self._delimiter), [])
         if not cells or not all(_is_name(cell) for cell in cells):
             raise ValueError(
                 f"the first line of {self.path} does not look like column names: "
                 "if it is a record, pass --no-header (header=False)"
             )
+        if len(cells) == 1 and cells[0] not in (self._given or ()):
+            self._check_one_name(cells[0])
         return cells
+
+    def _check_dialect(self, first: bytes, text: str) -> None:
+        """Say what is wrong with the file's encoding or ends of lines, by its line of names."""
+        if first.startswith(_UTF16):
+            raise ValueError(f"{self.path} is UTF-16: save it as UTF-8")
+        if "\r" in text:
+            raise ValueError(
+                f"the first line of {self.path} has a carriage return in it: end lines by a newline"
+            )
+
+    def _check_one_name(self, name: str) -> None:
+        """Say why a line of names is only one, if another separator or a comment shows why."""
+        if name.startswith("#"):
+            raise ValueError(
+                f"the first line of {self.path} is a comment, not the columns' names: "
+                "take comments out"
+            )
+        for mark, called in _SEPARATORS.items():
+            if mark in name:
+                raise ValueError(
+                    f"the names in the first line of {self.path} are separated by {called}, "
+                    f"but {_READS}: convert it, or give that name by columns if it is one"
+                )
 
     def _choose(self, names: Sequence[str]) -> list[int]:
         # Of names, only those that the caller gave are put into messages: a file without a
@@ -127,15 +170,15 @@ class CsvFile(Source):
     def blocks(self, d: int) -> Iterator[NDArray[Any]]:
         by_place = not self._header and self._given is None
         parser = (
-            _Parser(self._pa, self._delimiter, d, range(d))
+            Parser(self._pa, self._delimiter, d, range(d))
             if by_place
-            else _Parser(self._pa, self._delimiter, self._width, self._chosen)
+            else Parser(self._pa, self._delimiter, self._width, self._chosen)
         )
         with self._lines() as lines:
             lines.header() if self._header else None
             for k, chunk in enumerate(lines.chunks()):
                 table, odd = parser.parse(chunk)
-                columns = [_cast(self._pa, table.column(name)) for name in table.column_names]
+                columns = [as_numbers(self._pa, cells) for cells in table.columns]
                 if k == 0:
                     self._judge(table, columns, odd)
                 self.position = lines.position
@@ -149,73 +192,15 @@ class CsvFile(Source):
         if odd >= needed:
             raise ValueError(
                 f"most lines of {self.path} have another number of cells than the rows have "
-                "coordinates: check what separates the cells, and the number of coordinates"
+                f"coordinates: check that {_READS}, and the number of coordinates"
             )
         for j, values in enumerate(columns):
             if np.isnan(values).sum() - table.column(j).null_count >= needed:
                 what = repr(self._given[j]) if self._given else f"number {j + 1}"
                 raise TypeError(
                     f"column {what} of {self.path} is not numeric: leave it out, "
-                    "or check what separates the cells"
+                    f"or check that {_READS}"
                 )
-
-
-class _Parser:
-    """Lines to cells of the columns ``chosen`` out of ``width``, as text."""
-
-    def __init__(self, pa: Any, delimiter: str, width: int, chosen: Sequence[int]) -> None:
-        self._pa, self._delimiter = pa, delimiter
-        self._keys = [str(j) for j in range(width)]
-        self._chosen = [str(j) for j in chosen]
-
-    def parse(self, chunk: bytes) -> tuple[Any, int]:
-        """A row for each line, and how many lines could not be split into ``width`` cells."""
-        wanted = chunk.count(b"\n")
-        table, ragged = self._try_parse(chunk)
-        if table is not None and table.num_rows + ragged == wanted:
-            return self._pa.concat_tables([table, self._blank(ragged)]), ragged
-        if wanted == 1:
-            return self._blank(1), 1
-        # An open quote has swallowed the next line: halve, until its line stands alone.
-        middle = chunk.index(b"\n", len(chunk) // 2) + 1
-        middle = middle if middle < len(chunk) else chunk.index(b"\n") + 1
-        parts = [self.parse(chunk[:middle]), self.parse(chunk[middle:])]
-        return self._pa.concat_tables([part[0] for part in parts]), sum(part[1] for part in parts)
-
-    def _try_parse(self, chunk: bytes) -> tuple[Any, int]:
-        from pyarrow import csv as reader
-
-        ragged = 0
-
-        def count(_row: Any) -> str:
-            nonlocal ragged
-            ragged += 1
-            return "skip"
-
-        try:
-            table = reader.read_csv(
-                self._pa.BufferReader(chunk),
-                read_options=reader.ReadOptions(
-                    column_names=self._keys, block_size=len(chunk) + 1, use_threads=True
-                ),
-                parse_options=reader.ParseOptions(
-                    delimiter=self._delimiter,
-                    ignore_empty_lines=False,
-                    invalid_row_handler=count,
-                ),
-                convert_options=reader.ConvertOptions(
-                    include_columns=self._chosen,
-                    column_types=dict.fromkeys(self._chosen, self._pa.string()),
-                    strings_can_be_null=True,
-                ),
-            )
-        except (self._pa.ArrowException, ValueError):
-            return None, 0
-        return table, ragged
-
-    def _blank(self, rows: int) -> Any:
-        cells = self._pa.nulls(rows, self._pa.string())
-        return self._pa.table({key: cells for key in self._chosen})
 
 
 class _Lines:
@@ -223,8 +208,7 @@ class _Lines:
 
     def __init__(self, pa: Any, path: str) -> None:
         self._pa, self._path = pa, path
-        self._rest = b""
-        self._begun = False
+        self._ahead = b""
 
     def __enter__(self) -> _Lines:
         with reading(self._path):
@@ -246,42 +230,71 @@ class _Lines:
 
     def header(self) -> bytes:
         """Take the first line, newline and all; nothing if there is none."""
-        while b"\n" not in self._rest:
-            more = self._read()
-            self._rest += more
-            if not more:
-                break
-        line, newline, self._rest = self._rest.partition(b"\n")
-        return line + newline
+        line = _Line()
+        while more := self._read():
+            part, newline, self._ahead = more.partition(b"\n")
+            line.append(part)
+            if newline:
+                return (line.take() + newline).removeprefix(_MARK)
+        return line.take().removeprefix(_MARK)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the lines that are left."""
+        line = _Line()
         while more := self._read():
-            whole, newline, tail = more.rpartition(b"\n")
-            if newline:
-                yield _clean(self._rest + whole + newline)
-                self._rest = tail
-            else:
-                self._rest += more
-        if self._rest:
-            last = self._rest if self._rest.endswith(b"\n") else self._rest + b"\n"
-            yield _clean(last)
+            first, last = more.find(b"\n"), more.rfind(b"\n")
+            if first < 0:
+                line.append(more)
+                continue
+            line.append(more[:first])
+            yield _clean(line.take() + more[first : last + 1])
+            line.append(more[last + 1 :])
+        if not line.empty:
+            yield _clean(line.take() + b"\n")
 
     def _read(self) -> bytes:
-        with reading(self._path):
-            more = bytes(self._stream.read(CHUNK_BYTES))
-        if self._begun:
+        if more := self._ahead:
+            self._ahead = b""
             return more
-        self._begun = True
-        return more.removeprefix(codecs.BOM_UTF8)
+        with reading(self._path):
+            return bytes(self._stream.read(CHUNK_BYTES))
+
+
+class _Line:
+    """One line in parts, joined once; of a line that is too long nothing is kept."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def append(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size <= LINE_BYTES:
+            self._parts.append(part)
+        else:
+            self._parts.clear()
+
+    def take(self) -> bytes:
+        """The line, and begin another."""
+        line = b"".join(self._parts) if self._size <= LINE_BYTES else _NO_ROW
+        self._parts, self._size = [], 0
+        return line
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no line: a mark alone is what an export of no records writes."""
+        return self._size in (0, len(_MARK)) and b"".join(self._parts) in (b"", _MARK)
 
 
 def _clean(chunk: bytes) -> bytes:
     # A lone carriage return would start a new record for pyarrow, and a ragged line that is
-    # not UTF-8 makes it print a byte of the line.
+    # not UTF-8 makes it print a byte of the line. A byte order mark may begin any line: files
+    # that are joined bring theirs along, and the first line is a record like the others.
     if b"\r" in chunk:
         chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b" ")
-    return chunk if chunk.isascii() else chunk.translate(_ASCII)
+    if chunk.isascii():
+        return chunk
+    return chunk.removeprefix(_MARK).replace(b"\n" + _MARK, b"\n").translate(_ASCII)
 
 
 def _cells(line: bytes, delimiter: str) -> int:
@@ -301,39 +314,3 @@ def _is_number(cell: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _cast(pa: Any, cells: Any) -> NDArray[np.float64]:
-    """Text as float64, NaN where it is no number.
-
-    A cell's value depends on that cell alone: what parses with its spaces parses without them
-    to the same number, and halving ends at single cells.
-    """
-    import pyarrow.compute
-
-    try:
-        return _cast_all(pa, cells)
-    except pa.ArrowInvalid:
-        pass
-    trimmed = pyarrow.compute.ascii_trim_whitespace(cells)
-    try:
-        return _cast_all(pa, trimmed)
-    except pa.ArrowInvalid:
-        pass
-    return _cast_halves(pa, pa.chunked_array(trimmed).combine_chunks())
-
-
-def _cast_all(pa: Any, cells: Any) -> NDArray[np.float64]:
-    return cells.cast(pa.float64()).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
-def _cast_halves(pa: Any, cells: Any) -> NDArray[np.float64]:
-    try:
-        return _cast_all(pa, cells)
-    except pa.ArrowInvalid:
-        if len(cells) == 1:
-            return np.array([np.nan])
-    middle = len(cells) // 2
-    return np.concatenate(
-        [_cast_halves(pa, cells.slice(0, middle)), _cast_halves(pa, cells.slice(middle))]
-    )

@@ -122,11 +122,12 @@ def best_region(assumed: Assumptions) -> tuple[Array, float]:
     and C, both by one-dimensional searches.
 
     **What is minimised.** With a centre that is known exactly and symmetric rows the losses of
-    a clip cancel, and p near 1 (answer the centre) would look best. That is shrinking towards
-    what was assumed, so it is not believed: losses are counted as if they all pointed the same
-    way, n E||l||^2 + n^2 E f E[f ||x - c||^2] with f = (1 - C/||y||)+, which bounds
-    E||sum l||^2 for *any* distribution with these moments (Cauchy-Schwarz), skewed ones and wrong
-    centers included. And p is at most 1/2.
+    a clip cancel, and p near 1 would look best: the release would just repeat the assumed
+    center. So losses are counted as if they all pointed the same way,
+    n E||l||^2 + n (n - 1) E f E[f ||x - c||^2] with f = (1 - C/||y||)+, which bounds E||sum l||^2
+    for *any* distribution with these moments, skewed ones and wrong centers included (claim
+    best_region-4). And p is at most 1/2. The region depends on public numbers alone (claim
+    best_region-1).
     """
     unit = float(np.mean(assumed.model.sigma))
     sigma = assumed.model.sigma / unit
@@ -147,7 +148,8 @@ def best_region(assumed: Assumptions) -> tuple[Array, float]:
 
 
 def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum") -> ErrorPrediction:
-    """The error of a region with scale b along the axes and radius C, term by term."""
+    """The error of a region with scale b along the axes and radius C, term by term
+    (claim best_region-2)."""
     weights, noncentral = (
         (b * assumed.model.sigma) ** 2,
         (assumed.model.center_error / assumed.model.sigma) ** 2,

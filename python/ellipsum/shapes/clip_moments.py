@@ -9,7 +9,8 @@ E[h(Q) y_j; Q > q] for h = f and h = f^2. The trick is that the joint transform 
 
 so each is the inversion that gives the density of Q, with one factor more: a sum over the nodes
 and weights of its contour (:meth:`QuadraticForm.contour`), which serve all q of a few panels.
-Everything beyond q is then integrated by Gauss-Legendre.
+Everything beyond q is then integrated by Gauss-Legendre (claim
+best_region-3).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Twin of ``cpp/core/clip_*``: the same operations in the same order, a row at a time."""
+"""Twin of ``cpp/core/clip``: the same operations in the same order (claim sum-6), row by row."""
 
 from __future__ import annotations
 
@@ -88,9 +88,9 @@ def _prepare_matrix_input(h):
 
 
 @jit
-def _clip_huge_row(row, center, scale, columns, radius, h, y, lane):
-    for j in range(row.size):
-        h[j] = 0.25 * np.float64(row[j]) - 0.25 * center[j]
+def _clip_huge_row(x, center, scale, columns, radius, h, y, lane):
+    for j in range(x.size):
+        h[j] = 0.25 * x[j] - 0.25 * center[j]
     if columns.size == 0:
         return _clip_scaled(radius, h, scale, 2, y, lane)
     exponent = _prepare_matrix_input(h) + 2
@@ -101,7 +101,7 @@ def _clip_huge_row(row, center, scale, columns, radius, h, y, lane):
 
 @jit
 def _scale_row(row, center, scale, columns, h, y):
-    """y <- scaled row; False if a matrix cannot take it."""
+    """y <- scaled row; False if a matrix cannot take it. Reads each number once."""
     if columns.size == 0:
         for j in range(row.size):
             y[j] = (np.float64(row[j]) - center[j]) * scale[j]
@@ -117,10 +117,10 @@ def _scale_row(row, center, scale, columns, h, y):
 
 
 @jit
-def _finite(row):
+def _finite(x):
     finite = True
-    for j in range(row.size):
-        finite &= math.isfinite(row[j])
+    for j in range(x.size):
+        finite &= math.isfinite(x[j])
     return finite
 
 
@@ -147,8 +147,35 @@ def _add(y, partial):
 
 
 @jit
+def _clip_ball(y, n2, radius):
+    norm = math.sqrt(n2)
+    factor = radius / max(norm, radius)
+    for j in range(y.size):
+        y[j] *= factor
+    return norm > radius
+
+
+@jit
+def _clip_exceptional(row, center, scale, columns, limit, radius, x, h, y, lane):
+    """y <- what the row adds: (clipped, nonfinite). All of it follows from one copy of the row."""
+    for j in range(row.size):
+        x[j] = np.float64(row[j])
+    if not _finite(x):
+        y[:] = 0.0
+        return 1, 1
+    ordinary = _scale_row(x, center, scale, columns, h, y)
+    if limit.size:
+        return np.int64(_clip_box(y, limit)), 0
+    n2 = _squared_norm(y, lane) if ordinary else math.inf
+    if n2 < EXCEPTIONAL_NORM2:
+        return np.int64(_clip_ball(y, n2, radius)), 0
+    return np.int64(_clip_huge_row(x, center, scale, columns, radius, h, y, lane)), 0
+
+
+@jit
 def _clip_sum(rows, center, scale, columns, limit, radius, partial):
     n, d = rows.shape
+    x = np.empty(d)
     h = np.empty(d)
     y = np.empty(d)
     lane = np.empty(NORM_LANES)
@@ -158,28 +185,34 @@ def _clip_sum(rows, center, scale, columns, limit, radius, partial):
         row = rows[i]
         ordinary = _scale_row(row, center, scale, columns, h, y)
         n2 = _squared_norm(y, lane) if ordinary and limit.size == 0 else 0.0
-        ordinary &= n2 < EXCEPTIONAL_NORM2
-        if (limit.size or not ordinary) and not _finite(row):
-            clipped += 1
-            nonfinite += 1
-            continue
-        if limit.size:
+        if not (ordinary and n2 < EXCEPTIONAL_NORM2 and (limit.size == 0 or _finite(y))):
+            counts = _clip_exceptional(row, center, scale, columns, limit, radius, x, h, y, lane)
+            clipped += counts[0]
+            nonfinite += counts[1]
+        elif limit.size:
             clipped += _clip_box(y, limit)
-        elif not ordinary:
-            clipped += _clip_huge_row(row, center, scale, columns, radius, h, y, lane)
         else:
-            norm = math.sqrt(n2)
-            clipped += norm > radius
-            factor = radius / max(norm, radius)
-            for j in range(d):
-                y[j] *= factor
+            clipped += _clip_ball(y, n2, radius)
         _add(y, partial)
     return clipped, nonfinite
 
 
 @jit
+def _exceptional_distance(row, center, scale, columns, x, h, y, lane):
+    """Squared distance from one copy of the row: infinite beyond 2^1000, 0 if not finite."""
+    for j in range(row.size):
+        x[j] = np.float64(row[j])
+    if not _finite(x):
+        return 0.0
+    ordinary = _scale_row(x, center, scale, columns, h, y)
+    n2 = _squared_norm(y, lane) if ordinary else math.inf
+    return n2 if n2 < EXCEPTIONAL_NORM2 else math.inf
+
+
+@jit
 def _distance_counts(rows, center, scale, columns, above, counts):
     n, d = rows.shape
+    x = np.empty(d)
     h = np.empty(d)
     y = np.empty(d)
     lane = np.empty(NORM_LANES)
@@ -187,7 +220,7 @@ def _distance_counts(rows, center, scale, columns, above, counts):
         ordinary = _scale_row(rows[i], center, scale, columns, h, y)
         n2 = _squared_norm(y, lane) if ordinary else math.inf
         if not n2 < EXCEPTIONAL_NORM2:
-            n2 = math.inf if _finite(rows[i]) else 0.0
+            n2 = _exceptional_distance(rows[i], center, scale, columns, x, h, y, lane)
         k = 0
         for start in above:
             k += n2 >= start

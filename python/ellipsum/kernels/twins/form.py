@@ -6,9 +6,7 @@ clusters, no shared contours).
 
 from __future__ import annotations
 
-import itertools
 import math
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -16,7 +14,8 @@ from .form_contour import form_contour, form_moment
 from .form_quantile import form_quantile
 from .form_saddle import Form
 from .form_tail import form_tail
-from .jit import jit
+from .gaussian_pair import form_hockey_sticks
+from .jit import in_parts, jit
 
 
 @jit
@@ -37,17 +36,6 @@ def _quantiles(form, log_tail, upper, out):
         found = form_quantile(form, log_tail[i], upper[i])
         out[i, 0] = found[0]
         out[i, 1] = found[1]
-
-
-def _in_parts(call, n, threads):
-    """``call`` on slices of n items, each on a thread of its own."""
-    edges = [n * i // threads for i in range(threads + 1)]
-    parts = [slice(a, b) for a, b in itertools.pairwise(edges) if a < b]
-    if len(parts) < 2:
-        call(slice(0, n))
-        return
-    with ThreadPoolExecutor(len(parts)) as pool:
-        list(pool.map(call, parts))
 
 
 class FormTable:
@@ -82,7 +70,7 @@ class FormTable:
 
     def tails(self, q, out, threads=1):
         """The same for many q, a row each."""
-        _in_parts(lambda part: _tails(self._form, q[part], out[part]), q.size, threads)
+        in_parts(lambda part: _tails(self._form, q[part], out[part]), q.size, threads)
 
     def quantile(self, log_tail, upper):
         """(q, error, evaluations) where the tail's logarithm is log_tail <= log 1/2."""
@@ -94,7 +82,7 @@ class FormTable:
         def fill(part):
             _quantiles(self._form, log_tail[part], upper[part] != 0, out[part])
 
-        _in_parts(fill, log_tail.size, threads)
+        in_parts(fill, log_tail.size, threads)
 
     def contour(self, q):
         """Nodes t and weights whose real parts, times G(t), sum to a functional at q."""
@@ -105,3 +93,22 @@ class FormTable:
     def moment(self, q, upper, which):
         """(log E[g(Q); Q beyond q], its error, nodes); g as in contour.hpp."""
         return form_moment(self._form, float(q), 1.0 if upper else -1.0, which)
+
+    def hockey_sticks(self, epsilon, out, threads=1):
+        """(log E(1 - e^(epsilon - Q))+, log of minus its derivative, error, nodes), a row each."""
+        form = self._form
+        w, k, nc = form.weights, form.dof, form.noncentrality
+        x = 2 * math.ldexp(1.0, form.exponent) * w
+        inside = form.normal_sd == 0 and form.lowest == 0  # else K(-1) is not asked for
+        log_mean = float(np.sum(-0.5 * k * np.log1p(x) - 0.5 * nc * x / (1 + x))) if inside else 0.0
+        in_parts(
+            lambda part: form_hockey_sticks(form, log_mean, epsilon[part], out[part]),
+            epsilon.size,
+            threads,
+        )
+
+    def hockey_stick(self, epsilon):
+        """The same of one, a tuple."""
+        out = np.empty((1, 4))
+        self.hockey_sticks(np.array([float(epsilon)]), out)
+        return tuple(out[0])

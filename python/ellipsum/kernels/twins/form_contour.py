@@ -11,7 +11,7 @@ from .form_saddle import INFINITY, find_saddle, slope_off_axis
 from .jit import jit
 
 LOG2 = math.log(2.0)
-TAIL, EXCESS, ROOT, SHORTFALL = 0, 1, 2, 3  # moments
+TAIL, EXCESS, ROOT, SHORTFALL, HOCKEY_STICK = 0, 1, 2, 3, 4  # moments
 # The path and the rule: as in contour.cpp, with their reasons.
 _LARGEST_WIDTH = 3.0  # in standard deviations
 _BEND_FACTOR = 1.5  # bend against that of steepest descent at the saddle
@@ -28,6 +28,13 @@ _CHERNOFF_SLACK = 1e-6
 _MIDPOINTS = 13  # of gauss_cauchy, to x = 6.25
 _HUGE_FACTOR = 1e150  # above, squares would overflow
 _LARGEST_LOG = 700.0  # of a node's size
+
+
+class Decay(NamedTuple):
+    """Of a distribution that is no Form: what the choice of a path asks."""
+
+    normal_sd: float
+    total_dof: float
 
 
 class Path(NamedTuple):
@@ -74,6 +81,13 @@ class Convergence(NamedTuple):
 
     change: float
     previous: float
+    noise: float  # a change below it may be rounding that no step reduces
+
+
+@jit
+def is_plain(moment):
+    """Over 1/t alone; the hockey stick's second pole is in the node itself."""
+    return moment == TAIL or moment == HOCKEY_STICK
 
 
 @jit
@@ -110,7 +124,7 @@ def _choose_path(form, saddle, q):
 
 @jit
 def _exponent(saddle, x, y):
-    """K(t0 + z) - K(t0), the normal term left out."""
+    """K(t0 + z) - K(t0), the normal term and what is `centered` left out."""
     r, k, kappa = saddle.r, saddle.dof, saddle.kappa
     re = 0.0
     im = 0.0
@@ -121,10 +135,18 @@ def _exponent(saddle, x, y):
         if big > _HUGE_FACTOR:
             re -= 0.5 * k[j] * (math.log(big) + math.log(math.hypot(u / big, v / big)))
             re -= kappa[j]
+            if saddle.centered:
+                re -= kappa[j] * u
+                im -= kappa[j] * v
         else:
             m = (u * u - 2 * u) + v * v
             re -= 0.25 * k[j] * math.log1p(m)
-            if kappa[j] > 0:
+            if kappa[j] > 0 and saddle.centered:
+                inverse = 1 / (1 + m)
+                n = (u * u + v * v) * inverse
+                re += kappa[j] * ((u * u - v * v) * inverse - u * n)
+                im += kappa[j] * (v * (2 * u * inverse - n))
+            elif kappa[j] > 0:
                 scale = kappa[j] / (1 + m)
                 re += scale * (u - (u * u + v * v))
                 im += scale * v
@@ -163,7 +185,7 @@ def _weigh(moment, ratio, t, root_q):
 
 @jit
 def _node(u, saddle, path):
-    """exp(K(t) - tq - K(t0) + t0 q) dt/du / i, its size, and t0/t."""
+    """exp(K(t) - tq - K(t0) + t0 q) dt/du / i (over 1 + second z), its size, and t0/t."""
     y = path.width * math.sinh(u)
     root = math.hypot(path.radius, y)
     x = path.bend * y * (y / (root + path.radius))
@@ -174,12 +196,18 @@ def _node(u, saddle, path):
     size *= path.width * math.cosh(u)
     angle = im + saddle.drift * y + normal * x * y
     g = size * complex(math.cos(angle), math.sin(angle)) * complex(1.0, -path.bend * y / root)
+    if saddle.second > 0:
+        other = 1 / complex(1 + x * saddle.second, y * saddle.second)
+        g *= other
+        size *= abs(other)
     return g, size, 1 / complex(1 + x / saddle.t, y / saddle.t)
 
 
 @jit
 def _weight(weights, ratio, t):
-    return ratio if weights.moment == TAIL else _weigh(weights.moment, ratio, t, weights.root_q)
+    if is_plain(weights.moment):
+        return ratio
+    return _weigh(weights.moment, ratio, t, weights.root_q)
 
 
 @jit
@@ -198,7 +226,7 @@ def _error(levels):
 @jit
 def _done(levels):
     change = levels.change
-    return _error(levels) < 1e-13 or (change < 1e-11 and change > 0.1 * levels.previous)
+    return _error(levels) < 1e-13 or (change < levels.noise and change > 0.1 * levels.previous)
 
 
 @jit
@@ -249,37 +277,50 @@ def _add_midpoints(saddle, path, weights, count, h, value, pdf):
 
 
 @jit
+def _as_integral(saddle, moment, no_density, value, pdf, tail, density, count, h):
+    """Sums over a path, with the factor at its saddlepoint."""
+    order, t, pole = pole_order(moment), saddle.point_t, saddle.pole
+    log_value = saddle.log_factor - math.log(saddle.t) - (order - 1) * math.log(t)
+    log_value -= math.log1p(t / pole)
+    log_value += math.log(value / math.pi) if value > 0 else -INFINITY
+    log_pdf = saddle.log_factor + saddle.unit * LOG2
+    log_pdf -= math.log(t + pole) if pole < INFINITY else 0.0
+    log_pdf += math.log(pdf / math.pi) if pdf > 0 else -INFINITY
+    error, pdf_error = _error(tail) + saddle.rounding, _error(density) + saddle.rounding
+    if no_density:
+        return Integral(log_value, INFINITY, error, 0.0, count, h)
+    return Integral(log_value, log_pdf, error, pdf_error, count, h)
+
+
+@jit
 def _integrate_along(path, most, form, saddle, q, moment):
     """The integral on a path, its step halved until the errors are met or `most` nodes taken."""
     root_q = math.sqrt(q) if q > 0 else 0.0
     no_density = q == 0 and form.normal_sd == 0 and form.total_dof <= 2
+    no_density = no_density and moment != HOCKEY_STICK
     weights = Weights(moment, root_q, no_density)
-    h = _FIRST_STEP
+    h, noise = _FIRST_STEP, max(1e-11, 4 * saddle.rounding)
     first = _first_level(saddle, path, weights)
     value, pdf, count = first.value, first.pdf, first.count
     # The first level is three: with every node, every second, every fourth.
     tail = Convergence(
-        relative_change(value, 2 * first.even), relative_change(2 * first.even, 4 * first.fourth)
+        relative_change(value, 2 * first.even),
+        relative_change(2 * first.even, 4 * first.fourth),
+        noise,
     )
     density = Convergence(
         relative_change(pdf, 2 * first.even_pdf),
         relative_change(2 * first.even_pdf, 4 * first.fourth_pdf),
+        noise,
     )
     while count < most and not (_done(tail) and (no_density or _done(density))):
         old, old_pdf = value * h, pdf * h
         value, pdf = _add_midpoints(saddle, path, weights, count, h, value, pdf)
         h *= 0.5
         count *= 2
-        tail = Convergence(relative_change(value * h, old), tail.change)
-        density = Convergence(relative_change(pdf * h, old_pdf), density.change)
-    order = pole_order(moment)
-    log_value = saddle.log_factor - math.log(saddle.t) - (order - 1) * math.log(saddle.point_t)
-    log_value += math.log(value * h / math.pi) if value > 0 else -INFINITY
-    log_pdf = saddle.log_factor + saddle.unit * LOG2
-    log_pdf += math.log(pdf * h / math.pi) if pdf > 0 else -INFINITY
-    if no_density:
-        return Integral(log_value, INFINITY, _error(tail), 0.0, count, h)
-    return Integral(log_value, log_pdf, _error(tail), _error(density), count, h)
+        tail = Convergence(relative_change(value * h, old), tail.change, noise)
+        density = Convergence(relative_change(pdf * h, old_pdf), density.change, noise)
+    return _as_integral(saddle, moment, no_density, value * h, pdf * h, tail, density, count, h)
 
 
 @jit
@@ -296,10 +337,11 @@ def _best(form, saddle, q, moment):
     path = bent
     found = _integrate_along(bent, _FIRST_BUDGET, form, saddle, q, moment)
     nodes = found.nodes
-    # Chernoff: no tail is above exp(K(t) - tq).
-    bound = saddle.log_factor + _CHERNOFF_SLACK if moment == TAIL else INFINITY
+    # Chernoff: no tail is above exp(K(t) - tq), and so no hockey stick.
+    bound = saddle.log_factor + _CHERNOFF_SLACK if is_plain(moment) else INFINITY
+    enough = max(_MET, 8 * saddle.rounding)
     for straight in (True, False):
-        if _worst_error(found, bound) < _MET:
+        if _worst_error(found, bound) < enough:
             break
         other = _straight_path(saddle) if straight else bent
         most = _FIRST_BUDGET if straight else _MOST_NODES

@@ -57,6 +57,10 @@ class Saddle(NamedTuple):
     r: Any  # 2w / (1 - 2wt), float64 (d,)
     dof: Any
     kappa: Any  # noncentrality / (2 (1 - 2wt))
+    pole: float  # a second one at t = -pole
+    second: float  # one over its distance, in the unit; 0: there is none
+    centered: bool  # is the linear part of kappa's share left to `drift`?
+    rounding: float  # relative, of exp(log_factor) and of the nodes
 
 
 @jit
@@ -82,13 +86,14 @@ def _highest(form, sign):
 
 
 @jit
-def _balance(form, sign, highest, q, power, point):
-    """K'(t) - q - p/t split by sign, and the slopes of both parts times t."""
+def _balance(form, sign, highest, q, power, pole, point):
+    """K'(t) - q - p/t - 1/(t + pole) split by sign, and the slopes of both parts times t."""
     w, k, nc, sd = form.weights, form.dof, form.noncentrality, form.normal_sd
     up = sd * sd * point.t
-    down = power / point.t
+    other = 1 / (point.t + pole)
+    down = power / point.t + other
     up_slope = up
-    down_slope = -down
+    down_slope = -power / point.t - point.t * other * other
     if q > 0:
         down += q
     else:
@@ -109,7 +114,7 @@ def _balance(form, sign, highest, q, power, point):
 
 
 @jit
-def _solve(form, sign, highest, q, power):
+def _solve(form, sign, highest, q, power, pole):
     """Newton's method on log(up/down) = 0 in the chart, bracketed."""
     distance = q - sign * form.mean
     root = math.sqrt(distance * distance + 4 * power * form.variance)
@@ -121,7 +126,7 @@ def _solve(form, sign, highest, q, power):
     below, above, reach = -INFINITY, INFINITY, _FIRST_REACH
     for _ in range(_MOST_STEPS):
         point = point_at(x, highest)
-        up, down, up_slope, down_slope = _balance(form, sign, highest, q, power, point)
+        up, down, up_slope, down_slope = _balance(form, sign, highest, q, power, pole, point)
         miss = math.log(up / down)
         if miss < 0:
             below = x
@@ -141,7 +146,7 @@ def _solve(form, sign, highest, q, power):
 
 
 @jit
-def _log_defect(x):
+def log_defect(x):
     """log(1 - x) + x, to full relative accuracy."""
     if abs(x) > _SERIES_BELOW:
         return math.log1p(-x) + x
@@ -154,7 +159,7 @@ def _log_defect(x):
 
 
 @jit
-def _add(total, v):
+def add(total, v):
     """Adds v to the sum total[0], and what is rounded away to total[1]."""
     s = total[0] + v
     b = s - total[0]
@@ -170,14 +175,14 @@ def _halves(a):
 
 
 @jit
-def _add_product(total, a, b):
+def add_product(total, a, b):
     """Adds a b with the product's own rounding (Dekker)."""
     p = a * b
-    _add(total, p)
+    add(total, p)
     if 1e-200 < abs(p) < 1e200 and abs(a) < 1e200 and abs(b) < 1e200:
         ah, al = _halves(a)
         bh, bl = _halves(b)
-        _add(total, ((ah * bh - p) + ah * bl + al * bh) + al * bl)
+        add(total, ((ah * bh - p) + ah * bl + al * bh) + al * bl)
 
 
 @jit
@@ -186,35 +191,36 @@ def _log_factor(form, sign, highest, q, point):
     w, k, nc, sd, t = form.weights, form.dof, form.noncentrality, form.normal_sd, point.t
     log_mgf = np.zeros(2)
     center = np.zeros(2)
-    _add(center, -q)
-    _add(log_mgf, 0.5 * sd * sd * t * t)
+    add(center, -q)
+    add(log_mgf, 0.5 * sd * sd * t * t)
     for j in range(w.size):
         v = sign * w[j]
         x = 2 * v * t
         a = one_minus_2wt(v, point, highest)
         kappa = 0.5 * nc[j] / a
         if abs(x) < _CENTERED_BELOW:
-            _add(log_mgf, -0.5 * k[j] * _log_defect(x))
-            _add(log_mgf, kappa * x * x)
-            _add_product(center, v, k[j])
-            _add_product(center, v, nc[j])
+            add(log_mgf, -0.5 * k[j] * log_defect(x))
+            add(log_mgf, kappa * x * x)
+            add_product(center, v, k[j])
+            add_product(center, v, nc[j])
         else:
-            _add(log_mgf, -0.5 * k[j] * (math.log1p(-x) if a > 0.5 else math.log(a)))
-            _add(log_mgf, kappa * x)
-    _add_product(log_mgf, t, center[0] + center[1])
+            add(log_mgf, -0.5 * k[j] * (math.log1p(-x) if a > 0.5 else math.log(a)))
+            add(log_mgf, kappa * x)
+    add_product(log_mgf, t, center[0] + center[1])
     return log_mgf[0] + log_mgf[1]
 
 
 @jit
-def _describe(form, sign, highest, q, power, point):
+def _describe(form, sign, highest, q, power, pole, point):
     """The terms seen from a point, in units of 2^unit."""
     w, k, nc, sd, t = form.weights, form.dof, form.noncentrality, form.normal_sd, point.t
     unit = math.frexp(t)[1]
     scale = math.ldexp(1.0, unit)
     t0 = t / scale
     normal = sd * sd * scale * scale
-    phi2 = normal + power / (t0 * t0)
-    phi3 = -2 * power / (t0 * t0 * t0)
+    second = scale / (t + pole)
+    phi2 = normal + power / (t0 * t0) + second * second
+    phi3 = -2 * power / (t0 * t0 * t0) - 2 * second * second * second
     right = 0.5 * point.gap / highest / scale if highest > 0 else INFINITY
     r = np.empty(w.size)
     kappa = np.empty(w.size)
@@ -227,7 +233,10 @@ def _describe(form, sign, highest, q, power, point):
         phi3 += r[j] * r[j] * r[j] * (k[j] + 6 * kappa[j])
     drift = (sd * sd * t - q) * scale
     log_factor = _log_factor(form, sign, highest, q, point)
-    return Saddle(t, unit, t0, normal, phi2, phi3, right, drift, log_factor, r, k, kappa)
+    return Saddle(
+        t, unit, t0, normal, phi2, phi3, right, drift, log_factor, r, k, kappa, pole, second, False,
+        0.0,
+    )  # fmt: skip
 
 
 @jit
@@ -239,15 +248,17 @@ def slope_off_axis(saddle, y):
         v = r[j] * y
         inverse = 1 / (1 + v * v)
         slope += r[j] * inverse * (0.5 * k[j] + kappa[j] * (1 - v * v) * inverse)
+        if saddle.centered:
+            slope -= r[j] * kappa[j]
     return slope
 
 
 @jit
-def find_saddle(form, sign, q, power):
+def find_saddle(form, sign, q, power, pole=INFINITY):
     """The saddlepoint of the upper tail of sign * Q, with a pole of this order at 0."""
     highest = _highest(form, sign)
-    point = _solve(form, sign, highest, q, power)
-    return _describe(form, sign, highest, q, power, point)
+    point = _solve(form, sign, highest, q, power, pole)
+    return _describe(form, sign, highest, q, power, pole, point)
 
 
 @jit
@@ -260,9 +271,9 @@ def saddle_of_tail(form, sign, log_tail):
         x += math.log(2 * highest)
     for _ in range(_TAIL_STEPS):
         point = point_at(x, highest)
-        up, down, _, _ = _balance(form, sign, highest, 0.0, 1.0, point)
+        up, down, _, _ = _balance(form, sign, highest, 0.0, 1.0, INFINITY, point)
         q = up - down
-        s = _describe(form, sign, highest, q, 1.0, point)
+        s = _describe(form, sign, highest, q, 1.0, INFINITY, point)
         miss = s.log_factor - math.log(s.t) - 0.5 * math.log(2 * math.pi * s.phi2) - log_tail
         if abs(miss) < _LOG_NEAR:
             break

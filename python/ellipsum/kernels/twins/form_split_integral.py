@@ -26,6 +26,7 @@ _PLAIN_LENGTH = 8.0  # of a path that needs no second scale
 _NEGLIGIBLE = 1e-17
 _TAIL_MET, _DENSITY_MET = 1e-13, 1e-12
 _MOST_NODES = 20000
+_ROUNDING = 1e-11  # of a change that no step reduces
 
 
 class SignedTerms(NamedTuple):
@@ -322,7 +323,7 @@ def _error(levels):
 @jit
 def _met(tail, density, q):
     enough = q == 0 or _error(density) < _DENSITY_MET
-    rounding = tail.change < 1e-11 and tail.change > 0.1 * tail.previous
+    rounding = tail.change < tail.noise and tail.change > 0.1 * tail.previous
     return enough and (rounding or _error(tail) < _TAIL_MET)
 
 
@@ -374,20 +375,23 @@ def split_integral(s, q):
     first = _first_level(s, path)
     tail, density, n = first.value, first.pdf, first.count
     levels = Convergence(
-        relative_change(tail, 2 * first.even), relative_change(first.even, 2 * first.fourth)
+        relative_change(tail, 2 * first.even),
+        relative_change(first.even, 2 * first.fourth),
+        _ROUNDING,
     )
     density_levels = Convergence(
         relative_change(density, 2 * first.even_pdf),
         relative_change(first.even_pdf, 2 * first.fourth_pdf),
+        _ROUNDING,
     )
     while 2 * n < _MOST_NODES and not _met(levels, density_levels, q):
         old, old_density = tail, density
         tail, density = _add_midpoints(s, path, n, h, tail, density)
         h *= 0.5
         n *= 2
-        levels = Convergence(relative_change(tail, 2 * old), levels.change)
+        levels = Convergence(relative_change(tail, 2 * old), levels.change, _ROUNDING)
         density_levels = Convergence(
-            relative_change(density, 2 * old_density), density_levels.change
+            relative_change(density, 2 * old_density), density_levels.change, _ROUNDING
         )
     t0, sd = path.saddle.point.t, s.normal_sd
     factor = path.base + path.top + t0 * (0.5 * sd * sd * t0 - q) + math.log(h / math.pi)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,3 +26,14 @@ def jit(function: Any = None, **options: Any) -> Any:
         return functools.partial(jit, **options)
     function.__qualname__ += f"_{_STAMP}"
     return njit(cache=True, nogil=True, **options)(function)
+
+
+def in_parts(call: Callable[[slice], object], n: int, threads: int) -> None:
+    """``call`` on slices of n items, each on a thread of its own."""
+    edges = [n * i // threads for i in range(threads + 1)]
+    parts = [slice(a, b) for a, b in itertools.pairwise(edges) if a < b]
+    if len(parts) < 2:
+        call(slice(0, n))
+        return
+    with ThreadPoolExecutor(len(parts)) as pool:
+        list(pool.map(call, parts))

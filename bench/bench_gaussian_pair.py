@@ -1,0 +1,102 @@
+"""Accuracy and speed of delta of two Gaussians.
+
+    python bench/bench_gaussian_pair.py accuracy
+    python bench/bench_gaussian_pair.py speed
+
+Accuracy: the 500 hard pairs of tests/reference/gaussian_pair.npz, by class, beside the difference
+of two tails of the same library. Speed: one thread, beside `sf` of the same quadratic form in the
+same run.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ellipsum import QuadraticFormWarning, backend
+from ellipsum.records import GaussianPair
+
+TABLE = Path(__file__).parents[1] / "tests" / "reference" / "gaussian_pair.npz"
+CLASSES = (
+    "both signs", "leverages far apart", "many rows", "tiny leverage", "near the edge",
+    "shift at tiny leverage", "deep", "wide", "normal beside", "many terms",
+)  # fmt: skip
+REPEATS = 300
+
+
+def difference_of_tails(pair: GaussianPair, epsilon: float) -> float:
+    """P(L > eps) - e^eps Q(L > eps), as everybody computes it."""
+    return float(pair.loss().sf(epsilon) - math.exp(epsilon) * pair.reverse.loss().cdf(-epsilon))
+
+
+def accuracy() -> None:
+    with np.load(TABLE) as stored:
+        t = dict(stored)
+    ends, found = np.cumsum(t["size"]), defaultdict(list)
+    for i, end in enumerate(ends):
+        part = slice(end - t["size"][i], end)
+        pair = GaussianPair.from_spectrum(t["excess"][part], t["shift2"][part], t["dof"][part])
+        epsilon, delta, slope = (float(t[k][i]) for k in ("epsilon", "delta", "slope"))
+        log_delta = pair._table.hockey_stick(epsilon)[0]
+        condition = 2.0**-53 * epsilon * slope / delta
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", QuadraticFormWarning)
+            tails = difference_of_tails(pair, epsilon) if epsilon < 700 else math.nan
+        row = (
+            abs(math.exp(log_delta) / delta - 1), float(pair.delta(epsilon)) / delta - 1,
+            abs(tails / delta - 1), condition,
+        )  # fmt: skip
+        found[CLASSES[t["index"][i] % len(CLASSES)]].append(row)
+    print(f"relative to 20 digits, backend {backend()}; worst where the condition is below 1e-10")
+    print(f"{'':24} {'contour':>17} {'rounded up':>17} {'difference of sf':>17}  condition > 1e-10")
+    for name, rows in found.items():
+        v = np.array(rows)
+        assert (v[:, 1] >= 0).all(), "below the truth"
+        well = v[:, 3] < 1e-10
+        cells = [f"{np.nanmedian(v[:, j]):8.1e} {np.nanmax(v[well, j]):8.1e}" for j in range(3)]
+        rest = [f"{r[1]:.0e} of {r[3]:.0e}" for r in rows if r[3] >= 1e-10]
+        print(f"{name:24} {cells[0]} {cells[1]} {cells[2]}  {', '.join(rest)}")
+
+
+def best(call: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Microseconds of the fastest call."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e6
+
+
+def speed() -> None:
+    print(f"one thread, backend {backend()}; microseconds, best of {REPEATS}")
+    print(f"{'':26} {'sf':>6} {'delta':>6} {'ratio':>6} {'1000 eps, each':>15} {'epsilon':>8}")
+    rng = np.random.default_rng(0)
+    for d in (1, 10, 100, 1000):
+        for shifted in (False, True):
+            e = rng.uniform(-0.3, 0.3, d) / math.sqrt(d / 10)
+            shift2 = rng.uniform(0, 3, d) / d if shifted else np.zeros(d)
+            pair = GaussianPair.from_spectrum(e, shift2)
+            loss = pair.loss()
+            epsilon = float(pair.epsilon(1e-6))
+            many, out = np.linspace(0, epsilon, 1000), np.empty((1000, 4))
+            q = epsilon - loss._offset
+            tail = best(lambda: loss._table.tail(q))  # noqa: B023
+            delta = best(lambda: pair._table.hockey_stick(epsilon))  # noqa: B023
+            each = best(lambda: pair._table.hockey_sticks(many, out), 20) / 1000  # noqa: B023
+            inverse = best(lambda: pair.epsilon(1e-6), 20)  # noqa: B023
+            assert pair.delta(epsilon) <= 1e-6 < pair.delta(epsilon * (1 - 1e-12))
+            name = f"d={d}, {'shifted' if shifted else 'equal means'}"
+            ratio = delta / tail
+            print(f"{name:26} {tail:6.1f} {delta:6.1f} {ratio:6.2f} {each:15.2f} {inverse:8.1f}")
+
+
+if __name__ == "__main__":
+    {"accuracy": accuracy, "speed": speed}[sys.argv[1]]()

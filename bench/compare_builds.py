@@ -1,0 +1,107 @@
+"""The clip kernels of two checkouts side by side: a process each, passes by turns.
+
+    python bench/compare_builds.py OLD/python NEW/python
+    python bench/compare_builds.py OLD/python NEW/python --backend numba --d 16 128
+
+Prints the least time of NEW over that of OLD for each shape, type and d; the passes alternate, so
+that what else the machine does meets both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+TASKS = ("ball", "box", "halves", "distances", "matrix")
+DS = (2, 4, 8, 16, 64, 128, 1024, 16384)
+RADIUS = 2.0**23
+NONE = np.empty(0)
+
+
+def pass_of(backend, task: str, dtype: str, d: int, megabytes: float):
+    """A call without arguments that clips and adds Gaussian rows, half of them outside."""
+    n = max(int(megabytes * 2**20) // np.dtype(dtype).itemsize // d, 8)
+    rows = np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
+    center, scale = np.full(d, 0.01), np.full(d, RADIUS / np.sqrt(d))
+    matrix = np.diag(scale).astype(np.float32).astype(float).ravel() if task == "matrix" else NONE
+    limit = scale.copy() if task == "box" else NONE
+    shape = center, NONE if task == "matrix" else scale, matrix
+    if task == "distances":
+        edges, counts = RADIUS * 2.0 ** (np.arange(24) - 12), np.zeros(24, np.int64)
+        return lambda: backend.distance_counts(rows, *shape, edges, counts)
+    partial = np.zeros(2 * d if task == "halves" else d, np.int64)
+    halves = task == "halves"
+    return lambda: backend.clip_sum(rows, *shape, limit, RADIUS, partial, 1, halves)
+
+
+def work() -> None:
+    """Answer each line ``task dtype d megabytes passes`` with the least seconds of the passes."""
+    from ellipsum.kernels.backend import kernels
+
+    calls: dict[str, object] = {}
+    for line in sys.stdin:
+        case, _, passes = line.strip().rpartition(" ")
+        if case not in calls:
+            task, dtype, d, megabytes = case.split()
+            calls = {case: pass_of(kernels(), task, dtype, int(d), float(megabytes))}
+            calls[case]()
+        least = float("inf")
+        for _ in range(int(passes)):
+            start = time.perf_counter()
+            calls[case]()
+            least = min(least, time.perf_counter() - start)
+        print(least, flush=True)
+
+
+def start(package: str, backend: str, target: str) -> subprocess.Popen:
+    environment = os.environ | {
+        "PYTHONPATH": package,
+        "ELLIPSUM_BACKEND": backend,
+        "ELLIPSUM_CPU": target,
+    }
+    command = [sys.executable, __file__, "--worker", "-", "-"]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
+
+
+def ask(worker: subprocess.Popen, case: str, passes: int) -> float:
+    worker.stdin.write(f"{case} {passes}\n")
+    worker.stdin.flush()
+    return float(worker.stdout.readline())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("packages", nargs=2)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--backend", default="cpp")
+    parser.add_argument("--target", default="", help="instruction set of both")
+    parser.add_argument("--d", type=int, nargs="+", default=DS)
+    parser.add_argument("--megabytes", type=float, default=0.25)
+    parser.add_argument("--turns", type=int, default=12)
+    parser.add_argument("--passes", type=int, default=10)
+    options = parser.parse_args()
+    if options.worker:
+        return work()
+    workers = [start(p, options.backend, options.target) for p in options.packages]
+    for dtype in ("float32", "float64"):
+        for d in options.d:
+            for task in TASKS[: 5 if d <= 128 else 4]:
+                case = f"{task} {dtype} {d} {options.megabytes}"
+                least = [float("inf")] * 2
+                for turn in range(options.turns):
+                    for k in (turn % 2, 1 - turn % 2):
+                        least[k] = min(least[k], ask(workers[k], case, options.passes))
+                print(f"{dtype} d={d:<6} {task:<10} {least[1] / least[0]:.3f}", flush=True)
+    for worker in workers:
+        worker.stdin.close()
+        worker.wait()
+
+
+if __name__ == "__main__":
+    main()

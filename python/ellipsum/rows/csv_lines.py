@@ -1,0 +1,133 @@
+"""Lines of a CSV as cells: each line is one row, whatever is in it and in the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Parser"]
+
+#: Ragged lines of a chunk that pyarrow may report, some 20 us each, before they are taken out.
+REPORTS = 200
+
+# Only a quote that begins a cell counts. Each part of a line can match in one way alone, so that
+# time grows with the line's length.
+_CELL = rb'(?:"(?:[^"]|"")*"(?!")[^,]*|(?!")[^,]*)'
+_OPEN_QUOTE = rb'(?:%s,)*"(?:[^"]|"")*' % _CELL
+
+
+class Parser:
+    """Lines to cells of the columns ``chosen`` out of ``width``, as text."""
+
+    def __init__(self, pa: Any, delimiter: str, width: int, chosen: Sequence[int]) -> None:
+        self._pa, self._delimiter, self._width = pa, delimiter, width
+        self._keys = [str(j) for j in range(width)]
+        self._chosen = [str(j) for j in chosen]
+        mark = delimiter.encode()
+        self._open = re.compile(_OPEN_QUOTE.replace(b",", mark))
+        self._next = re.compile(_CELL.replace(b",", mark) + mark)
+
+    def parse(self, chunk: bytes) -> tuple[Any, int]:
+        """A row for each line, and how many lines could not be split into ``width`` cells."""
+        lines = chunk.count(b"\n")
+        table, ragged = (None, 0) if self._ends_open(chunk) else self._read(chunk, REPORTS)
+        if table is None or table.num_rows + ragged != lines:
+            # An open quote has swallowed the next line, or many lines are ragged.
+            chunk, ragged = self._straight(chunk)
+            table = self._read(chunk, 0)[0] if lines > ragged else self._blank(0)
+        if table is None or table.num_rows + ragged != lines:
+            return self._halves(chunk, ragged)
+        return self._pa.concat_tables([table, self._blank(ragged)]), ragged
+
+    def _read(self, chunk: bytes, reports: int) -> tuple[Any, int]:
+        """Whatever pyarrow makes of the lines, and the ragged ones that it has left out; no
+        table where it refuses a line, or more are ragged than ``reports``."""
+        from pyarrow import csv as reader
+
+        ragged = 0
+
+        def count(_row: Any) -> str:
+            nonlocal ragged
+            ragged += 1
+            return "skip" if ragged <= reports else "error"
+
+        try:
+            table = reader.read_csv(
+                self._pa.BufferReader(chunk),
+                read_options=reader.ReadOptions(
+                    column_names=self._keys, block_size=len(chunk) + 1, use_threads=True
+                ),
+                parse_options=reader.ParseOptions(
+                    delimiter=self._delimiter,
+                    ignore_empty_lines=False,
+                    invalid_row_handler=count,
+                ),
+                convert_options=reader.ConvertOptions(
+                    include_columns=self._chosen,
+                    column_types=dict.fromkeys(self._chosen, self._pa.string()),
+                    strings_can_be_null=True,
+                ),
+            )
+        except (self._pa.ArrowException, ValueError):
+            return None, 0
+        return table, ragged
+
+    def _ends_open(self, chunk: bytes) -> bool:
+        """Whether the last line leaves a quote open, which would take its newline in."""
+        end = len(chunk) - 1
+        start = chunk.rfind(b"\n", 0, end) + 1
+        return b'"' in chunk[start:] and bool(self._open.fullmatch(chunk, start, end))
+
+    def _straight(self, chunk: bytes) -> tuple[bytes, int]:
+        """The lines of ``width`` cells, each quote closed, and how many others there are."""
+        chunk, quoted = self._closed(chunk)
+        text = np.frombuffer(chunk, np.uint8)
+        ends = np.flatnonzero(text == ord("\n"))
+        starts = np.concatenate([[0], ends[:-1] + 1])
+        cells = 1 + np.add.reduceat(text == ord(self._delimiter), starts, dtype=np.intp)
+        for end, count in quoted.items():
+            cells[np.searchsorted(ends, end)] = count
+        sizes = np.diff(ends, prepend=-1)
+        right = (cells == self._width) | (sizes == 1)  # a blank line is a row of nulls
+        kept = text[np.repeat(right, sizes)]
+        return kept.tobytes(), int((~right).sum())
+
+    def _closed(self, chunk: bytes) -> tuple[bytes, dict[int, int]]:
+        """The lines, a quote at the end of each that leaves one open; and the cells of each line
+        with a quote in it, by where the line then ends."""
+        parts: list[bytes] = []
+        cells: dict[int, int] = {}
+        done, at = 0, chunk.find(b'"')
+        while at >= 0:
+            start, end = chunk.rfind(b"\n", 0, at) + 1, chunk.index(b"\n", at)
+            if self._open.fullmatch(chunk, start, end):
+                parts += [chunk[done:end], b'"']
+                done = end
+            cells[end + len(parts) // 2] = self._count(chunk, start, end)
+            at = chunk.find(b'"', end)
+        return b"".join([*parts, chunk[done:]]), cells
+
+    def _count(self, chunk: bytes, start: int, end: int) -> int:
+        """Cells of a line."""
+        count = 1
+        while cell := self._next.match(chunk, start, end):
+            start, count = cell.end(), count + 1
+        return count
+
+    def _halves(self, chunk: bytes, ragged: int) -> tuple[Any, int]:
+        """What pyarrow refuses after all, down to the line that it is."""
+        lines = chunk.count(b"\n")
+        if lines == 1:
+            return self._blank(1 + ragged), 1 + ragged
+        middle = chunk.index(b"\n", len(chunk) // 2) + 1
+        middle = middle if middle < len(chunk) else chunk.index(b"\n") + 1
+        parts = [self.parse(chunk[:middle]), self.parse(chunk[middle:])]
+        table = self._pa.concat_tables([parts[0][0], parts[1][0], self._blank(ragged)])
+        return table, parts[0][1] + parts[1][1] + ragged
+
+    def _blank(self, rows: int) -> Any:
+        cells = self._pa.nulls(rows, self._pa.string())
+        return self._pa.table({key: cells for key in self._chosen})

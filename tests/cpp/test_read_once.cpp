@@ -1,0 +1,223 @@
+// What a row adds is a function of one reading of its numbers: the last number of a batch lies on
+// a page of its own, which is protected, so that each instruction that reads the number traps; it
+// is changed between any two of those readings, or at each of them. Whatever the moment, the
+// result must be that of the row before or that of the row after the change, to the bit, and
+// within the bound. Every target, task, layout and exceptional path. (Linux on x86-64: the trap
+// flag lets one instruction through at a time.)
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "clip/clip.hpp"
+#include "clip/clip_sum.hpp"
+
+using namespace ellipsum;
+
+namespace {
+
+constexpr std::size_t page = 4096;
+
+// Two pages under test: seen by the kernel, and written by way of a second mapping. The first
+// number of the second page is the one that changes.
+struct Memory {
+  char *seen, *written;
+  char number[2][8];  // before and after
+  std::size_t size;
+  long readings;        // of the number
+  long change;          // the reading at which the change comes
+  bool back_and_forth;  // and goes again at the next, and so on
+} memory;
+
+void allow(int protection) { mprotect(memory.seen + page, page, protection); }
+
+// A reading begins: the number becomes what it is to see, and one instruction may read it.
+void on_fault(int, siginfo_t* info, void* context) {
+  const char* at = static_cast<const char*>(info->si_addr);
+  if (at < memory.seen + page || at >= memory.seen + 2 * page) _exit(3);  // another fault
+  const long since = memory.readings++ - memory.change;
+  const bool changed = since >= 0 && !(memory.back_and_forth && since % 2);
+  std::memcpy(memory.written + page, memory.number[changed], memory.size);
+  allow(PROT_READ);
+  static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] |= 0x100;
+}
+
+void on_step(int, siginfo_t*, void* context) {
+  allow(PROT_NONE);
+  static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
+}
+
+bool prepare() {
+  FILE* file = std::tmpfile();
+  if (!file || ftruncate(fileno(file), 2 * page)) return false;
+  void* written = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+  void* seen = mmap(nullptr, 2 * page, PROT_READ, MAP_SHARED, fileno(file), 0);
+  if (written == MAP_FAILED || seen == MAP_FAILED) return false;
+  memory.written = static_cast<char*>(written), memory.seen = static_cast<char*>(seen);
+  struct sigaction action{};
+  action.sa_flags = SA_SIGINFO;
+  action.sa_sigaction = on_fault;
+  if (sigaction(SIGSEGV, &action, nullptr)) return false;
+  action.sa_sigaction = on_step;
+  return sigaction(SIGTRAP, &action, nullptr) == 0;
+}
+
+struct Kind {
+  Task task;
+  bool matrix;
+};
+
+struct Case {
+  std::vector<double> center, scale, limit, matrix, edges;
+  Region region{};
+  Case(Kind kind, std::size_t d)
+      : center(d, 0.25), scale(d, 0x1p22), limit(d, 0x1p20), edges{0x1p20, 0x1p23, 0x1p30} {
+    if (kind.matrix) matrix.resize(d * d, 0x1p10);
+    for (std::size_t j = 0; j < matrix.size(); j += d + 1) matrix[j] = 0x1p22;
+    region = {kind.task,
+              d,
+              center.data(),
+              kind.matrix ? nullptr : scale.data(),
+              kind.matrix ? matrix.data() : nullptr,
+              kind.task == Task::box ? limit.data() : nullptr,
+              0x1p23 + 0.5,
+              edges.data(),
+              3,
+              nullptr};
+  }
+};
+
+struct Result {
+  std::vector<std::int64_t> partial;
+  std::int64_t clipped, nonfinite;
+  bool operator==(const Result& o) const {
+    return partial == o.partial && clipped == o.clipped && nonfinite == o.nonfinite;
+  }
+};
+
+Result run(const Kernels& kernels, const Batch& batch, const Region& region) {
+  Result r{std::vector<std::int64_t>(compiled_once::sums_of(region)), 0, 0};
+  const ClipCounts counts = clip_sum(kernels, batch, region, r.partial.data(), 1);
+  r.clipped = counts.clipped, r.nonfinite = counts.nonfinite;
+  return r;
+}
+
+// The bound of one row, the others being the centre.
+bool within_bound(const Result& r, const Region& region) {
+  if (region.task == Task::distances) return true;
+  double norm2 = 0;
+  for (std::size_t j = 0; j < r.partial.size(); ++j) {
+    const double q = double(r.partial[j]);
+    if (region.task == Task::box && std::fabs(q) > region.limit[j]) return false;
+    norm2 += q * q;
+  }
+  return region.task == Task::box ||
+         std::sqrt(norm2) <= region.radius * (1 + 0x1p-40) + std::sqrt(double(region.d)) / 2;
+}
+
+long failures = 0, passes = 0, most_readings = 0;
+
+void report(const Kernels& kernels, Kind kind, const Batch& batch, const char* what, double before,
+            double after, long reading) {
+  if (++failures > 20) return;
+  std::printf("FAILED: %s, %s, task %d%s, n = %zu, d = %zu, %s, strides %td, %td: %g to %g, %ld\n",
+              what, kernels.name, int(kind.task), kind.matrix ? ", matrix" : "", batch.n, batch.d,
+              batch.dtype == Dtype::float32 ? "float32" : "float64", batch.row_stride,
+              batch.column_stride, before, after, reading);
+}
+
+// Rows at the centre but for the last, of 0.5 but for its last number, on the second page.
+template <class T> Batch make_rows(std::size_t n, std::size_t d, bool columns) {
+  const std::size_t row = columns ? 1 : d, column = columns ? n : 1;
+  std::vector<T> data(n * d, T(0.25));
+  for (std::size_t j = 0; j < d; ++j) data[(n - 1) * row + j * column] = T(0.5);
+  memory.size = sizeof(T);
+  const std::size_t first = page - (n * d - 1) * sizeof(T);
+  std::memcpy(memory.written + first, data.data(), data.size() * sizeof(T));
+  return {memory.seen + first,
+          sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
+          n,
+          d,
+          std::ptrdiff_t(row * sizeof(T)),
+          std::ptrdiff_t(column * sizeof(T))};
+}
+
+Result changing(const Kernels& kernels, const Batch& batch, const Region& region, long change,
+                bool back_and_forth) {
+  memory.readings = 0, memory.change = change, memory.back_and_forth = back_and_forth;
+  allow(PROT_NONE);
+  const Result r = run(kernels, batch, region);
+  allow(PROT_READ);
+  ++passes;
+  return r;
+}
+
+template <class T>
+void test_change(const Kernels& kernels, Kind kind, const Batch& batch, double before,
+                 double after) {
+  const Case c(kind, batch.d);
+  Result fixed[2];
+  const double values[2] = {before, after};
+  for (int k = 0; k < 2; ++k) {
+    const T value = T(values[k]);
+    std::memcpy(memory.number[k], &value, sizeof value);
+    std::memcpy(memory.written + page, &value, sizeof value);
+    fixed[k] = run(kernels, batch, c.region);
+  }
+  long readings = 2;
+  for (bool back_and_forth : {false, true})
+    for (long change = 0; change < readings; ++change) {
+      const Result r = changing(kernels, batch, c.region, change, back_and_forth);
+      if (memory.readings > readings) readings = memory.readings;
+      if ((r == fixed[0] || r == fixed[1]) && within_bound(r, c.region)) continue;
+      report(kernels, kind, batch, "a mixture", before, after, change);
+    }
+  if (readings > most_readings) most_readings = readings;
+}
+
+template <class T>
+void test_batch(const Kernels& kernels, Kind kind, std::size_t n, std::size_t d, bool columns) {
+  const Batch batch = make_rows<T>(n, d, columns);
+  const double inside = 0.3, huge = sizeof(T) == 4 ? 1e38 : 1e300;
+  const double values[] = {inside, 30.0, huge, double(INFINITY), std::nan("")};
+  for (int before = 0; before < 5; ++before)
+    for (int after = 0; after < 5; ++after)
+      if (before != after) test_change<T>(kernels, kind, batch, values[before], values[after]);
+  const T ordinary = T(inside);  // without exceptional rows: one reading, literally
+  std::memcpy(memory.number, &ordinary, sizeof ordinary);
+  const Case c(kind, d);
+  changing(kernels, batch, c.region, 2, false);
+  if (memory.readings != 1)
+    report(kernels, kind, batch, "readings of an ordinary row", inside, inside, memory.readings);
+}
+
+void test_target(const Kernels& kernels) {
+  const Kind kinds[] = {{Task::ball, false},    {Task::box, false},   {Task::ball, true},
+                        {Task::halves, false},  {Task::halves, true}, {Task::distances, false},
+                        {Task::distances, true}};
+  for (Kind kind : kinds)
+    for (std::size_t d : {1u, 3u, 8u, 9u, 16u, 20u})
+      for (std::size_t n : {1u, 8u, 9u})
+        for (bool columns : {false, true}) {
+          if (columns && n == 1) continue;
+          test_batch<float>(kernels, kind, n, d, columns);
+          test_batch<double>(kernels, kind, n, d, columns);
+        }
+}
+
+}  // namespace
+
+int main() {
+  if (!prepare()) return std::puts("FAILED: no memory to change"), 1;
+  const KernelTable table = kernel_table();
+  for (std::size_t t = 0; t < table.count; ++t)
+    if (table.first[t].supported()) test_target(table.first[t]);
+  std::printf("%ld passes, up to %ld readings of a number: %ld failures\n", passes, most_readings,
+              failures);
+  return failures != 0 || passes == 0;
+}
