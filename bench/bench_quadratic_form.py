@@ -120,7 +120,7 @@ def speed() -> None:
         quantile = best_time(lambda: form.isf(1e-6), 50)  # noqa: B023
         evaluations = form._table.quantile(np.log(1e-6), True)[2]
         d = parameters["weights"].size
-        parts = (form._weights, form._dof, form._noncentrality, 0.0)
+        parts = (form.weights, form.dof, form.noncentrality, 0.0)
         setup = best_time(lambda: type(form._table)(*parts), 5) / d  # noqa: B023
         print(
             f"{name:22} {kernel * 1e6:8.1f} {python * 1e6:8.1f} {vector * 1e6:13.1f} "
@@ -146,9 +146,9 @@ def peer_cases() -> list[tuple[np.ndarray, float, bool, float]]:
     """What every peer supports: positive weights, one degree of freedom, tails above 1e-12."""
     cases = []
     for form, q, upper, tail, _ in own_table(TABLE):
-        plain = form._normal_sd == 0 and not form._noncentrality.any() and (form._dof == 1).all()
-        if plain and (form._weights > 0).all() and form._weights.size >= 5 and tail > 1e-12:
-            cases.append((form._weights, q, upper, tail))
+        plain = form.normal_sd == 0 and not form.noncentrality.any() and (form.dof == 1).all()
+        if plain and (form.weights > 0).all() and form.weights.size >= 5 and tail > 1e-12:
+            cases.append((form.weights, q, upper, tail))
     return cases[::12]
 
 

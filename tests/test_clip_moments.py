@@ -70,3 +70,16 @@ def test_the_panels_reach_far_into_the_tail():
     _, dq, density, _ = law.densities(np.ones((2, 1)))
     assert 0 < density[-1] < 1e-13
     assert 0.5 < np.sum(dq * density) < 0.9
+
+
+@pytest.mark.parametrize("d", [1, 3, 40])
+@pytest.mark.parametrize("noncentral", [0.0, 0.7])
+def test_a_contour_serves_the_panels_that_share_it(d, noncentral, monkeypatch):
+    """One contour for each q gives the same, so that sharing costs no digit."""
+    law = TailDensity(np.linspace(0.1, 1, d), np.full(d, noncentral))
+    _, _, density, square = law.densities(np.ones((d, 1)))
+    monkeypatch.setattr(clip_moments, "_NODES_SHARED", 1)
+    _, _, want, want_square = law.densities(np.ones((d, 1)))
+    far = want > 1e-13 * want.max()
+    np.testing.assert_allclose(density[far], want[far], rtol=1e-12)
+    np.testing.assert_allclose(square[far], want_square[far], rtol=1e-12)

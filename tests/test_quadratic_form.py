@@ -1,6 +1,7 @@
 """The generalized chi-square distribution: against the reference table, and every door."""
 
 import itertools
+import math
 import pickle
 import warnings
 
@@ -9,7 +10,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from ellipsum import QuadraticForm, QuadraticFormWarning
-from ellipsum.quadratic_form import form as quadratic_form
+from ellipsum.quadratic_form import tails as quadratic_form_tails
 from reference_tables import reference_cases as stored_cases
 
 Q = np.array([1e-8, 0.1, 1.0, 3.0, 20.0, 200.0])
@@ -99,12 +100,12 @@ def test_partial_mean_is_a_sum_of_tails_with_two_and_four_more_degrees(parameter
     """E[chi2'(k, l) g] = k E[g with k + 2] + l E[g with k + 4]; s^2 f(q) for the normal."""
     form = QuadraticForm(**parameters)
     q = form.isf(p)
-    total = form._offset * form.sf(q) + form._normal_sd**2 * form.pdf(q)
-    for j, w in enumerate(form._weights):
-        for more, mass in ((2, form._dof[j]), (4, form._noncentrality[j])):
-            dof = form._dof + more * (np.arange(form._dof.size) == j)
+    total = form.offset * form.sf(q) + form.normal_sd**2 * form.pdf(q)
+    for j, w in enumerate(form.weights):
+        for more, mass in ((2, form.dof[j]), (4, form.noncentrality[j])):
+            dof = form.dof + more * (np.arange(form.dof.size) == j)
             other = QuadraticForm(
-                form._weights, dof, form._noncentrality, form._normal_sd, form._offset
+                form.weights, dof, form.noncentrality, form.normal_sd, form.offset
             )
             total += w * mass * other.sf(q)
     assert form.partial_mean(q) == pytest.approx(total, rel=2e-11)
@@ -279,7 +280,7 @@ def test_an_absolute_error_that_is_no_relative_one_warns():
 
 
 def test_an_unmet_error_estimate_warns(monkeypatch):
-    monkeypatch.setattr(quadratic_form, "_TOLERANCE", 0.0)
+    monkeypatch.setattr(quadratic_form_tails, "_TOLERANCE", 0.0)
     with pytest.warns(QuadraticFormWarning, match="relative error"):
         QuadraticForm(**POSITIVE).cdf(1.0)
 
@@ -393,6 +394,62 @@ def test_extreme_dof_and_noncentrality():
     form = QuadraticForm([1], 1, root**2)
     expected = special.ndtr(-5.0) + special.ndtr(-2 * root - 5)
     assert form.sf((root + 5) ** 2) == pytest.approx(expected, rel=1e-11)
+
+
+FAR = {
+    "positive": (dict(weights=[1, 0.5], dof=[2, 1]), 0.5, math.inf),
+    "both signs": (dict(weights=[1, -0.5], dof=[2, 1]), 0.5, 1.0),
+    "noncentral": (dict(weights=[1, -0.5], noncentrality=[1e-3, 1e-3]), 0.5, 1.0),
+    "many": (dict(weights=np.linspace(0.1, 1, 200)), 0.5, math.inf),
+}
+
+
+@pytest.mark.parametrize("name", FAR)
+@pytest.mark.parametrize("q", [1e33, 1e40, 1e80, 1e149, 1e151, 1e160, 1e200, 1e307])
+def test_the_log_of_the_tail_has_no_end_but_that_of_the_doubles(kernel_set, name, q):
+    """It is -q/(2w) of the extreme weight to rounding, on both sides, one by one and at once."""
+    parameters, up, down = FAR[name]
+    form = QuadraticForm(**parameters)
+    upper = -up * q
+    assert form.logsf(q) == pytest.approx(upper, rel=1e-15)
+    assert form.logcdf(-q) == (
+        -math.inf if down == math.inf else pytest.approx(-down * q, rel=1e-15)
+    )
+    np.testing.assert_allclose(
+        form.logsf(np.array([q, -q, q, q])), [upper, 0, upper, upper], rtol=1e-15
+    )
+    assert (form.sf(q), form.cdf(q), form.pdf(q)) == (0, 1, 0)
+    assert form.logpdf(q) == pytest.approx(upper, rel=1e-15)
+
+
+@pytest.mark.parametrize("weights", [[], [1e-200, -1.0]])
+@pytest.mark.parametrize("x", [1e17, 1e60, 1e100, 1e153, 1e160])
+def test_the_log_of_a_normal_tail_overflows_to_minus_infinity(kernel_set, weights, x):
+    """Beside a normal term the branch point of 1e-200 is beyond reach: -x^2/2."""
+    form = QuadraticForm(weights, normal_sd=1)
+    with np.errstate(over="ignore"):
+        wanted = -0.5 * np.float64(x) ** 2
+    assert form.logsf(x) == pytest.approx(wanted, rel=1e-15)
+    assert (form.sf(x), form.cdf(x)) == (0, 1)
+
+
+def test_shapes_of_a_point_mass_are_nan_as_in_scipy():
+    for form in (QuadraticForm([], offset=3), QuadraticForm([0.0])):
+        assert math.isnan(form.skewness()) and math.isnan(form.kurtosis())
+    tiny = QuadraticForm([1.0], 1e-300)  # its variance to the power 3/2 underflows
+    assert tiny.skewness() == pytest.approx(math.sqrt(8 / 1e-300))
+    assert tiny.kurtosis() == pytest.approx(12 / 1e-300)
+
+
+def test_parameters_can_be_read_and_not_written():
+    form = QuadraticForm(**MIXED)
+    np.testing.assert_array_equal(form.weights, MIXED["weights"])
+    np.testing.assert_array_equal(form.dof, np.ones(4))
+    np.testing.assert_array_equal(form.noncentrality, MIXED["noncentrality"])
+    assert (form.normal_sd, form.offset) == (0.3, 2)
+    for array in (form.weights, form.dof, form.noncentrality):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
 
 
 def test_the_log_of_the_tail_goes_on_where_the_tail_underflows():

@@ -6,8 +6,8 @@
 
 namespace py = pybind11;
 
-static ellipsum::Region region_view(std::size_t d, const py::array& center,
-                                    const py::array& scale, const py::array& matrix) {
+static ellipsum::Region region_view(std::size_t d, const py::array& center, const py::array& scale,
+                                    const py::array& matrix) {
   ellipsum::Region region{};
   region.d = d;
   region.center = input_view<double>(center, d, "center");
@@ -42,9 +42,9 @@ static py::tuple clip_sum(const py::array& rows, const py::array& center, const 
   return py::make_tuple(counts.clipped, counts.nonfinite);
 }
 
-static void distance_counts(const py::array& rows, const py::array& center,
-                            const py::array& scale, const py::array& matrix,
-                            const py::array& edges, py::array counts, int threads) {
+static void distance_counts(const py::array& rows, const py::array& center, const py::array& scale,
+                            const py::array& matrix, const py::array& edges, py::array counts,
+                            int threads) {
   const ellipsum::Batch batch = batch_view(rows);
   ellipsum::Region region = region_view(batch.d, center, scale, matrix);
   region.task = ellipsum::Task::distances;

@@ -36,8 +36,7 @@ void many(const Law& law, const py::array& epsilon, py::array out, std::size_t t
   }
 }
 
-template <class Law, Fill<Law> fill>
-py::tuple one(const Law& law, double epsilon) {
+template <class Law, Fill<Law> fill> py::tuple one(const Law& law, double epsilon) {
   FormTail t;
   {
     py::gil_scoped_release nogil;
@@ -55,7 +54,8 @@ GaussianPair prepare(const py::array& rows, double edge_roundoff) {
   const std::size_t n = std::size_t(rows.size()) / 7;
   const double* first = input_view<double>(rows, n * 7, "rows");
   py::gil_scoped_release nogil;
-  return ellipsum::prepare_pair(reinterpret_cast<const ellipsum::PairRow*>(first), n, edge_roundoff);
+  return ellipsum::prepare_pair(reinterpret_cast<const ellipsum::PairRow*>(first), n,
+                                edge_roundoff);
 }
 
 py::tuple cumulants(const GaussianPair& pair, double t) {

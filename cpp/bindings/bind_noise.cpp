@@ -25,8 +25,8 @@ py::array_t<std::int64_t> indices(const std::vector<std::uint64_t>& undecided) {
 ellipsum::NoiseRequest request(py::array& out, const py::array& sigma, std::uint64_t start) {
   if (sigma.size() == 0) bad_view("sigma must not be empty");
   const std::size_t n = std::size_t(out.size()), d = std::size_t(sigma.size());
-  return {start, input_view<double>(sigma, d, "sigma"), d,
-          output_view<std::int64_t>(out, n, "out"), n};
+  return {start, input_view<double>(sigma, d, "sigma"), d, output_view<std::int64_t>(out, n, "out"),
+          n};
 }
 
 void keystream(py::array out, const py::buffer& key, std::uint64_t nonce, std::uint64_t start) {
@@ -67,12 +67,12 @@ py::array rounded_gaussian_of_words(py::array out, const py::array& sigma, const
 }  // namespace
 
 void bind_noise(py::module_& m) {
-  m.def("keystream", &keystream, py::arg("out"), py::arg("key"), py::arg("nonce"),
-        py::arg("start"), "Fill `out` (uint64) with words start, start + 1, ... of ChaCha20.");
+  m.def("keystream", &keystream, py::arg("out"), py::arg("key"), py::arg("nonce"), py::arg("start"),
+        "Fill `out` (uint64) with words start, start + 1, ... of ChaCha20.");
   m.def("rounded_gaussian", &rounded_gaussian, py::arg("out"), py::arg("sigma"), py::arg("key"),
         py::arg("start"), py::arg("threads"),
         "Fill `out` (int64), sigma repeating; returns the indices left for the exact resolver.");
-  m.def("rounded_gaussian_of_words", &rounded_gaussian_of_words, py::arg("out"),
-        py::arg("sigma"), py::arg("first"), py::arg("second"),
+  m.def("rounded_gaussian_of_words", &rounded_gaussian_of_words, py::arg("out"), py::arg("sigma"),
+        py::arg("first"), py::arg("second"),
         "The same from given words of nonces 0 and 1; without the latter, the fast path alone.");
 }

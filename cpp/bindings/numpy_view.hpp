@@ -11,8 +11,7 @@
 // The Python layer has checked what a user gave; these checks guard memory only, so a
 // failing one is a bug in ellipsum and says so.
 [[noreturn]] inline void bad_view(const char* what) {
-  throw ellipsum::Exception(ellipsum::Error::invalid_argument,
-                            std::string("internal: ") + what);
+  throw ellipsum::Exception(ellipsum::Error::invalid_argument, std::string("internal: ") + what);
 }
 
 inline ellipsum::Batch batch_view(const pybind11::array& rows) {
@@ -21,7 +20,7 @@ inline ellipsum::Batch batch_view(const pybind11::array& rows) {
   if (pybind11::isinstance<pybind11::array_t<float>>(rows)) dtype = ellipsum::Dtype::float32;
   else if (pybind11::isinstance<pybind11::array_t<double>>(rows)) dtype = ellipsum::Dtype::float64;
   else bad_view("rows must be float32 or float64");
-  return {rows.data(), dtype, std::size_t(rows.shape(0)), std::size_t(rows.shape(1)),
+  return {rows.data(),     dtype,          std::size_t(rows.shape(0)), std::size_t(rows.shape(1)),
           rows.strides(0), rows.strides(1)};
 }
 
@@ -35,8 +34,7 @@ const T* input_view(const pybind11::array& a, std::size_t size, const char* what
 }
 
 // The same, writeable.
-template <class T>
-T* output_view(pybind11::array& a, std::size_t size, const char* what) {
+template <class T> T* output_view(pybind11::array& a, std::size_t size, const char* what) {
   input_view<T>(a, size, what);
   if (!a.writeable()) bad_view(what);
   return static_cast<T*>(a.mutable_data());

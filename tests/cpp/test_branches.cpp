@@ -23,8 +23,7 @@ struct Case {
 };
 
 // Branches and addresses made of the rows' numbers, each time that they are taken.
-template <class T>
-unsigned dependences(const Kernels& kernels, const Case& c) {
+template <class T> unsigned dependences(const Kernels& kernels, const Case& c) {
   std::vector<T> rows(rows_in_test * c.d);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = T(int(i * 37 % 101) - 50) / 25;
   const std::vector<double> center(c.d, 0.1), scale(c.d, 0x1p22), matrix(c.d * c.d, 0x1p20);
@@ -38,8 +37,12 @@ unsigned dependences(const Kernels& kernels, const Case& c) {
   region.radius = 0x1p23;
   region.edges = edges.data();
   region.bins = edges.size();
-  const Batch batch{rows.data(), sizeof(T) == 4 ? Dtype::float32 : Dtype::float64, rows_in_test,
-                    c.d, std::ptrdiff_t(c.d * sizeof(T)), sizeof(T)};
+  const Batch batch{rows.data(),
+                    sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
+                    rows_in_test,
+                    c.d,
+                    std::ptrdiff_t(c.d * sizeof(T)),
+                    sizeof(T)};
   std::vector<std::int64_t> partial(compiled_once::sums_of(region));
   (void)VALGRIND_MAKE_MEM_UNDEFINED(rows.data(), rows.size() * sizeof(T));
   const unsigned before = VALGRIND_COUNT_ERRORS;
@@ -61,8 +64,8 @@ int main() {
           if (matrix && task == Task::box) continue;
           const Case c{task, d, matrix};
           const unsigned allowed = rows_in_test / 8 + 1 + (matrix ? rows_in_test : 0);
-          for (unsigned found : {dependences<float>(table.first[t], c),
-                                 dependences<double>(table.first[t], c)}) {
+          for (unsigned found :
+               {dependences<float>(table.first[t], c), dependences<double>(table.first[t], c)}) {
             if (found > 0 && found <= allowed) continue;
             ++failures;
             std::printf("FAILED: %u branches or addresses, %u allowed (%s, task %d, d = %zu%s)\n",

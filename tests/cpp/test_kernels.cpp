@@ -35,9 +35,8 @@ struct Kind {
   Task task;
   bool matrix;
 };
-constexpr Kind kinds[] = {{Task::ball, false},     {Task::box, false},
-                          {Task::ball, true},      {Task::halves, false},
-                          {Task::halves, true},    {Task::distances, false},
+constexpr Kind kinds[] = {{Task::ball, false},    {Task::box, false},   {Task::ball, true},
+                          {Task::halves, false},  {Task::halves, true}, {Task::distances, false},
                           {Task::distances, true}};
 
 // A region and the arrays that it points into.
@@ -63,8 +62,7 @@ struct Case {
 };
 
 // Contiguous rows in exactly the memory they need, so that reading beyond it is seen.
-template <class T>
-struct Rows {
+template <class T> struct Rows {
   std::vector<T> data;
   Batch batch;
   Rows(std::size_t n, std::size_t d) : data(n * d) {
@@ -73,10 +71,18 @@ struct Rows {
       for (std::size_t j = 0; j < d; ++j) data[i * d + j] = T(size * next_number());
     }
     const double odd[] = {std::numeric_limits<double>::quiet_NaN(),
-                          std::numeric_limits<double>::infinity(), -0.0, 1e30, 1e-38, 1e-45};
+                          std::numeric_limits<double>::infinity(),
+                          -0.0,
+                          1e30,
+                          1e-38,
+                          1e-45};
     for (std::size_t i = 0; i < 6 && 3 * i < n; ++i) data[3 * i * d + i * d / 7] = T(odd[i]);
-    batch = {data.data(), sizeof(T) == 4 ? Dtype::float32 : Dtype::float64, n, d,
-             std::ptrdiff_t(d * sizeof(T)), sizeof(T)};
+    batch = {data.data(),
+             sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
+             n,
+             d,
+             std::ptrdiff_t(d * sizeof(T)),
+             sizeof(T)};
   }
 };
 

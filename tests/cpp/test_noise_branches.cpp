@@ -38,8 +38,8 @@ Found samples_of_words(const Kernels& kernels, double sigma) {
   std::vector<std::uint32_t> ambiguous(samples);
   (void)VALGRIND_MAKE_MEM_UNDEFINED(words.data(), samples * sizeof words[0]);
   const unsigned before = VALGRIND_COUNT_ERRORS;
-  std::size_t count = kernels.rounded_gaussian(words.data(), samples, &sigma, 0, out.data(),
-                                               ambiguous.data());
+  std::size_t count =
+      kernels.rounded_gaussian(words.data(), samples, &sigma, 0, out.data(), ambiguous.data());
   const unsigned found = VALGRIND_COUNT_ERRORS - before;
   (void)VALGRIND_MAKE_MEM_DEFINED(&count, sizeof count);
   return {found, samples / least_group, count};

@@ -59,7 +59,7 @@ bool prepare() {
   void* seen = mmap(nullptr, 2 * page, PROT_READ, MAP_SHARED, fileno(file), 0);
   if (written == MAP_FAILED || seen == MAP_FAILED) return false;
   memory.written = static_cast<char*>(written), memory.seen = static_cast<char*>(seen);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_flags = SA_SIGINFO;
   action.sa_sigaction = on_fault;
   if (sigaction(SIGSEGV, &action, nullptr)) return false;
@@ -79,9 +79,15 @@ struct Case {
       : center(d, 0.25), scale(d, 0x1p22), limit(d, 0x1p20), edges{0x1p20, 0x1p23, 0x1p30} {
     if (kind.matrix) matrix.resize(d * d, 0x1p10);
     for (std::size_t j = 0; j < matrix.size(); j += d + 1) matrix[j] = 0x1p22;
-    region = {kind.task, d, center.data(), kind.matrix ? nullptr : scale.data(),
+    region = {kind.task,
+              d,
+              center.data(),
+              kind.matrix ? nullptr : scale.data(),
               kind.matrix ? matrix.data() : nullptr,
-              kind.task == Task::box ? limit.data() : nullptr, 0x1p23 + 0.5, edges.data(), 3,
+              kind.task == Task::box ? limit.data() : nullptr,
+              0x1p23 + 0.5,
+              edges.data(),
+              3,
               nullptr};
   }
 };
@@ -126,16 +132,19 @@ void report(const Kernels& kernels, Kind kind, const Batch& batch, const char* w
 }
 
 // Rows at the centre but for the last, of 0.5 but for its last number, on the second page.
-template <class T>
-Batch make_rows(std::size_t n, std::size_t d, bool columns) {
+template <class T> Batch make_rows(std::size_t n, std::size_t d, bool columns) {
   const std::size_t row = columns ? 1 : d, column = columns ? n : 1;
   std::vector<T> data(n * d, T(0.25));
   for (std::size_t j = 0; j < d; ++j) data[(n - 1) * row + j * column] = T(0.5);
   memory.size = sizeof(T);
   const std::size_t first = page - (n * d - 1) * sizeof(T);
   std::memcpy(memory.written + first, data.data(), data.size() * sizeof(T));
-  return {memory.seen + first, sizeof(T) == 4 ? Dtype::float32 : Dtype::float64, n, d,
-          std::ptrdiff_t(row * sizeof(T)), std::ptrdiff_t(column * sizeof(T))};
+  return {memory.seen + first,
+          sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
+          n,
+          d,
+          std::ptrdiff_t(row * sizeof(T)),
+          std::ptrdiff_t(column * sizeof(T))};
 }
 
 Result changing(const Kernels& kernels, const Batch& batch, const Region& region, long change,
@@ -188,8 +197,8 @@ void test_batch(const Kernels& kernels, Kind kind, std::size_t n, std::size_t d,
 }
 
 void test_target(const Kernels& kernels) {
-  const Kind kinds[] = {{Task::ball, false},  {Task::box, false},       {Task::ball, true},
-                        {Task::halves, false}, {Task::halves, true},    {Task::distances, false},
+  const Kind kinds[] = {{Task::ball, false},    {Task::box, false},   {Task::ball, true},
+                        {Task::halves, false},  {Task::halves, true}, {Task::distances, false},
                         {Task::distances, true}};
   for (Kind kind : kinds)
     for (std::size_t d : {1u, 3u, 8u, 9u, 16u, 20u})
@@ -208,6 +217,7 @@ int main() {
   const KernelTable table = kernel_table();
   for (std::size_t t = 0; t < table.count; ++t)
     if (table.first[t].supported()) test_target(table.first[t]);
-  std::printf("%ld passes, up to %ld readings of a number: %ld failures\n", passes, most_readings, failures);
+  std::printf("%ld passes, up to %ld readings of a number: %ld failures\n", passes, most_readings,
+              failures);
   return failures != 0 || passes == 0;
 }

@@ -3,15 +3,15 @@
 // No branch and no memory access here depends on the noise.
 #pragma once
 #include "noise/gaussian_coefficients.hpp"
-#include "noise/noise_simd.hpp"
+#include "simd/registers.hpp"
 
 namespace ellipsum {
 namespace ELLIPSUM_TARGET {
 namespace {
 namespace gaussian {
 
-using simd::F;
-using simd::I;
+using simd::Doubles;
+using simd::Ints;
 
 // |computed z - z| <= 3/4 z_error + 1.3/m for tail probabilities in (m + [0,1])/2^64, m >= 1;
 // the last quarter covers the rounding of the comparison itself.
@@ -26,11 +26,11 @@ constexpr std::size_t width = simd::group;
 constexpr std::size_t samples_at_once = width * simd::lanes;
 
 template <std::size_t size>
-inline void horner(const double (&c)[size], const F* x, F* y) {
-  for (std::size_t g = 0; g < width; ++g) y[g] = simd::doubles(c[size - 1]);
+inline void horner(const double (&c)[size], const Doubles* x, Doubles* y) {
+  for (std::size_t g = 0; g < width; ++g) y[g] = simd::broadcast(c[size - 1]);
   for (std::size_t i = size - 1; i-- > 0;)
     for (std::size_t g = 0; g < width; ++g)
-      y[g] = simd::multiply_add(y[g], x[g], simd::doubles(c[i]));
+      y[g] = simd::multiply_add(y[g], x[g], simd::broadcast(c[i]));
 }
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
@@ -42,16 +42,16 @@ inline void horner(const double (&c)[size], const F* x, F* y) {
 // The first half: t of `samples_at_once` words. The square roots come last, so that the divider
 // works on them through the second half of the group before.
 struct Group {
-  F m[width];  // m rounded to a double; the tail probability lies in (m + [0, 1])/2^64
-  F root[width];
+  Doubles m[width];  // m rounded to a double; the tail probability lies in (m + [0, 1])/2^64
+  Doubles root[width];
 };
 
 inline void start(const std::uint64_t* words, Group& group) {
   for (std::size_t g = 0; g < width; ++g) {
-    const I u = simd::load_integers(words + g * simd::lanes);
+    const Ints u = simd::load_integers(words + g * simd::lanes);
     group.m[g] = to_double(simd::exclusive_or(u, simd::sign_mask(u)));
   }
-  F bits[width];
+  Doubles bits[width];
   tail_bits(group.m, bits);
   for (std::size_t g = 0; g < width; ++g) group.root[g] = simd::square_root(bits[g]);
 }
@@ -63,17 +63,18 @@ inline unsigned finish(const Group& group, const std::uint64_t* words, Sigma sig
                        std::int64_t* out) {
   using namespace simd;
   namespace c = gaussian_coefficients;
-  F t[width], numerator[width], denominator[width];
-  for (std::size_t g = 0; g < width; ++g) t[g] = subtract(group.root[g], doubles(1));
+  Doubles t[width], numerator[width], denominator[width];
+  for (std::size_t g = 0; g < width; ++g) t[g] = subtract(group.root[g], broadcast(1));
   horner(c::denominator, t, denominator);
   horner(c::numerator, t, numerator);
   unsigned mask = 0;
   for (std::size_t g = 0; g < width; ++g) {
-    const F s = sigma(g * lanes), z = quotient(numerator[g], denominator[g]);
-    const F v = multiply(sign_unless(z, load_integers(words + g * lanes)), s);
-    const F off = absolute(subtract(v, store_nearest(v, out + g * lanes)));
-    const F two_over_m = from_bits(subtract(integers(twice_reciprocal_bits), bits_of(group.m[g])));
-    const F limit = subtract(doubles(0.5), multiply(s, doubles(z_error)));
+    const Doubles s = sigma(g * lanes), z = quotient(numerator[g], denominator[g]);
+    const Doubles v = multiply(sign_unless(z, load_integers(words + g * lanes)), s);
+    const Doubles off = magnitude(subtract(v, store_nearest(v, out + g * lanes)));
+    const Doubles two_over_m =
+        from_bits(subtract(integers(twice_reciprocal_bits), bits_of(group.m[g])));
+    const Doubles limit = subtract(broadcast(0.5), multiply(s, broadcast(z_error)));
     mask |= not_less(multiply_add(s, two_over_m, off), limit) << (g * lanes);
   }
   return mask;

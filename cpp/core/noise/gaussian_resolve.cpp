@@ -17,12 +17,12 @@ namespace c = gaussian_coefficients;
 using Signed = __int128;
 using Unsigned = unsigned __int128;
 
-constexpr int fraction = 125;                    // fixed point of h, y, S
-constexpr int z_fraction = 120;                  // fixed point of z < 16
-constexpr int start_fraction = 58;               // h0 is a multiple of 2^-58
+constexpr int fraction = 125;       // fixed point of h, y, S
+constexpr int z_fraction = 120;     // fixed point of z < 16
+constexpr int start_fraction = 58;  // h0 is a multiple of 2^-58
 constexpr Signed one = Signed(1) << fraction;
 constexpr Signed small_step = one >> 42;
-constexpr Unsigned newton_error = 10;            // 2^-117 and one truncation, in units of 2^-120
+constexpr Unsigned newton_error = 10;  // 2^-117 and one truncation, in units of 2^-120
 constexpr int node_count = sizeof(c::nodes) / sizeof(c::nodes[0]);
 
 // a 2^by; << is not defined for negative numbers in C++17.
@@ -89,7 +89,8 @@ Signed target(const c::GaussianNode& node, Unsigned tail) {
 
 // residual / slope, |residual| <= slope / 4: a double reciprocal, then its remainder.
 Signed quotient(Signed residual, Signed slope) {
-  const Signed inverse = shifted(Signed(std::ldexp(1.0 / std::ldexp(double(slope), -fraction), 60)), 65);
+  const Signed inverse =
+      shifted(Signed(std::ldexp(1.0 / std::ldexp(double(slope), -fraction), 60)), 65);
   const Signed first = product(residual, inverse);
   const Signed second = product(residual - product(first, slope), inverse);
   const Signed rest = residual - product(first + second, slope);
@@ -113,7 +114,8 @@ bool upper_quantile(Unsigned tail, Unsigned& z) {
     const int j = int(std::lrint(guess * 8));
     if (j < 0 || j >= node_count) return false;
     const Signed start = Signed(std::llrint(std::ldexp(guess, start_fraction)));
-    const Signed h = shifted(start - (Signed(j) << (start_fraction - 3)), fraction - start_fraction);
+    const Signed h =
+        shifted(start - (Signed(j) << (start_fraction - 3)), fraction - start_fraction);
     const Series s = integral(j, h);
     const Signed residual = target(c::nodes[j], tail) - s.value;
     if (magnitude(residual) > magnitude(s.slope) / 4) return false;
@@ -160,8 +162,8 @@ bool resolve_gaussian(std::uint64_t high, std::uint64_t low, double sigma, std::
   const auto mantissa = std::uint64_t(std::ldexp(std::frexp(sigma, &exponent), 53));
   const int shift = z_fraction + 53 - exponent;
   const std::int64_t upper = nearest(z + error, mantissa, shift);
-  const std::int64_t lower = z >= error ? nearest(z - error, mantissa, shift)
-                                        : -nearest(error - z, mantissa, shift);
+  const std::int64_t lower =
+      z >= error ? nearest(z - error, mantissa, shift) : -nearest(error - z, mantissa, shift);
   sample = positive ? upper : -upper;
   return upper == lower;
 }

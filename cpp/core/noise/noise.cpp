@@ -92,8 +92,9 @@ void fill_range(const Fill& fill, std::size_t begin, std::size_t end,
         skip ? fill.kernels.rounded_gaussian(first, n, sigma, step, out, c.ambiguous)
              : fill.kernels.gaussian_stream(fill.key.words(), start / block_words, n, sigma, step,
                                             c.first.word, out, c.ambiguous);
-    resolve(first, [&] { return words(1, c.second); }, sigma, step, out, i, c.ambiguous, count,
-            undecided);
+    resolve(
+        first, [&] { return words(1, c.second); }, sigma, step, out, i, c.ambiguous, count,
+        undecided);
   }
   wipe_stack();
 }
@@ -165,11 +166,10 @@ std::vector<std::uint64_t> gaussian_of_words(const Kernels& kernels, const std::
     const std::size_t n = std::min(chunk, request.n - i);
     const double* sigma = tile.data() + (step ? i % request.d : 0);
     std::int64_t* out = request.out + i;
-    const std::size_t count =
-        kernels.rounded_gaussian(first + i, n, sigma, step, out, ambiguous);
+    const std::size_t count = kernels.rounded_gaussian(first + i, n, sigma, step, out, ambiguous);
     if (second)
-      resolve(first + i, [&] { return second + i; }, sigma, step, out, i, ambiguous, count,
-              undecided);
+      resolve(
+          first + i, [&] { return second + i; }, sigma, step, out, i, ambiguous, count, undecided);
     else
       for (std::size_t a = 0; a < count; ++a) undecided.push_back(i + ambiguous[a]);
   }

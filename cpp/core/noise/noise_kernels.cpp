@@ -27,10 +27,9 @@ std::size_t append(unsigned mask, std::size_t first, std::uint32_t* indices, std
 }
 
 // Calls `run` with the function that gives the standard deviations of samples i, i + 1, ...
-template <class Run>
-std::size_t with_sigma(const double* sigma, std::size_t sigma_step, Run run) {
+template <class Run> std::size_t with_sigma(const double* sigma, std::size_t sigma_step, Run run) {
   if (sigma_step) return run([=](std::size_t i) { return simd::load_doubles(sigma + i); });
-  const simd::F same = simd::doubles(*sigma);
+  const simd::Doubles same = simd::broadcast(*sigma);
   return run([=](std::size_t) { return same; });
 }
 
@@ -62,7 +61,7 @@ template <class Sigma>
 inline void batch_and_next(const std::uint32_t* key, std::uint64_t next_block, std::uint64_t* words,
                            Sigma sigma, std::int64_t* out, unsigned* masks) {
   constexpr std::size_t step = gaussian::samples_at_once;
-  simd::W start[16], x[16];
+  simd::Words32 start[16], x[16];
   chacha20::start_state(key, 0, next_block, start);
   for (int i = 0; i < 16; ++i) x[i] = start[i];
   chacha20::double_round(x);
@@ -113,12 +112,10 @@ std::size_t whole_batches(const std::uint32_t* key, std::uint64_t block, std::si
 }  // namespace
 
 std::size_t rounded_gaussian(const std::uint64_t* words, std::size_t n, const double* sigma,
-                             std::size_t sigma_step, std::int64_t* out,
-                             std::uint32_t* ambiguous) {
+                             std::size_t sigma_step, std::int64_t* out, std::uint32_t* ambiguous) {
   constexpr std::size_t step = gaussian::samples_at_once;
-  const std::size_t count = with_sigma(sigma, sigma_step, [&](auto s) {
-    return whole_groups(words, n, s, out, ambiguous);
-  });
+  const std::size_t count = with_sigma(
+      sigma, sigma_step, [&](auto s) { return whole_groups(words, n, s, out, ambiguous); });
   const std::size_t rest = n % step, i = n - rest;
   if (!rest) return count;
   std::uint64_t last_words[step] = {};
@@ -149,9 +146,8 @@ std::size_t gaussian_stream(const std::uint32_t* key, std::uint64_t block, std::
   if (done == n) return count;
   keystream(key, 0, block + done / block_words, words + done,
             (n - done + block_words - 1) / block_words);
-  const std::size_t rest =
-      rounded_gaussian(words + done, n - done, sigma + sigma_step * done, sigma_step, out + done,
-                       ambiguous + count);
+  const std::size_t rest = rounded_gaussian(words + done, n - done, sigma + sigma_step * done,
+                                            sigma_step, out + done, ambiguous + count);
   for (std::size_t a = count; a < count + rest; ++a) ambiguous[a] += std::uint32_t(done);
   return count + rest;
 }

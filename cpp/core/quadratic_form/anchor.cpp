@@ -86,7 +86,10 @@ bool FormAnchor::serve(double x, FormTail& out, const Kernels& kernels) const {
   const double factor = saddle.log_factor - (x - q) * saddle.point.t;
   out = {factor - std::log(saddle.t) + saddle.log_second() + std::log(tail.all * step),
          factor + std::log(density.all * step) + saddle.unit * ln2 + saddle.log_density_second(),
-         error + saddle.rounding, pdf_error + saddle.rounding, false, int(n * form_block)};
+         error + saddle.rounding,
+         pdf_error + saddle.rounding,
+         false,
+         int(n * form_block)};
   return true;
 }
 

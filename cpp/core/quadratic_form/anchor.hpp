@@ -9,14 +9,16 @@
 
 namespace ellipsum {
 
+struct Kernels;
+
 // Where an anchor is worth it: q' ahead, in 1/hazard, and so many of them.
 constexpr double served_reach = 0.5;
 constexpr std::ptrdiff_t fewest_served = 2;
 
 struct FormAnchor {
   bool valid = false;
-  double q = 0;       // in the scale of its saddlepoint, and
-  double edge = 0;    // what makes of it the distance from where the integrand stops to decay
+  double q = 0;     // in the scale of its saddlepoint, and
+  double edge = 0;  // what makes of it the distance from where the integrand stops to decay
   FormSaddle saddle;
   FormIntegral at;
   std::vector<FormValues> blocks;

@@ -13,7 +13,8 @@
 namespace ellipsum {
 namespace {
 
-constexpr double largest_log = -0.72;    // of a tail that may be shared: below a half
+constexpr double largest_log = -0.72;        // of a tail that may be shared: below a half
+constexpr std::ptrdiff_t fewest_served = 2;  // q' ahead that pay for recording the nodes
 
 // An anchor of sign * Q.
 struct Anchor : FormAnchor {
@@ -53,7 +54,9 @@ void tails_of_run(const QuadraticForm& f, const Run& run, const Kernels& kernels
     }
     out = form_tail(f, run.q[*i], kernels);
     anchor.valid = false;
-    if (bare || has_low_dof(f, x) || !(out.log_small < largest_log) || !std::isfinite(out.log_small)) continue;
+    if (bare || has_low_dof(f, x) || is_far(f, x) || !(out.log_small < largest_log) ||
+        !std::isfinite(out.log_small))
+      continue;
     const double hazard = std::exp(out.log_pdf + f.exponent * ln2 - out.log_small);
     const std::size_t* ahead = i;  // the last that this contour could serve from there
     while (ahead + 1 != run.end &&

@@ -44,7 +44,7 @@ double size_of(std::size_t key) {
 struct PendingCluster {
   bool far;
   std::size_t waiting = 0;
-  FormTerm wait[held];            // far: those not yet in the cluster's moments
+  FormTerm wait[held];  // far: those not yet in the cluster's moments
   FormCluster cluster{};
   std::vector<FormTerm> members;  // near: all of them, equal ones merged
 };
@@ -70,7 +70,8 @@ void add_moments(FormCluster& c, const FormTerm* t, std::size_t n, const Kernels
   }
   c.half_dof += kernels.form_power_sums(e, half_dof, n, c.dof_moments);
   if (central) return;
-  c.half_noncentrality += kernels.form_power_sums(e, half_noncentrality, n, c.noncentrality_moments);
+  c.half_noncentrality +=
+      kernels.form_power_sums(e, half_noncentrality, n, c.noncentrality_moments);
 }
 
 void close(FormCluster& c) {
@@ -125,7 +126,9 @@ namespace {
 class ClusterBuilder {
  public:
   ClusterBuilder(const FormRange& range, bool keep_all, const Kernels& kernels)
-      : range_(range), keep_all_(keep_all), kernels_(kernels),
+      : range_(range),
+        keep_all_(keep_all),
+        kernels_(kernels),
         largest_(key(std::max(range.highest, -range.lowest))) {}
 
   void add(const FormTerm& t) {
@@ -202,7 +205,7 @@ class ClusterBuilder {
   FormRange range_;
   bool keep_all_;
   const Kernels& kernels_;
-  std::size_t largest_;      // key
+  std::size_t largest_;                 // key
   std::vector<PendingCluster*> place_;  // by key, downwards, and sign; null where there is none
   std::deque<PendingCluster> pending_;  // which stay where they are
 };

@@ -22,23 +22,23 @@ namespace {
 
 // The path. Tuned for few nodes on the reference table (bench_quadratic_form.py accuracy prints
 // their count); the integral itself does not depend on these numbers.
-constexpr double largest_width = 3;       // A, in standard deviations 1/sqrt(phi2)
-constexpr double bend_factor = 1.5;       // c against the curvature of steepest descent at t0
-constexpr double least_bend = 0.1;        // c: below, e^(-tq) falls too slowly
-constexpr double opposed_bend = 0.5;      // c where steepest descent bends the other way
-constexpr double largest_bend = 1.0;      // c
+constexpr double largest_width = 3;          // A, in standard deviations 1/sqrt(phi2)
+constexpr double bend_factor = 1.5;          // c against the curvature of steepest descent at t0
+constexpr double least_bend = 0.1;           // c: below, e^(-tq) falls too slowly
+constexpr double opposed_bend = 0.5;         // c where steepest descent bends the other way
+constexpr double largest_bend = 1.0;         // c
 constexpr double largest_bend_normal = 0.7;  // with a normal term: exp(s^2 t^2/2) decays below 1
-constexpr int most_doublings = 400;       // of rho, from A: over all the doubles' exponents
+constexpr int most_doublings = 400;          // of rho, from A: over all the doubles' exponents
 
 // The trapezoid rule.
-constexpr double first_step = 0.09;       // in u: mostly fine enough, see there
-constexpr double negligible = 1e-17;      // of a node against the largest: a twentieth of an ulp
+constexpr double first_step = 0.09;          // in u: mostly fine enough, see there
+constexpr double negligible = 1e-17;         // of a node against the largest: a twentieth of an ulp
 constexpr double shared_negligible = 1e-22;  // where the nodes shall serve other q, too
-constexpr double largest_u = 690;         // sinh overflows at 710
-constexpr int first_budget = 1 << 14;     // nodes of a path before the other one is tried
+constexpr double largest_u = 690;            // sinh overflows at 710
+constexpr int first_budget = 1 << 14;        // nodes of a path before the other one is tried
 constexpr int most_nodes = 200000;
-constexpr double met = 1e-10;             // error at which no other path is tried
-constexpr double chernoff_slack = 1e-6;   // of the bound's logarithm: its own rounding is below
+constexpr double met = 1e-10;            // error at which no other path is tried
+constexpr double chernoff_slack = 1e-6;  // of the bound's logarithm: its own rounding is below
 
 FormPath choose_path(const QuadraticForm& f, const FormSaddle& s, double q) {
   FormPath p{0, 0, 0, s.t, s.drift, s.normal_variance, s.second};
@@ -112,8 +112,8 @@ struct Integrator {
   const SaddleTerms terms;
   const Kernels& kernels;
   FormMoment moment;
-  double root_q;       // sqrt(q), for the moments of sqrt(Q)
-  bool no_density;     // it diverges
+  double root_q;                    // sqrt(q), for the moments of sqrt(Q)
+  bool no_density;                  // it diverges
   std::vector<FormValues>* record;  // of every block, where asked for
   Sums all, even, fourth;  // over every node; over every second and fourth of the first level
   double largest = 0, largest_pdf = 0;
@@ -141,7 +141,8 @@ struct Integrator {
     if (record) record->push_back(v);
     double last = 0, last_pdf = 0;
     for (std::size_t i = 0; i < form_block; ++i) {
-      double term = v.tail[i], size = v.size[i] * (std::fabs(v.ratio_re[i]) + std::fabs(v.ratio_im[i]));
+      double term = v.tail[i],
+             size = v.size[i] * (std::fabs(v.ratio_re[i]) + std::fabs(v.ratio_im[i]));
       if (!plain(moment)) {
         const std::complex<double> g = weigh({v.ratio_re[i], v.ratio_im[i]});
         term = v.density_re[i] * g.real() - v.density_im[i] * g.imag();
@@ -163,8 +164,8 @@ struct Integrator {
 };
 
 SaddleTerms terms_at(const FormSaddle& s) {
-  return {s.r.data(), s.half_dof.data(), s.kappa.data(), s.general, s.centered,
-          s.groups.data(), s.groups.size(), s.clusters.data(), s.clusters.size()};
+  return {s.r.data(),      s.half_dof.data(), s.kappa.data(),    s.general,        s.centered,
+          s.groups.data(), s.groups.size(),   s.clusters.data(), s.clusters.size()};
 }
 
 }  // namespace
@@ -204,15 +205,16 @@ FormIntegral integrate_along(const FormPath& path, int most, const QuadraticForm
                              const FormSaddle& s, double q, FormMoment moment,
                              const Kernels& kernels, std::vector<FormValues>* record) {
   const double order = pole_order(moment);
-  const bool no_density = q == 0 && form.normal_sd == 0 && form.total_dof <= 2 &&
-                          moment != FormMoment::hockey_stick;
+  const bool no_density =
+      q == 0 && form.normal_sd == 0 && form.total_dof <= 2 && moment != FormMoment::hockey_stick;
   if (record) record->clear();
-  Integrator in{s, path, terms_at(s), kernels, moment,
-                q > 0 ? std::sqrt(q) : 0, no_density, record, {}, {}, {}};
+  Integrator in{s,          path,   terms_at(s), kernels, moment, q > 0 ? std::sqrt(q) : 0,
+                no_density, record, {},          {},      {}};
   double h = first_step;
   int blocks = 1;
   while (!in.add((blocks - 1) * double(form_block) * h, h) &&
-         blocks * double(form_block) * h < largest_u) ++blocks;
+         blocks * double(form_block) * h < largest_u)
+    ++blocks;
   double value = in.all.value * h, pdf = in.all.pdf * h;
   const double noise = std::fmax(1e-11, 4 * s.rounding);
   // The first level is three: with every node, every second, every fourth.
@@ -251,16 +253,16 @@ FormIntegral integrate_along(const FormPath& path, int most, const QuadraticForm
 }  // namespace
 
 // Where two scales pull apart, the bent path can cancel that the straight one does not.
-FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q,
-                       FormMoment moment, const Kernels& kernels,
-                       std::vector<FormValues>* record) {
+FormIntegral integrate(const QuadraticForm& form, const FormSaddle& s, double q, FormMoment moment,
+                       const Kernels& kernels, std::vector<FormValues>* record) {
   const FormPath bent = choose_path(form, s, q), straight = straight_path(s);
   // Chernoff: no tail is above exp(K(t) - tq), and so no hockey stick.
   const double bound = plain(moment) ? s.log_factor + chernoff_slack : infinity;
   const double enough = std::fmax(met, 8 * s.rounding);
   FormIntegral best;
   int nodes = 0;
-  for (const auto& [path, most] : {std::pair{bent, first_budget}, {straight, first_budget}, {bent, most_nodes}}) {
+  for (const auto& [path, most] :
+       {std::pair{bent, first_budget}, {straight, first_budget}, {bent, most_nodes}}) {
     const FormIntegral tried = integrate_along(path, most, form, s, q, moment, kernels, record);
     if (nodes == 0 || !(worst_error(best, bound) <= worst_error(tried, bound))) best = tried;
     nodes += tried.nodes;

@@ -12,9 +12,9 @@ struct Kernels;
 
 // What an expectation over {Q > q} weighs the density with.
 enum class FormMoment {
-  tail,      // 1
-  excess,    // Q - q
-  root,      // sqrt(Q), q >= 0
+  tail,         // 1
+  excess,       // Q - q
+  root,         // sqrt(Q), q >= 0
   shortfall,    // (sqrt(Q) - sqrt(q))^2, q >= 0
   hockey_stick  // 1 - e^(q - Q); beside it, instead of the density, its derivative's size
 };
@@ -61,10 +61,10 @@ struct Convergence {
   double change, previous;
   double noise = 1e-11;  // changes below may be rounding
   double error() const {
-    constexpr double begun = 5e-4;         // of the first change: squaring has begun
-    constexpr double rounding = 2e-14;     // of a sum of some hundred nodes
-    constexpr double accepted = 1e-14;     // of the change after the last
-    constexpr double change_factor = 10;   // a change against the square of the one before
+    constexpr double begun = 5e-4;        // of the first change: squaring has begun
+    constexpr double rounding = 2e-14;    // of a sum of some hundred nodes
+    constexpr double accepted = 1e-14;    // of the change after the last
+    constexpr double change_factor = 10;  // a change against the square of the one before
     if (!(previous < begun)) return std::fmax(change, 1e-3 * previous * previous);
     if (change < rounding) return change + 1e-15;
     const double next = change_factor * change * change;

@@ -13,8 +13,8 @@ namespace {
 FormTail alone(const HockeySource& source, double x, const Kernels& kernels) {
   FormTail out;
   if (source.known(x, out)) return out;
-  const FormIntegral i = integrate(source.form, source.saddle(x), x + source.edge,
-                                   FormMoment::hockey_stick, kernels);
+  const FormIntegral i =
+      integrate(source.form, source.saddle(x), x + source.edge, FormMoment::hockey_stick, kernels);
   return {i.log_value, i.log_pdf, i.error, i.pdf_error, true, i.nodes};
 }
 
@@ -43,7 +43,9 @@ void run(const HockeySource& source, const double* x, const std::size_t* begin,
   }
 }
 
-FormTail exactly(double log_delta, double log_slope) { return {log_delta, log_slope, 0, 0, true, 0}; }
+FormTail exactly(double log_delta, double log_slope) {
+  return {log_delta, log_slope, 0, 0, true, 0};
+}
 
 // Where L > epsilon always: 1 - e^(epsilon + K(-1)).
 FormTail below_support(double log_mean) {
@@ -103,12 +105,12 @@ void hockey_sticks(const HockeySource& source, const double* x, std::size_t n, F
   });
 }
 
-void form_hockey_sticks(const QuadraticForm& f, const double* epsilon, std::size_t n,
-                        FormTail* out, std::size_t threads, const Kernels& kernels) {
+void form_hockey_sticks(const QuadraticForm& f, const double* epsilon, std::size_t n, FormTail* out,
+                        std::size_t threads, const Kernels& kernels) {
   const double pole = std::ldexp(1.0, f.exponent);  // t = -1
-  const HockeySource source{
-      f, 0, pole, [&](double x, FormTail& known) { return known_of_form(f, x, known); },
-      [&](double x) { return find_saddle(f, x, 1, 1, pole); }};
+  const HockeySource source{f, 0, pole,
+                            [&](double x, FormTail& known) { return known_of_form(f, x, known); },
+                            [&](double x) { return find_saddle(f, x, 1, 1, pole); }};
   std::vector<double> scaled(n);
   for (std::size_t i = 0; i < n; ++i) scaled[i] = std::ldexp(epsilon[i], -f.exponent);
   hockey_sticks(source, scaled.data(), n, out, threads, kernels);

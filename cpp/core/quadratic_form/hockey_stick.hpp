@@ -16,8 +16,8 @@ struct Kernels;
 struct HockeySource {
   const QuadraticForm& form;
   double edge;
-  double unit;                                     // of x, in L's
-  std::function<bool(double, FormTail&)> known;    // where no integral is needed
+  double unit;                                   // of x, in L's
+  std::function<bool(double, FormTail&)> known;  // where no integral is needed
   std::function<FormSaddle(double)> saddle;
 };
 

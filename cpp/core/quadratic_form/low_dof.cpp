@@ -21,21 +21,25 @@ namespace ellipsum {
 namespace {
 
 // The regime.
-constexpr double most = 2;          // degrees of freedom, and noncentrality: the spike is gone above
-constexpr double lossy_dof = 0.2;   // of one sign: the contour loses a digit to so few
+constexpr double most = 2;         // degrees of freedom, and noncentrality: the spike is gone above
+constexpr double lossy_dof = 0.2;  // of one sign: the contour loses a digit to so few
 constexpr double near_zero = 1e-4;  // q and s, where the contour takes thousands of nodes
 
 // log P(Q0 > q) below which P(Q0 > q) does not count beside the integral: e^-40 = 4e-18.
 constexpr double uncounted = 40;
 
-double log_sum(double a, double b) { return std::max(a, b) + std::log1p(std::exp(-std::fabs(a - b))); }
+double log_sum(double a, double b) {
+  return std::max(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
+}
 
 // P(sign Q > q), q times sign by the caller.
 FormTail one_side(const QuadraticForm& f, double q, double sign) {
   const SignedTerms s = signed_terms(f, sign);
   SplitIntegral whole{-infinity, 0, 0, 0, 0};
   if (!s.up.empty()) whole = split_integral(s, q);
-  const double normal = s.sd > 0 ? log_normal_tail(q / s.sd) : q < 0 ? 0 : -infinity;  // >= P(Q0 > q)
+  const double normal = s.sd > 0 ? log_normal_tail(q / s.sd)
+                        : q < 0  ? 0
+                                 : -infinity;  // >= P(Q0 > q)
   if (normal > whole.log_tail - uncounted) {
     SignedTerms others = s;
     others.up.clear();
@@ -44,7 +48,8 @@ FormTail one_side(const QuadraticForm& f, double q, double sign) {
     if (!others.down.empty()) rest = split_integral(others, q);
     if (s.up.empty()) whole.log_pdf = rest.log_pdf, whole.pdf_error = rest.pdf_error;
     const double sum = log_sum(whole.log_tail, rest.log_tail);
-    whole.error = whole.error * std::exp(whole.log_tail - sum) + rest.error * std::exp(rest.log_tail - sum);
+    whole.error =
+        whole.error * std::exp(whole.log_tail - sum) + rest.error * std::exp(rest.log_tail - sum);
     whole.log_tail = sum;
     whole.nodes += rest.nodes;
   }

@@ -16,15 +16,15 @@ struct FormGroup {
 // Many weights c(1 + e_j) near a center c, seen from the saddlepoint: with
 // u = 2ct/(1 - 2ct), log(1 - 2 w_j t) = log(1 - 2ct) + log(1 - e_j u).
 struct SaddleCluster {
-  double r;                               // 2c / (1 - 2c t0)
-  double u0;                              // u at t0
-  double at_saddle;                       // the first sum below at u0
-  double noncentral_at_saddle;            // sum l/2 (1/(1 - 2 w t0) - 1)
-  double half_dof;                        // sum k/2
-  double half_noncentrality;              // sum l/2
-  const double* dof_moments;              // sum k/2 e^p / p, p = 1..form_moments
-  const double* noncentrality_moments;    // sum l/2 e^p; null where all are central
-  std::size_t degree;                     // moments that are needed
+  double r;                             // 2c / (1 - 2c t0)
+  double u0;                            // u at t0
+  double at_saddle;                     // the first sum below at u0
+  double noncentral_at_saddle;          // sum l/2 (1/(1 - 2 w t0) - 1)
+  double half_dof;                      // sum k/2
+  double half_noncentrality;            // sum l/2
+  const double* dof_moments;            // sum k/2 e^p / p, p = 1..form_moments
+  const double* noncentrality_moments;  // sum l/2 e^p; null where all are central
+  std::size_t degree;                   // moments that are needed
 };
 
 // Terms seen from the saddlepoint t0: 1 - 2w(t0 + z) = (1 - 2w t0)(1 - r z).
@@ -33,7 +33,7 @@ struct SaddleTerms {
   const double* half_dof;  // k/2
   const double* kappa;     // l / (2 (1 - 2w t0))
   std::size_t general;     // so many leading terms are evaluated one by one,
-  std::size_t centered;     // and so many of them without the linear part of their kappa's share
+  std::size_t centered;    // and so many of them without the linear part of their kappa's share
   const FormGroup* groups;
   std::size_t group_count;
   const SaddleCluster* clusters;

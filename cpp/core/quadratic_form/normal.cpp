@@ -12,9 +12,9 @@ namespace {
 
 constexpr double fraction_from = 5;
 constexpr int fraction_terms = 60;
-constexpr double body_above = -1.2;    // of log r: the first guess is linear in it
-constexpr double body_slope = 1.25;    // -du/dlog r at r = 1/2: sqrt(pi/2)
-constexpr int newton_steps = 6;        // each squares the error
+constexpr double body_above = -1.2;  // of log r: the first guess is linear in it
+constexpr double body_slope = 1.25;  // -du/dlog r at r = 1/2: sqrt(pi/2)
+constexpr int newton_steps = 6;      // each squares the error
 
 }  // namespace
 
@@ -28,9 +28,8 @@ double log_normal_tail(double x) {
 double normal_quantile(double log_r, double log_other) {
   if (log_r > log_other) return -normal_quantile(log_other, log_r);
   const double square = -2 * log_r - log_2pi;
-  double u = log_r < body_above
-                 ? std::sqrt(std::fmax(square - std::log(std::fmax(square, 1)), 0))
-                 : std::fmax(body_slope * (-ln2 - log_r), 0);
+  double u = log_r < body_above ? std::sqrt(std::fmax(square - std::log(std::fmax(square, 1)), 0))
+                                : std::fmax(body_slope * (-ln2 - log_r), 0);
   for (int step = 0; step < newton_steps; ++step) {
     const double tail = log_normal_tail(u);
     u += (tail - log_r) / std::exp(-0.5 * u * u - log_sqrt_2pi - tail);

@@ -16,9 +16,9 @@ constexpr double unit_roundoff = 0x1p-53;
 void group_terms(GaussianPair& pair) {
   constexpr double largest_dof = 4;  // a product of factors loses the last bits of each, times m/2
   std::vector<PairTerm> alone, grouped;
-  const auto first = std::stable_partition(
-      pair.terms.begin(), pair.terms.end(),
-      [](const PairTerm& t) { return t.shift != 0 || t.dof > largest_dof; });
+  const auto first =
+      std::stable_partition(pair.terms.begin(), pair.terms.end(),
+                            [](const PairTerm& t) { return t.shift != 0 || t.dof > largest_dof; });
   std::stable_sort(first, pair.terms.end(),
                    [](const PairTerm& a, const PairTerm& b) { return a.dof < b.dof; });
   alone.assign(pair.terms.begin(), first);
@@ -151,7 +151,7 @@ struct Sums {
   const FormPoint& point;
   Compensated log_mgf, drift;  // of K(t) - t epsilon, and the linear coefficient left to the nodes
   double doubt = 0, drift_doubt = 0;
-  double rest = 0;             // slope of what was summed at t itself
+  double rest = 0;  // slope of what was summed at t itself
 
   void linear(double coefficient, double low, double roundoff) {
     log_mgf.add_product(-point.t, coefficient);
@@ -242,7 +242,9 @@ FormSaddle describe(const GaussianPair& pair, const FormPoint& point, double eps
   return s;
 }
 
-FormTail exactly(double log_delta, double log_slope) { return {log_delta, log_slope, 0, 0, true, 0}; }
+FormTail exactly(double log_delta, double log_slope) {
+  return {log_delta, log_slope, 0, 0, true, 0};
+}
 
 bool known_of_pair(const GaussianPair& pair, double epsilon, FormTail& out) {
   const bool bare = pair.terms.empty() && pair.normal == 0;
@@ -252,8 +254,10 @@ bool known_of_pair(const GaussianPair& pair, double epsilon, FormTail& out) {
   else if (epsilon == -infinity) out = exactly(0, -infinity);
   else if (bare) out = epsilon < 0 ? always : exactly(-infinity, -infinity);
   else if (pair.normal > 0) return false;
-  else if (pair.highest == 0 && (epsilon + pair.edge) + pair.edge_low >= 0) out = exactly(-infinity, -infinity);
-  else if (pair.lowest == 0 && (epsilon + pair.edge) + pair.edge_low <= 0) out = always;  // L > epsilon
+  else if (pair.highest == 0 && (epsilon + pair.edge) + pair.edge_low >= 0)
+    out = exactly(-infinity, -infinity);
+  else if (pair.lowest == 0 && (epsilon + pair.edge) + pair.edge_low <= 0)
+    out = always;  // L > epsilon
   else return false;
   return true;
 }
@@ -271,7 +275,9 @@ GaussianPair prepare_pair(const PairRow* rows, std::size_t n, double edge_roundo
       pair.normal += j->shift;
       continue;
     }
-    PairTerm term{e, e > -0.5 ? 1 + e : std::exp(j->log_kappa), j->shift, j->dof, 0, 0, 0, j->end, j->end_low};
+    PairTerm term{
+        e,         e > -0.5 ? 1 + e : std::exp(j->log_kappa), j->shift, j->dof, 0, 0, 0, j->end,
+        j->end_low};
     term.defect = std::fabs(e) < 0.5 ? defect_of(-e) : j->log_kappa - e;
     term.log_end = half * j->log_kappa;
     term.log_end_low = std::fma(half, j->log_kappa, -term.log_end) + half * j->log_kappa_low;
@@ -279,7 +285,8 @@ GaussianPair prepare_pair(const PairRow* rows, std::size_t n, double edge_roundo
     pair.highest = std::max(pair.highest, e);
     pair.lowest = std::min(pair.lowest, e);
     pair.form.total_dof += j->dof;
-    for (const double part : {term.log_end, term.log_end_low, term.end, term.end_low}) edge.add(part);
+    for (const double part : {term.log_end, term.log_end_low, term.end, term.end_low})
+      edge.add(part);
   }
   pair.edge = edge.value();
   pair.edge_low = (edge.sum - pair.edge) + edge.lost;

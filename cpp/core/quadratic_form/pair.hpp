@@ -18,19 +18,21 @@
 
 namespace ellipsum {
 
+struct Kernels;
+
 // As Python hands it over; pairs of doubles add up to one number.
 struct PairRow {
-  double excess;                   // e = kappa - 1
+  double excess;  // e = kappa - 1
   double log_kappa, log_kappa_low;
-  double shift;                    // S
-  double end, end_low;             // S / (2e), or 0 where e is
-  double dof;                      // m
+  double shift;         // S
+  double end, end_low;  // S / (2e), or 0 where e is
+  double dof;           // m
 };
 
 struct PairTerm {
   double excess, kappa, shift, dof;
-  double defect;                   // D(-e) = log kappa - e
-  double log_end, log_end_low;     // m/2 log kappa
+  double defect;                // D(-e) = log kappa - e
+  double log_end, log_end_low;  // m/2 log kappa
   double end, end_low;
 };
 

@@ -16,10 +16,10 @@
 namespace ellipsum {
 namespace {
 
-constexpr double near_enough = 0.02;   // last step in the chart: 2 % of t, or of the gap
-constexpr double first_reach = 4;      // of a step in the chart, doubled where it is too short
-constexpr int most_steps = 200;        // bisection alone takes 60
-constexpr double centered_below = 0.5; // |2wt| of terms that are summed without their mean
+constexpr double near_enough = 0.02;    // last step in the chart: 2 % of t, or of the gap
+constexpr double first_reach = 4;       // of a step in the chart, doubled where it is too short
+constexpr int most_steps = 200;         // bisection alone takes 60
+constexpr double centered_below = 0.5;  // |2wt| of terms that are summed without their mean
 
 // Taken for one weight at their mean, a cluster's weights move K' by spread^2 u^2 sqrt(mass) of
 // its standard deviation at most: a fifth of it does not mislead Newton's method.
@@ -52,15 +52,16 @@ struct Poles {
 
 Balance balance(const QuadraticForm& f, double sign, double highest, double q, const Poles& poles,
                 const FormPoint& p) {
-  const double s2 = f.normal_sd * f.normal_sd, power = poles.power, other = 1 / (p.t + poles.second);
+  const double s2 = f.normal_sd * f.normal_sd, power = poles.power,
+               other = 1 / (p.t + poles.second);
   Balance b{s2 * p.t, power / p.t + other, s2 * p.t, -power / p.t - p.t * other * other};
   (q > 0 ? b.down : b.up) += std::fabs(q);
   for (const FormTerm& term : f.terms) weigh(b, term, sign, highest, p);
   for (const FormCluster& c : f.clusters) {
     const double w = sign * c.center, u = 2 * w * p.t / p.one_minus_2wt(w, highest);
     const double mass = c.half_dof + c.half_noncentrality, reach = c.spread * std::fabs(u);
-    if (c.begin == c.end || (reach < one_weight_reach &&
-                               reach * reach * std::sqrt(mass) < one_weight_shift)) {
+    if (c.begin == c.end ||
+        (reach < one_weight_reach && reach * reach * std::sqrt(mass) < one_weight_shift)) {
       const double mean = (c.dof_moments[0] + c.noncentrality_moments[0]) / mass;
       weigh(b, {c.center * (1 + mean), 2 * c.half_dof, 2 * c.half_noncentrality}, sign, highest, p);
     } else {
@@ -74,8 +75,8 @@ Balance balance(const QuadraticForm& f, double sign, double highest, double q, c
 double first_chart(const QuadraticForm& f, double sign, double highest, double q, double power) {
   const double distance = q - sign * f.mean;
   const double root = std::sqrt(distance * distance + 4 * power * f.variance);
-  const double t = distance > 0 ? (distance + root) / (2 * f.variance)
-                                : 2 * power / (root - distance);
+  const double t =
+      distance > 0 ? (distance + root) / (2 * f.variance) : 2 * power / (root - distance);
   return highest > 0 ? std::log(2 * highest * t) : std::log(t);
 }
 
@@ -143,7 +144,8 @@ struct Surroundings {
     const double sum = taylor(d, 1), other = c.noncentral ? taylor(e, 1) : 0;
     const double noncentral = n0 * u + (1 + u) * other;
     const double r = 2 * (w * unit) / a;
-    s.clusters.push_back({r, u, sum, noncentral, c.half_dof, n0, d, c.noncentral ? e : nullptr, degree});
+    s.clusters.push_back(
+        {r, u, sum, noncentral, c.half_dof, n0, d, c.noncentral ? e : nullptr, degree});
     derivatives(r, c.half_dof, n0 / a);
     if (std::fabs(x) < centered_below) {
       const double bend = x * u;  // u - x
@@ -196,7 +198,8 @@ FormSaddle describe(const QuadraticForm& f, const FormPoint& point, double q, do
     const std::size_t degree = degree_needed(c, 2 * w * t / point.one_minus_2wt(w, highest));
     if (degree) around.add(c, degree);
     else if (c.shared) products.push_back(&c);
-    else for (std::size_t j = c.begin; j < c.end; ++j) around.add(f.members[j]);
+    else
+      for (std::size_t j = c.begin; j < c.end; ++j) around.add(f.members[j]);
   }
   s.general = s.r.size();
   for (const FormGroup& g : f.groups) {

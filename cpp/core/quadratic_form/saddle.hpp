@@ -42,7 +42,7 @@ struct FormSaddle {
   double rounding = 0;                     // relative, of what is integrated: part of its error
   std::vector<double> r, half_dof, kappa;  // one by one, then the groups
   std::size_t general;
-  std::size_t centered = 0;                // see SaddleTerms
+  std::size_t centered = 0;  // see SaddleTerms
   std::vector<FormGroup> groups;
   std::vector<SaddleCluster> clusters;
 

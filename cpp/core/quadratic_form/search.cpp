@@ -14,11 +14,11 @@
 namespace ellipsum {
 namespace {
 
-constexpr double interpolated = 1e-7;  // a miss of the log tail that one more step squares
-constexpr double underflow = 700;      // of -log|x|: the doubles end there
-constexpr double slow = 0.2;           // the least miss against that of all but the last two:
-constexpr std::size_t stall_points = 4;   //   above, after so many points, the bracket is halved
-constexpr double least_share = 0.05;   // of the bracket, that false position leaves on a side
+constexpr double interpolated = 1e-7;    // a miss of the log tail that one more step squares
+constexpr double underflow = 700;        // of -log|x|: the doubles end there
+constexpr double slow = 0.2;             // the least miss against that of all but the last two:
+constexpr std::size_t stall_points = 4;  //   above, after so many points, the bracket is halved
+constexpr double least_share = 0.05;     // of the bracket, that false position leaves on a side
 constexpr double smallest_step = 1e-300;
 
 // The cubic a(b) through two points with their slopes; false where it need not be monotone.
@@ -41,7 +41,8 @@ SidedTail SidedForm::at(double x) {
   const double large = std::log1p(-std::exp(t.log_small));
   const bool mine = t.upper == (sign > 0);
   const double share = mine ? 1 : std::exp(t.log_small - large);  // of the error, in log_tail
-  const SidedTail out{x, mine ? t.log_small : large, mine ? large : t.log_small, t.log_pdf, share * t.error};
+  const SidedTail out{x, mine ? t.log_small : large, mine ? large : t.log_small, t.log_pdf,
+                      share * t.error};
   error = std::fmax(out.error, std::fabs(out.log_tail - log_tail));
   return out;
 }
@@ -63,12 +64,14 @@ void Search::add(const Point& p, bool root_above) {
 double Search::next() {
   const auto miss = [&](const Point& p) { return std::fabs(p.b - target); };
   std::vector<Point> near = points_;
-  std::sort(near.begin(), near.end(), [&](const Point& p, const Point& q) { return miss(p) < miss(q); });
+  std::sort(near.begin(), near.end(),
+            [&](const Point& p, const Point& q) { return miss(p) < miss(q); });
   const bool bracketed = std::isfinite(low) && std::isfinite(high);
   bool stalled = false;  // the last two points have brought little
   if (bracketed && points_.size() >= halved_ + stall_points) {
     double before = infinity;
-    for (std::size_t i = 0; i + 2 < points_.size(); ++i) before = std::fmin(before, miss(points_[i]));
+    for (std::size_t i = 0; i + 2 < points_.size(); ++i)
+      before = std::fmin(before, miss(points_[i]));
     stalled = miss(near[0]) > slow * before;
     if (stalled) halved_ = points_.size() - 1;
   }

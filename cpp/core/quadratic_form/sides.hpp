@@ -24,8 +24,7 @@ inline FormTail complement(FormTail t) {
 }
 
 // The smaller tail, where `t` is one of them and `other_side()` computes the other.
-template <class OtherSide>
-FormTail smaller_tail(const FormTail& t, const OtherSide& other_side) {
+template <class OtherSide> FormTail smaller_tail(const FormTail& t, const OtherSide& other_side) {
   constexpr double largest_complemented = 0.9;  // up to here 1 - p costs one digit at most
   if (t.log_small < -ln2) return t;
   if (t.log_small < std::log(largest_complemented)) return complement(t);

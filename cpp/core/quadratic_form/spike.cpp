@@ -19,24 +19,26 @@ namespace {
 // What counts as a spike.
 constexpr double most_dof = 2, most_noncentrality = 30;  // of the heavy weights
 constexpr double dof_rounding = 1 + 1e-9;                // of a sum of dof that is meant to be 2
-constexpr double narrow = 0.5;      // sd of the rest against the lightest of them
+constexpr double narrow = 0.5;  // sd of the rest against the lightest of them
 
 // The searches. Tuned for few tails on the 4,000 cases of tests/test_quadratic_form_quantile.py;
 // no quantile depends on them beyond its error.
-constexpr double core_reach = 5;    // half width of the rest's core, in its sd
+constexpr double core_reach = 5;      // half width of the rest's core, in its sd
 constexpr double core_margin = 0.02;  // of the core's ends, in its sd, that a start keeps from
-constexpr double not_normal = 0.2;  // a miss against the one before: the rest is not so normal
-constexpr double deep = -5;         // of the log of the rest's tail towards an edge: a power there
+constexpr double not_normal = 0.2;    // a miss against the one before: the rest is not so normal
+constexpr double deep = -5;  // of the log of the rest's tail towards an edge: a power there
 constexpr double opposite_share = 0.1;  // of the other side's top: jumps below do not decide
 constexpr double known_limit = 1e-13;   // of the log tail at 0 from the wanted one
 
 // Of log y. Below the least the doubles end, or are denormal.
 constexpr double least_log = -700, bisected_from = -745, bisected_to = 20;
-constexpr int bisections = 56;       // to 1e-14: less than the rounding of a log number
-constexpr double linear_below = -30;   // of log z: 1 + 1/z is 1/z to the last bit
+constexpr int bisections = 56;          // to 1e-14: less than the rounding of a log number
+constexpr double linear_below = -30;    // of log z: 1 + 1/z is 1/z to the last bit
 constexpr double quarter_below = -0.7;  // of log(p/limit): there 1 - p/limit has lost no digit
 
-double log_difference(double a, double b) { return b < a ? a + std::log1p(-std::exp(b - a)) : -infinity; }
+double log_difference(double a, double b) {
+  return b < a ? a + std::log1p(-std::exp(b - a)) : -infinity;
+}
 
 struct Jumps {
   const std::vector<FormTerm>& terms;
@@ -60,8 +62,11 @@ struct Jumps {
       const double w = mine ? side * t.weight : std::fmin(-side * t.weight, top);
       const double log_z = log_y - std::log(2 * w), z = std::exp(log_z), e = std::exp(first - z);
       const double c = (exp_minus_euler + z) / (1 + z), noncentral = mine ? t.noncentrality : 0;
-      const double log = log_z < linear_below ? std::log(exp_minus_euler) - log_z : std::log1p(c / z);
-      const double bent = log_z < linear_below ? -1 : ((1 - exp_minus_euler) / ((1 + z) * (1 + z)) - c / z) / (1 + c / z);
+      const double log =
+          log_z < linear_below ? std::log(exp_minus_euler) - log_z : std::log1p(c / z);
+      const double bent = log_z < linear_below
+                              ? -1
+                              : ((1 - exp_minus_euler) / ((1 + z) * (1 + z)) - c / z) / (1 + c / z);
       sum += 0.5 * e * (t.dof * log + noncentral);
       change += 0.5 * e * (t.dof * (bent - z * log) - noncentral * z);
     }
@@ -88,7 +93,8 @@ struct Side {
 
   Side(SidedForm& form, const Jumps& j, double mean, double limit, double rest)
       : s(form), jumps(j), center(mean), log_limit(limit), log_rest(rest) {
-    search.target = jumps.side > 0 ? height(s.log_tail, s.log_other) : height(s.log_other, s.log_tail);
+    search.target =
+        jumps.side > 0 ? height(s.log_tail, s.log_other) : height(s.log_other, s.log_tail);
   }
 
   // log(-log(1 - p/limit)), and log(limit - p).
@@ -125,8 +131,9 @@ struct Side {
     if (known) {
       const double at = jumps.log_number(std::log(std::fabs(known->x - center)));
       put(*known, at);
-      a = at + search.target - (jumps.side > 0 ? height(known->log_tail, known->log_other)
-                                               : height(known->log_other, known->log_tail));
+      a = at + search.target -
+          (jumps.side > 0 ? height(known->log_tail, known->log_other)
+                          : height(known->log_other, known->log_tail));
       if (!search.inside(a)) a = search.next();
     }
     double by_log_y;
@@ -218,7 +225,8 @@ double bare_search(SidedForm& s, const Spike& spike) {
     // Above the other side's weights its jumps do not count.
     const double opposite = others.top;
     if (opposite > 0 && !(find.search.target < jumps.log_number(std::log(2 * opposite)))) continue;
-    if (find.find(nullptr, opposite > 0 ? std::log(opposite_share * opposite) : -infinity, x)) return x;
+    if (find.find(nullptr, opposite > 0 ? std::log(opposite_share * opposite) : -infinity, x))
+      return x;
   }
   const SidedTail zero = s.at(0);
   if (std::isnan(zero.log_tail) || std::fabs(zero.log_tail - s.log_tail) < known_limit) return 0;
@@ -234,11 +242,13 @@ double bare_search(SidedForm& s, const Spike& spike) {
 Side beyond(SidedForm& s, const Spike& spike, const SidedTail& t, double side) {
   double half_dof = 0;
   for (const FormTerm& term : spike.heavy) half_dof += 0.5 * term.dof;
-  const double log_p = side > 0 ? t.log_tail : t.log_other, log_other = side > 0 ? t.log_other : t.log_tail;
+  const double log_p = side > 0 ? t.log_tail : t.log_other,
+               log_other = side > 0 ? t.log_other : t.log_tail;
   const double more = std::exp(t.log_pdf) * std::fabs(t.x - spike.mean) / half_dof;
   const Jumps jumps(spike.heavy, side, false);
   if (!(more < std::exp(log_other))) return Side(s, jumps, spike.mean, 0, -infinity);
-  return Side(s, jumps, spike.mean, std::log(std::exp(log_p) + more), log_difference(log_other, std::log(more)));
+  return Side(s, jumps, spike.mean, std::log(std::exp(log_p) + more),
+              log_difference(log_other, std::log(more)));
 }
 
 }  // namespace
@@ -248,8 +258,9 @@ Spike find_spike(const SidedForm& s) {
   Spike best;
   if (!f.clusters.empty()) return best;
   std::vector<FormTerm> terms = f.terms;
-  std::sort(terms.begin(), terms.end(),
-            [](const FormTerm& a, const FormTerm& b) { return std::fabs(a.weight) > std::fabs(b.weight); });
+  std::sort(terms.begin(), terms.end(), [](const FormTerm& a, const FormTerm& b) {
+    return std::fabs(a.weight) > std::fabs(b.weight);
+  });
   double dof = 0, noncentrality = 0;
   std::size_t count = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) {
@@ -300,10 +311,13 @@ double spike_search(SidedForm& s, const Spike& spike, const std::vector<SidedTai
       return x;
     }
   }
-  const SidedTail all_below{0, -infinity, 0, 0, 0}, all_above{0, 0, -infinity, 0, 0};  // Q at an edge
+  const SidedTail all_below{0, -infinity, 0, 0, 0},
+      all_above{0, 0, -infinity, 0, 0};  // Q at an edge
   if (ends.size() == 2) return core_search(s, spike, ends[1], ends[0], known);
-  if (!ends.empty() && ends[0].x > spike.mean) return core_search(s, spike, all_above, ends[0], known);
-  if (!ends.empty() && s.log_tail - ends[0].log_tail > deep) return core_search(s, spike, ends[0], all_below, known);
+  if (!ends.empty() && ends[0].x > spike.mean)
+    return core_search(s, spike, all_above, ends[0], known);
+  if (!ends.empty() && s.log_tail - ends[0].log_tail > deep)
+    return core_search(s, spike, ends[0], all_below, known);
   ends.insert(ends.end(), known.begin(), known.end());
   return logit_search(s, saddlepoint_start(s), all, ends);
 }

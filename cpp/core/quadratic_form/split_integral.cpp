@@ -28,21 +28,21 @@ namespace {
 using Complex = std::complex<double>;
 
 // The path, t = t0 + z: width sinh u upwards, bent by a constant towards q.
-constexpr double largest_bend = 1.4;         // slope to the right where s does not count
-constexpr double normal_bend = 0.7;          // the same with a normal term, for q >> s:
+constexpr double largest_bend = 1.4;           // slope to the right where s does not count
+constexpr double normal_bend = 0.7;            // the same with a normal term, for q >> s:
 constexpr double normal_bend_softening = 1.5;  // exp(s^2 t^2/2) needs a slope below 1; s against q
-constexpr double widths_in_sd = 3;           // as the contour's
-constexpr double far_u = 300;                // u beyond which t is kept as its logarithm
-constexpr double far_u_from = 20;            // never before: t0 is not negligible below
-constexpr double largest_log = 650;          // of |t|, kept as itself
-constexpr double largest_exponent = 300;     // e^300 squared is still a double
+constexpr double widths_in_sd = 3;             // as the contour's
+constexpr double far_u = 300;                  // u beyond which t is kept as its logarithm
+constexpr double far_u_from = 20;              // never before: t0 is not negligible below
+constexpr double largest_log = 650;            // of |t|, kept as itself
+constexpr double largest_exponent = 300;       // e^300 squared is still a double
 
 // The trapezoid rule in v(u).
 constexpr double first_step = 0.1;
-constexpr double spacing = 1.5;              // of u about a scale where the step doubles
-constexpr double apart = 4;                  // of two scales, in log t: nearer ones share a point
-constexpr double plain_length = 8;           // of a path that needs no second scale
-constexpr double negligible = 1e-17;         // of a node against the largest
+constexpr double spacing = 1.5;       // of u about a scale where the step doubles
+constexpr double apart = 4;           // of two scales, in log t: nearer ones share a point
+constexpr double plain_length = 8;    // of a path that needs no second scale
+constexpr double negligible = 1e-17;  // of a node against the largest
 constexpr double tail_met = 1e-13, density_met = 1e-12;
 constexpr int most_nodes = 20000;
 
@@ -165,8 +165,8 @@ struct Sums {
 struct SplitConvergence {
   double change, previous;
   double error() const {
-    constexpr double begun = 1e-2;   // of the first change: squaring has begun
-    constexpr double factor = 1e3;   // of the square
+    constexpr double begun = 1e-2;  // of the first change: squaring has begun
+    constexpr double factor = 1e3;  // of the square
     return previous < begun ? std::fmin(change, factor * change * change) + 1e-15 : change;
   }
   bool rounding() const { return change < 1e-11 && change > 0.1 * previous; }
@@ -206,9 +206,10 @@ class Integrator {
       if (n % 2 == 0) even.tail += term.tail, even.density += term.density;
       if (n % 4 == 0) fourth.tail += term.tail, fourth.density += term.density;
     }
-    SplitConvergence tail{relative_change(all_.tail, 2 * even.tail), relative_change(even.tail, 2 * fourth.tail)};
+    SplitConvergence tail{relative_change(all_.tail, 2 * even.tail),
+                          relative_change(even.tail, 2 * fourth.tail)};
     SplitConvergence density{relative_change(all_.density, 2 * even.density),
-                        relative_change(even.density, 2 * fourth.density)};
+                             relative_change(even.density, 2 * fourth.density)};
     const auto done = [&] {
       return (tail.error() < tail_met || tail.rounding()) &&
              (q_ == 0 || density.error() < density_met);
@@ -222,7 +223,8 @@ class Integrator {
       tail = {relative_change(all_.tail, 2 * before.tail), tail.change};
       density = {relative_change(all_.density, 2 * before.density), density.change};
     }
-    const double t = saddle_.t(), factor = base_ + top_ + t * (0.5 * s_.sd * s_.sd * t - q_) + std::log(h / pi);
+    const double t = saddle_.t(),
+                 factor = base_ + top_ + t * (0.5 * s_.sd * s_.sd * t - q_) + std::log(h / pi);
     return {factor + std::log(std::fabs(all_.tail)), factor + std::log(all_.density) + log_unit_,
             tail.error(), density.error(), n};
   }
@@ -240,14 +242,18 @@ class Integrator {
   void place_scale_points() {
     const double unit = std::max(std::fabs(q_), s_.sd);
     const double end = unit > 0 ? std::log(2 / unit) - std::log(width_) : infinity;
-    log_unit_ = by_slope_ ? -std::log(std::fabs(q_)) : end > plain_length ? -std::log(unit) : std::log(width_);
+    log_unit_ = by_slope_            ? -std::log(std::fabs(q_))
+                : end > plain_length ? -std::log(unit)
+                                     : std::log(width_);
     std::vector<double> scales;
     for (const std::vector<FormTerm>* part : {&s_.up, &s_.down})
-      for (const FormTerm& t : *part) scales.push_back(-std::log(std::fabs(t.weight)) - std::log(width_));
+      for (const FormTerm& t : *part)
+        scales.push_back(-std::log(std::fabs(t.weight)) - std::log(width_));
     std::sort(scales.begin(), scales.end());
     chart_.scale_points.push_back(0);
     for (const double u : scales)
-      if (u > chart_.scale_points.back() + apart && u < end - apart) chart_.scale_points.push_back(u);
+      if (u > chart_.scale_points.back() + apart && u < end - apart)
+        chart_.scale_points.push_back(u);
     if (end < infinity && end > plain_length) chart_.scale_points.push_back(end);
     if (chart_.scale_points.size() == 1 && end < infinity) chart_.scale_points.clear();
   }
@@ -270,9 +276,12 @@ class Integrator {
   Complex drift(const Node& n) const {
     const double s2 = s_.sd * s_.sd, t = saddle_.t();
     if (!n.far) return -n.z * q_ + 0.5 * s2 * n.z * (2 * t + n.z);
-    const auto times = [&](double x) { return x > 0 ? std::exp(std::fmin(n.log_t + std::log(x), largest_exponent)) : 0; };
+    const auto times = [&](double x) {
+      return x > 0 ? std::exp(std::fmin(n.log_t + std::log(x), largest_exponent)) : 0;
+    };
     const Complex st = times(s_.sd) * n.direction;
-    return 0.5 * st * st - std::copysign(times(std::fabs(q_)), q_) * n.direction + t * (q_ - 0.5 * s2 * t);
+    return 0.5 * st * st - std::copysign(times(std::fabs(q_)), q_) * n.direction +
+           t * (q_ - 0.5 * s2 * t);
   }
 
   Sums add(double v, double& u, double share, int* quiet) {
@@ -283,13 +292,16 @@ class Integrator {
     const Exponent down = exponent(s_.down, saddle_, n), up = exponent(s_.up, saddle_, n);
     const Complex rest = std::exp(down.value - base_ + drift(n));
     const Complex whole = rest * std::exp(up.value - top_);
-    const Complex split = s_.up.empty() ? rest : top_ == 0 ? rest * expm1(up.value) : whole - rest * std::exp(-top_);
+    const Complex split = s_.up.empty() ? rest
+                          : top_ == 0   ? rest * expm1(up.value)
+                                        : whole - rest * std::exp(-top_);
     Complex density = n.over_t;
     if (by_slope_) {
       const Complex st = n.far ? 0 : s_.sd * n.t;
       density *= (q_ > 0 ? 1.0 : -1.0) * (down.slope + up.slope + st * st);
     } else {
-      density *= n.far ? std::exp(std::fmin(n.log_t - log_unit_, largest_exponent)) * n.direction : n.t * std::exp(-log_unit_);
+      density *= n.far ? std::exp(std::fmin(n.log_t - log_unit_, largest_exponent)) * n.direction
+                       : n.t * std::exp(-log_unit_);
     }
     const Complex a = share * split * n.over_t, b = share * whole * density;
     all_.tail += a.real();
@@ -297,7 +309,8 @@ class Integrator {
     if (quiet) {
       const double size = std::abs(a), size_b = std::abs(b);
       largest_ = {std::max(largest_.tail, size), std::max(largest_.density, size_b)};
-      const bool over = size < negligible * largest_.tail && (q_ == 0 || size_b < negligible * largest_.density);
+      const bool over =
+          size < negligible * largest_.tail && (q_ == 0 || size_b < negligible * largest_.density);
       *quiet = over ? *quiet + 1 : 0;
     }
     return {a.real(), b.real()};

@@ -1,5 +1,5 @@
 // The regimes, each named by its method; scaled_tail chooses. How exact each is stands with it:
-// point_mass, normal_only and at_edge to rounding, low_dof_tail and contour_tail as they estimate.
+// point_mass, normal_only, at_edge and far_tail to rounding, low_dof_tail and contour_tail as they estimate.
 #include "quadratic_form/tail.hpp"
 
 #include <cmath>
@@ -48,6 +48,20 @@ FormTail at_edge(const QuadraticForm& f) {
   return {-infinity, log_pdf, 0, 0, f.highest == 0, 0};
 }
 
+// min over t of s^2 t^2/2 - t|q|, t up to the branch point 1/(2w) of the largest weight: what
+// K(t) - tq is but for logarithms times the dof and roots of l.
+double far_exponent(const QuadraticForm& f, double q) {
+  const double highest = q > 0 ? f.highest : -f.lowest, s2 = f.normal_sd * f.normal_sd;
+  const double branch = highest > 0 ? 0.5 / highest : infinity, size = std::fabs(q);
+  const double x = q / f.normal_sd;
+  return size / s2 <= branch ? -0.5 * x * x : branch * (0.5 * s2 * branch - size);
+}
+
+FormTail far_tail(const QuadraticForm& f, double q) {
+  const double log_tail = far_exponent(f, q);
+  return {log_tail, log_tail, 0, 0, q > 0, 0};
+}
+
 bool is_upper_smaller(const QuadraticForm& f, double q) {
   return q > f.mean - f.third / (6 * f.variance);  // the median, to first order
 }
@@ -78,6 +92,17 @@ FormTail contour_tail(const QuadraticForm& f, double q, const Kernels& kernels) 
 
 }  // namespace
 
+// With the exponent L, the logarithms are below 350 (1 + k), the roots below sqrt(2 l L).
+bool is_far(const QuadraticForm& f, double q) {
+  constexpr double beside_dof = 1e20, beside_noncentrality = 1e33;  // both then below 2^-53 L
+  const double size = -far_exponent(f, q);
+  if (!(size > beside_dof * (1 + f.total_dof))) return false;
+  double noncentrality = 0;
+  for (const FormTerm& t : f.terms) noncentrality += t.noncentrality;
+  for (const FormCluster& c : f.clusters) noncentrality += 2 * c.half_noncentrality;
+  return size > beside_noncentrality * noncentrality;
+}
+
 // In order; each condition supposes that those above it do not hold.
 FormTail scaled_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
   const bool smooth = f.normal_sd > 0, weightless = f.terms.empty() && f.clusters.empty();
@@ -88,6 +113,7 @@ FormTail scaled_tail(const QuadraticForm& f, double q, const Kernels& kernels) {
   if (!smooth && f.lowest == 0 && q < 0) return outside(false);
   if (!smooth && f.highest == 0 && q > 0) return outside(true);
   if (!smooth && q == 0 && (f.lowest == 0 || f.highest == 0)) return at_edge(f);
+  if (is_far(f, q)) return far_tail(f, q);
   if (has_low_dof(f, q)) return low_dof_tail(f, q);
   return contour_tail(f, q, kernels);
 }

@@ -7,6 +7,9 @@ namespace ellipsum {
 
 struct Kernels;
 
+// So far out that the logarithm of the tail is Chernoff's exponent to rounding.
+bool is_far(const QuadraticForm& form, double q);
+
 // q in scaled units.
 FormTail scaled_tail(const QuadraticForm& form, double q, const Kernels& kernels);
 

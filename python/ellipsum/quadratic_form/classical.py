@@ -11,10 +11,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy import integrate, optimize, special, stats
+
+from .protocols import WeightedSum
 
 __all__ = ["METHODS", "davies", "imhof", "moment", "ruben", "saddlepoint"]
 
@@ -24,12 +25,12 @@ _MOST_TERMS = 10_000
 _MOST_NODES = 2_000_000
 
 
-def _active(form: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    used = form._weights != 0
-    return form._weights[used], form._dof[used], form._noncentrality[used]
+def _active(form: WeightedSum) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    used = form.weights != 0
+    return form.weights[used], form.dof[used], form.noncentrality[used]
 
 
-def ruben(form: Any, q: float) -> Tails:
+def ruben(form: WeightedSum, q: float) -> Tails:
     """Ruben's mixture of central chi-squares (1962), for positive weights and no normal term.
 
     **Guarantees**: the truncation error is bounded rigorously: with beta = min w all mixture
@@ -37,9 +38,9 @@ def ruben(form: Any, q: float) -> Tails:
     weight times the next distribution function. The bound is the third value.
     """
     w, k, nc = _active(form)
-    if not (w.size and (w > 0).all() and form._normal_sd == 0):
+    if not (w.size and (w > 0).all() and form.normal_sd == 0):
         raise ValueError("method 'ruben' needs positive weights and no normal term")
-    x = q - form._offset
+    x = q - form.offset
     if x <= 0:
         return 0.0, 1.0, 0.0
     beta = float(w.min())
@@ -65,30 +66,30 @@ def ruben(form: Any, q: float) -> Tails:
     return value, 1 - value, bound
 
 
-def _log_cf(form: Any, u: np.ndarray) -> np.ndarray:
+def _log_cf(form: WeightedSum, u: np.ndarray) -> np.ndarray:
     """log E exp(iu(Q - m)) at every u."""
     w, k, nc = _active(form)
-    out = -0.5 * (form._normal_sd * u) ** 2 + 0j
+    out = -0.5 * (form.normal_sd * u) ** 2 + 0j
     for wj, kj, nj in zip(w, k, nc, strict=True):
         a = 1 - 2j * wj * u
         out = out - 0.5 * kj * np.log(a) + 0.5 * nj * (1 / a - 1)
     return out
 
 
-def _reach(form: Any, q: float) -> float:
+def _reach(form: WeightedSum, q: float) -> float:
     """A distance beyond which, on either side of q, less than 1e-14 lies."""
     low, high = float(form.ppf(1e-14)), float(form.isf(1e-14))
     return max(high - q, q - low, high - low)
 
 
-def davies(form: Any, q: float) -> Tails:
+def davies(form: WeightedSum, q: float) -> Tails:
     """The trapezoid rule on the characteristic function (Davies 1973, 1980).
 
     **Guarantees**: an absolute error near 1e-12 where two million nodes reach the tail of the
     characteristic function, else NaN; no relative accuracy in the tails.
     """
     step = 2 * math.pi / (2 * _reach(form, q))
-    total, x = 0.0, q - form._offset
+    total, x = 0.0, q - form.offset
     for first in range(0, _MOST_NODES, 4096):
         u = (np.arange(first, first + 4096) + 0.5) * step
         log_cf = _log_cf(form, u)
@@ -100,13 +101,13 @@ def davies(form: Any, q: float) -> Tails:
     return 0.5 - total / math.pi, 0.5 + total / math.pi, _TOLERANCE
 
 
-def imhof(form: Any, q: float) -> Tails:
+def imhof(form: WeightedSum, q: float) -> Tails:
     """Adaptive quadrature of Imhof's integral (1961).
 
     **Guarantees**: none; the third value is the quadrature's own estimate of the absolute
     error, which the oscillation can fool.
     """
-    x = q - form._offset
+    x = q - form.offset
 
     def integrand(u: float) -> float:
         log_cf = _log_cf(form, np.array([u]))[0]
@@ -124,13 +125,13 @@ def imhof(form: Any, q: float) -> Tails:
     return 0.5 - total, 0.5 + total, math.fsum(p[1] for p in parts)
 
 
-def saddlepoint(form: Any, q: float) -> Tails:
+def saddlepoint(form: WeightedSum, q: float) -> Tails:
     """Lugannani & Rice's approximation (1980; Kuonen 1999): errors of a per cent in most tails.
 
     **Guarantees**: none, hence NaN.
     """
     w, k, nc = _active(form)
-    x, s2 = q - form._offset, form._normal_sd**2
+    x, s2 = q - form.offset, form.normal_sd**2
 
     def slopes(t: float) -> tuple[float, float]:
         a = np.maximum(1 - 2 * w * t, 1e-300)  # 0 at the ends, whatever the rounding
@@ -154,7 +155,7 @@ def saddlepoint(form: Any, q: float) -> Tails:
         return value if math.isfinite(value) else math.copysign(1e300, y)
 
     t = within(optimize.brentq(miss, -700, 700))
-    log_mgf = float(form.cgf(t)) - t * form._offset
+    log_mgf = float(form.cgf(t)) - t * form.offset
     r = math.copysign(math.sqrt(max(2 * (t * x - log_mgf), 0)), t)
     u = t * math.sqrt(slopes(t)[1])
     if abs(r) < 1e-4:  # at the mean the two poles cancel
@@ -165,7 +166,7 @@ def saddlepoint(form: Any, q: float) -> Tails:
     return special.ndtr(r) - correction, special.ndtr(-r) + correction, math.nan
 
 
-def moment(form: Any, q: float) -> Tails:
+def moment(form: WeightedSum, q: float) -> Tails:
     """The noncentral chi-square of the same first moments (Liu, Tang & Zhang 2009).
 
     **Guarantees**: none, hence NaN; a body fit, wrong by orders of magnitude in the tails.
@@ -182,12 +183,12 @@ def moment(form: Any, q: float) -> Tails:
         a = math.sqrt(dof)
     z = sign * (q - form.mean()) / form.std()
     x = z * math.sqrt(2) * a + dof + nc
-    law = stats.ncx2(dof, nc) if nc > 0 else stats.chi2(dof)
-    cdf, sf = float(law.cdf(x)), float(law.sf(x))
+    matched = stats.ncx2(dof, nc) if nc > 0 else stats.chi2(dof)
+    cdf, sf = float(matched.cdf(x)), float(matched.sf(x))
     return (cdf, sf, math.nan) if sign > 0 else (sf, cdf, math.nan)
 
 
-METHODS: dict[str, Callable[[Any, float], Tails]] = {
+METHODS: dict[str, Callable[[WeightedSum, float], Tails]] = {
     "ruben": ruben,
     "davies": davies,
     "imhof": imhof,

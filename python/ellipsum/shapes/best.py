@@ -127,9 +127,9 @@ def best_region(assumed: Assumptions) -> tuple[Array, float]:
 
     **What is minimised.** With a centre that is known exactly and symmetric rows the losses of
     a clip cancel, and p near 1 would look best: the release would just repeat the assumed
-    centre. So losses are counted as if they all pointed the same way,
+    center. So losses are counted as if they all pointed the same way,
     n E||l||^2 + n (n - 1) E f E[f ||x - c||^2] with f = (1 - C/||y||)+, which bounds E||sum l||^2
-    for *any* distribution with these moments, skewed ones and wrong centres included (claim
+    for *any* distribution with these moments, skewed ones and wrong centers included (claim
     best_region-4). And p is at most 1/2. The region depends on public numbers alone (claim
     best_region-1).
     """

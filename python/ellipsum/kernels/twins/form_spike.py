@@ -1,43 +1,77 @@
-"""Twin of ``quadratic_form_spike.cpp`` and of the choice in ``quadratic_form_quantile.cpp``."""
+"""Twin of ``spike.cpp``: quantiles where few degrees of freedom carry the heaviest weights."""
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .form_few import _log_normal_tail
-from .form_quantile import (
-    _ERROR,
-    _EVALUATIONS,
-    _HIGH,
-    _LEAST_LOG,
-    _LOW,
-    _STEPS,
-    _TARGET,
-    _add,
-    _at,
-    _difference,
-    _last_step,
-    _log1mexp,
-    _met,
-    _next,
-    _plain,
-    _ratio,
-    _search,
-    _start,
+from .form_normal import LOG_SQRT_2PI, normal_quantile
+from .form_saddle import INFINITY
+from .form_search import (
+    LEAST_LOG,
+    MOST_TAILS,
+    Point,
+    SidedTail,
+    add,
+    bounded_exp,
+    inside,
+    is_met,
+    is_smooth,
+    last_step,
+    log_difference,
+    logit,
+    logit_search,
+    lowest_of_support,
+    new_search,
+    newton,
+    next_point,
+    saddlepoint_start,
+    tail_at,
 )
 from .jit import jit
 
-_INFINITY = math.inf
-_DECENT = 1.0  # a miss of the logit from which the plain chart is safe
-_MOST_DOF, _MOST_NONCENTRALITY = 2.0, 30.0  # of the heavy weights of a spike
+# What counts as a spike, and its searches: as in spike.cpp, with their reasons.
+_MOST_DOF, _MOST_NONCENTRALITY = 2.0, 30.0  # of the heavy weights
+_DOF_ROUNDING = 1 + 1e-9
+_MOST_WEIGHTS = 64  # beyond, the C++ has clusters
 _NARROW = 0.5  # sd of the rest against the lightest of them
-_REACH = 5.0  # of the rest, in its sd
+_CORE_REACH, _CORE_MARGIN = 5.0, 0.02  # of the rest, in its sd
+_NOT_NORMAL = 0.2  # a miss against the one before
 _DEEP = -5.0  # of the log of the rest's tail towards an edge: a power of |x| there
-_E_GAMMA = 0.56145948356688516982
-_LOG_ROOT = 0.91893853320467274178  # log sqrt(2 pi)
-_LOG2 = math.log(2.0)
+_OPPOSITE_SHARE = 0.1
+_KNOWN_LIMIT = 1e-13
+_BISECTED_FROM, _BISECTED_TO, _BISECTIONS = -745.0, 20.0, 56  # of log y
+_LINEAR_BELOW = -30.0  # of log z: 1 + 1/z is 1/z
+_QUARTER_BELOW = -0.7  # of log(p/limit)
+_EXP_MINUS_EULER = 0.56145948356688516982
+
+
+class Spike(NamedTuple):
+    """The heaviest weights, of few degrees of freedom in all, and the rest beside them."""
+
+    heavy: Any  # float64 (n, 3): weight as in sign * Q, dof, noncentrality; none: no spike
+    mean: float  # of the rest
+    sd: float
+
+
+class Jumps(NamedTuple):
+    """Of the Levy process that ends in Q, on one side."""
+
+    heavy: Any
+    side: float
+    alone: bool  # this side's weights only; else the others' too, which thin it out near 0
+    top: float
+
+
+class Side(NamedTuple):
+    """One side of the spike: p = P(Q beyond y), below its limit at y -> 0."""
+
+    jumps: Jumps
+    center: float
+    log_limit: float  # P(Q beyond 0)
+    log_rest: float  # and 1 - that
 
 
 @jit
@@ -46,25 +80,30 @@ def _top(heavy, side):
 
 
 @jit
-def _log_number(heavy, side, alone, log_y):
+def _jumps(heavy, side, alone):
+    return Jumps(heavy, side, alone, _top(heavy, side))
+
+
+@jit
+def _log_number(jumps, log_y):
     """Log of the number of jumps above e^log_y, and its slope by log_y."""
-    top = _top(heavy, side)
-    first = _ratio(log_y - math.log(2 * top))
+    heavy, side, top = jumps.heavy, jumps.side, jumps.top
+    first = bounded_exp(log_y - math.log(2 * top))
     total = change = 0.0
     for j in range(heavy.shape[0]):
         mine = side * heavy[j, 0] > 0
-        if alone and not mine:
+        if jumps.alone and not mine:
             continue
         w = side * heavy[j, 0] if mine else min(-side * heavy[j, 0], top)
         log_z = log_y - math.log(2 * w)
-        z = _ratio(log_z)
+        z = bounded_exp(log_z)
         e = math.exp(first - z)
-        c = (_E_GAMMA + z) / (1 + z)
-        if log_z < -30:
-            log, bent = math.log(_E_GAMMA) - log_z, -1.0
+        c = (_EXP_MINUS_EULER + z) / (1 + z)
+        if log_z < _LINEAR_BELOW:
+            log, bent = math.log(_EXP_MINUS_EULER) - log_z, -1.0
         else:
             log = math.log1p(c / z)
-            bent = ((1 - _E_GAMMA) / (1 + z) / (1 + z) - c / z) / (1 + c / z)
+            bent = ((1 - _EXP_MINUS_EULER) / (1 + z) / (1 + z) - c / z) / (1 + c / z)
         dof, noncentral = heavy[j, 1], heavy[j, 2] if mine else 0.0
         total += 0.5 * e * (dof * log + noncentral)
         change += 0.5 * e * (dof * (bent - z * log) - noncentral * z)
@@ -72,11 +111,11 @@ def _log_number(heavy, side, alone, log_y):
 
 
 @jit
-def _log_y(heavy, side, alone, log_wanted):
-    low, high = -745.0, 20.0
-    for _ in range(56):
+def _log_y(jumps, log_wanted):
+    low, high = _BISECTED_FROM, _BISECTED_TO
+    for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        if _log_number(heavy, side, alone, middle)[0] > log_wanted:
+        if _log_number(jumps, middle)[0] > log_wanted:
             low = middle
         else:
             high = middle
@@ -84,65 +123,81 @@ def _log_y(heavy, side, alone, log_wanted):
 
 
 @jit
-def _height(limit, rest, log_p, log_other):
+def _height_of(side, log_p, log_other):
     """log(-log(1 - p/limit)), and log(limit - p)."""
-    left = log_other
+    limit, left = side.log_limit, log_other
     if limit == 0:
         h = -log_other
     elif log_p >= limit:
-        h = _INFINITY
-    elif log_p < limit - 0.7 or limit < -0.7:
+        h = INFINITY
+    elif log_p < limit + _QUARTER_BELOW or limit < _QUARTER_BELOW:
         d = log_p - limit
-        h = -math.log1p(-math.exp(d)) if d < -0.7 else -math.log(-math.expm1(d))
+        h = -math.log1p(-math.exp(d)) if d < _QUARTER_BELOW else -math.log(-math.expm1(d))
         left = limit - h
     else:
-        left = _difference(log_other, rest)
+        left = log_difference(log_other, side.log_rest)
         h = limit - left
     return math.log(h) if h > 1e-300 else log_p - limit, left
 
 
 @jit
-def _side(form, goal, state, heavy, side, alone, centre, limit, rest, known, floor):
+def _height(side, t):
+    """Of a SidedTail or a SidedForm, the tail of this side."""
+    if side.jumps.side > 0:
+        return _height_of(side, t.log_tail, t.log_other)
+    return _height_of(side, t.log_other, t.log_tail)
+
+
+@jit
+def _put(search, side, t, a):
+    """Adds a tail to a side's search; its height and the slope of the jumps."""
+    log_y = math.log(abs(t.x - side.center))
+    b, left = _height(side, t)
+    slope = _log_number(side.jumps, log_y)[1]
+    by_a = bounded_exp(t.log_pdf + log_y - left - b) / -slope
+    add(search, Point(a, b, by_a), b < search.target)
+    return b, slope
+
+
+@jit
+def _first_guess(search, side, known):
+    """The logarithm of the jumps to begin with."""
+    a = search.target
+    for t in known:
+        a = _log_number(side.jumps, math.log(abs(t.x - side.center)))[0]
+        b, _ = _put(search, side, t, a)
+        a += search.target - b
+        if not inside(search, a):
+            a = next_point(search)
+    return a
+
+
+@jit
+def _side_search(s, side, known, floor):
     """(whether the root is on this side, beyond e^floor; x)."""
-    up = side > 0
-    search = _search(_height(limit, rest, goal[1], goal[2])[0])
-    if not up:
-        search[0][_TARGET] = _height(limit, rest, goal[2], goal[1])[0]
-    head = search[0]
-    a = head[_TARGET]
-    most, most_slope = _log_number(heavy, side, alone, _LEAST_LOG)
+    search = new_search(_height(side, s)[0], -INFINITY, INFINITY)
+    a = _first_guess(search, side, known)
+    most, most_slope = _log_number(side.jumps, LEAST_LOG)
     at_most = False
-    x = centre
-    for step in range(-len(known), _STEPS):
-        if step < 0:
-            t = known[step]
-            log_y = math.log(abs(t[0] - centre))
-            a = _log_number(heavy, side, alone, log_y)[0]
-        else:
-            log_y = _log_y(heavy, side, alone, min(a, most))
-            if log_y < floor:
-                return False, x
-            if a >= most:
-                if at_most:  # the doubles end there, or are denormal
-                    state[_ERROR] = 0.0
-                    return True, centre + side * math.exp(_LEAST_LOG + (a - most) / most_slope)
-                at_most, log_y, a = True, _LEAST_LOG, most
-            x = centre + side * math.exp(log_y)
-            t = _at(form, goal, state, x)
-            if math.isnan(t[1]):
-                return True, x
-            log_y = math.log(abs(x - centre))
-        b, left = _height(limit, rest, t[1] if up else t[2], t[2] if up else t[1])
-        slope = _log_number(heavy, side, alone, log_y)[1]
-        _add(search, a, b, _ratio(t[3] + log_y - left - b) / -slope, b < head[_TARGET])
-        if step < 0:
-            a += head[_TARGET] - b
-            if not head[_LOW] < a < head[_HIGH]:
-                a = _next(search)
-            continue
-        if _met(t, goal, state):
-            return True, centre + (x - centre) * math.exp(_last_step(search) / slope)
-        following = _next(search)
+    x = side.center
+    for _ in range(MOST_TAILS):
+        log_y = _log_y(side.jumps, min(a, most))
+        if log_y < floor:
+            return False, x
+        if a >= most:
+            if at_most:  # the doubles end there, or are denormal
+                s.error[0] = 0.0
+                y = math.exp(LEAST_LOG + (a - most) / most_slope)
+                return True, side.center + side.jumps.side * y
+            at_most, log_y, a = True, LEAST_LOG, most
+        x = side.center + side.jumps.side * math.exp(log_y)
+        t = tail_at(s, x)
+        if math.isnan(t.log_tail):
+            return True, x
+        _, slope = _put(search, side, t, a)
+        if is_met(t, s):
+            return True, side.center + (x - side.center) * math.exp(last_step(search) / slope)
+        following = next_point(search)
         if following == a:
             return True, x
         a = following
@@ -150,108 +205,95 @@ def _side(form, goal, state, heavy, side, alone, centre, limit, rest, known, flo
 
 
 @jit
-def _normal_quantile(log_r, log_other):
-    """u with P(Z > u) = r."""
-    sign = -1.0 if log_r > log_other else 1.0
-    log_r = min(log_r, log_other)
-    square = -2 * log_r - 2 * _LOG_ROOT
-    u = max(1.25 * (-_LOG2 - log_r), 0.0)
-    if log_r < -1.2:
-        u = math.sqrt(max(square - math.log(max(square, 1.0)), 0.0))
-    for _ in range(6):
-        tail = _log_normal_tail(u)
-        u += (tail - log_r) / math.exp(-0.5 * u * u - _LOG_ROOT - tail)
-    return sign * u
-
-
-@jit
 def _core_chart(below, above, whole, log_tail):
-    r = _difference(log_tail, above[1]) - whole
-    return -_normal_quantile(r, _difference(below[1], log_tail) - whole)
+    r = log_difference(log_tail, above.log_tail) - whole
+    return -normal_quantile(r, log_difference(below.log_tail, log_tail) - whole)
 
 
 @jit
-def _core(form, goal, state, mean, sd, below, above, known):
+def _put_core(search, s, below, above, whole, t):
+    b = _core_chart(below, above, whole, t.log_tail)
+    slope = -bounded_exp(t.log_pdf - whole + 0.5 * b * b + LOG_SQRT_2PI)
+    add(search, Point(t.x, b, slope), t.log_tail > s.log_tail)
+
+
+@jit
+def _core_search(s, spike, below, above, known):
     """Among the rest, between below and above: nearly normal."""
-    whole = _difference(below[1], above[1])
-    search = _search(_core_chart(below, above, whole, goal[1]))
-    head = search[0]
-    head[_LOW], head[_HIGH] = below[0], above[0]
-    x = mean - sd * head[_TARGET]
-    x = min(max(x, below[0] + 0.02 * sd), above[0] - 0.02 * sd)
-    last = _INFINITY
+    whole = log_difference(below.log_tail, above.log_tail)
+    search = new_search(_core_chart(below, above, whole, s.log_tail), below.x, above.x)
+    for t in known:
+        if inside(search, t.x):
+            _put_core(search, s, below, above, whole, t)
+    margin = _CORE_MARGIN * spike.sd
+    x = spike.mean - spike.sd * search.target
+    x = min(max(x, below.x + margin), above.x - margin)
+    if not inside(search, x):
+        x = next_point(search)
+    last = INFINITY
     seen = [*known, below, above]
-    for step in range(-len(known), _STEPS):
-        if step < 0:
-            t = known[step]
-            if not head[_LOW] < t[0] < head[_HIGH]:
-                continue
-        else:
-            if step == 0 and not head[_LOW] < x < head[_HIGH]:
-                x = _next(search)
-            t = _at(form, goal, state, x)
-            if math.isnan(t[1]):
-                return x
-        b = _core_chart(below, above, whole, t[1])
-        slope = -_ratio(t[3] - whole + 0.5 * b * b + _LOG_ROOT)
-        _add(search, t[0], b, slope, t[1] > goal[1])
-        if step < 0:
-            continue
-        if _met(t, goal, state):
-            return x + _last_step(search)
+    for _ in range(MOST_TAILS):
+        t = tail_at(s, x)
+        if math.isnan(t.log_tail):
+            return x
+        _put_core(search, s, below, above, whole, t)
+        if is_met(t, s):
+            return x + last_step(search)
         seen = [*seen, t]
-        following, miss = _next(search), abs(t[1] - t[2] - goal[1] + goal[2])
+        following, miss = next_point(search), abs(logit(t) - s.log_tail + s.log_other)
         if following == x:
             return x
         x = following
-        if miss > 0.2 * last:  # not so normal
-            return _plain(form, goal, state, x, below[0], above[0], seen)
+        if miss > _NOT_NORMAL * last:
+            return logit_search(s, x, below.x, above.x, seen)
         last = miss
     return x
 
 
 @jit
-def _bare(form, goal, state, heavy, none):
+def _bare_search(s, spike, none):
     """All the weights are heavy: the spike is at 0."""
-    for side in (1.0, -1.0):
-        if _top(heavy, side) == 0:
+    heavy = spike.heavy
+    for sign in (1.0, -1.0):
+        if _top(heavy, sign) == 0:
             continue
-        target = _height(0.0, -_INFINITY, goal[1], goal[2])[0]
-        if side < 0:
-            target = _height(0.0, -_INFINITY, goal[2], goal[1])[0]
-        opposite = _top(heavy, -side)
-        floor = -_INFINITY
+        side = Side(_jumps(heavy, sign, True), 0.0, 0.0, -INFINITY)
+        opposite = _top(heavy, -sign)
+        floor = -INFINITY
         if opposite > 0:  # above the other side's weights its jumps do not count
-            if not target < _log_number(heavy, side, True, math.log(2 * opposite))[0]:
+            if not _height(side, s)[0] < _log_number(side.jumps, math.log(2 * opposite))[0]:
                 continue
-            floor = math.log(0.1 * opposite)
-        found, x = _side(form, goal, state, heavy, side, True, 0.0, 0.0, -_INFINITY, none, floor)
+            floor = math.log(_OPPOSITE_SHARE * opposite)
+        found, x = _side_search(s, side, none, floor)
         if found:
             return x
-    zero = _at(form, goal, state, 0.0)
-    if math.isnan(zero[1]) or abs(zero[1] - goal[1]) < 1e-13:
+    zero = tail_at(s, 0.0)
+    if math.isnan(zero.log_tail) or abs(zero.log_tail - s.log_tail) < _KNOWN_LIMIT:
         return 0.0
-    up = goal[1] < zero[1]
-    limit, rest = (zero[1], zero[2]) if up else (zero[2], zero[1])
-    side = 1.0 if up else -1.0
-    return _side(form, goal, state, heavy, side, False, 0.0, limit, rest, none, -_INFINITY)[1]
+    up = s.log_tail < zero.log_tail
+    limit, rest = (zero.log_tail, zero.log_other) if up else (zero.log_other, zero.log_tail)
+    side = Side(_jumps(heavy, 1.0 if up else -1.0, False), 0.0, limit, rest)
+    return _side_search(s, side, none, -INFINITY)[1]
 
 
 @jit
-def _beyond(form, goal, state, heavy, mean, t, side):
+def _beyond(s, spike, t, sign):
     """From a point beyond the rest: limit - p is a power of y with half the dof."""
-    log_p, other = (t[1], t[2]) if side > 0 else (t[2], t[1])
-    more = _ratio(t[3]) * abs(t[0] - mean) / (0.5 * np.sum(heavy[:, 1]))
-    limit, rest = 0.0, -_INFINITY
+    log_p, other = (t.log_tail, t.log_other) if sign > 0 else (t.log_other, t.log_tail)
+    more = bounded_exp(t.log_pdf) * abs(t.x - spike.mean) / (0.5 * np.sum(spike.heavy[:, 1]))
+    limit, rest = 0.0, -INFINITY
     if more < math.exp(other):
-        limit, rest = math.log(math.exp(log_p) + more), _difference(other, math.log(more))
-    return _side(form, goal, state, heavy, side, False, mean, limit, rest, [t], -_INFINITY)[1]
+        limit = math.log(math.exp(log_p) + more)
+        rest = log_difference(other, math.log(more))
+    side = Side(_jumps(spike.heavy, sign, False), spike.mean, limit, rest)
+    return _side_search(s, side, [t], -INFINITY)[1]
 
 
 @jit
-def _spike(form, sign):
+def find_spike(s):
     """The heaviest weights of few dof, and mean and sd of the rest."""
-    w, k, nc, sd = form[0], form[1], form[2], form[3]
+    form = s.form
+    w, k, nc, sd = form.weights, form.dof, form.noncentrality, form.normal_sd
     order = np.argsort(-np.abs(w), kind="mergesort")
     dof = noncentrality = mean = 0.0
     width = 0.0
@@ -259,90 +301,48 @@ def _spike(form, sign):
     for i in range(w.size):
         dof += k[order[i]]
         noncentrality += nc[order[i]]
-        if dof > _MOST_DOF * (1 + 1e-9) or noncentrality > _MOST_NONCENTRALITY:
+        if dof > _MOST_DOF * _DOF_ROUNDING or noncentrality > _MOST_NONCENTRALITY:
             break
         rest = order[i + 1 :]
         variance = sd * sd + 2 * np.sum(w[rest] * w[rest] * (k[rest] + 2 * nc[rest]))
         if math.sqrt(variance) < _NARROW * abs(w[order[i]]):
             count = i + 1
             width = math.sqrt(variance)
-            mean = sign * np.sum(w[rest] * (k[rest] + nc[rest]))
-    if dof == 0 or w.size > 64:
+            mean = s.sign * np.sum(w[rest] * (k[rest] + nc[rest]))
+    if dof == 0 or w.size > _MOST_WEIGHTS:
         count = 0
     heavy = np.empty((count, 3))
     for i in range(count):
-        heavy[i, 0], heavy[i, 1], heavy[i, 2] = sign * w[order[i]], k[order[i]], nc[order[i]]
-    return heavy, mean, width
+        heavy[i, 0] = s.sign * w[order[i]]
+        heavy[i, 1], heavy[i, 2] = k[order[i]], nc[order[i]]
+    return Spike(heavy, mean, width)
 
 
 @jit
-def _polished(t, goal):
-    return t[0] + (t[1] - goal[1]) * _ratio(t[1] - t[3])
-
-
-@jit
-def _about_spike(form, goal, state, heavy, mean, width, known):
-    opened = form[3] > 0
-    bound = 0.0 if not opened and goal[3] == 0 else -_INFINITY
+def spike_search(s, spike, known):
+    """x for a spike, whose saddlepoint approximation says nothing."""
     ends = known[:0]
-    for side in (1.0, -1.0):
-        x = mean + side * _REACH * width
-        if not (opened or (goal[4] > 0 or x < 0 if side > 0 else goal[3] < 0 or x > 0)):
+    if spike.sd == 0:
+        return _bare_search(s, spike, ends)
+    lowest = lowest_of_support(s)
+    for sign in (1.0, -1.0):
+        x = spike.mean + sign * _CORE_REACH * spike.sd
+        if not (is_smooth(s) or (s.highest > 0 or x < 0 if sign > 0 else s.lowest < 0 or x > 0)):
             continue
-        t = _at(form, goal, state, x)
-        if _met(t, goal, state) or math.isnan(t[1]):
-            return _polished(t, goal)
+        t = tail_at(s, x)
+        if is_met(t, s) or math.isnan(t.log_tail):
+            return newton(t, s)
         ends = [*ends, t]
-        if (goal[1] < t[1]) == (side > 0):
-            if _top(heavy, side) == 0:
-                return _plain(form, goal, state, x, bound, _INFINITY, ends)
-            return _beyond(form, goal, state, heavy, mean, t, side)
+        if (s.log_tail < t.log_tail) == (sign > 0):
+            if _top(spike.heavy, sign) == 0:
+                return logit_search(s, x, lowest, INFINITY, ends)
+            return _beyond(s, spike, t, sign)
     if len(ends) == 2:
-        return _core(form, goal, state, mean, width, ends[1], ends[0], known)
-    if len(ends) == 1 and ends[0][0] > mean:
-        edge = (0.0, 0.0, -_INFINITY, 0.0, 0.0)
-        return _core(form, goal, state, mean, width, edge, ends[0], known)
-    if len(ends) == 1 and goal[1] - ends[0][1] > _DEEP:
-        edge = (0.0, -_INFINITY, 0.0, 0.0, 0.0)
-        return _core(form, goal, state, mean, width, ends[0], edge, known)
-    ends = ends + known
-    return _plain(form, goal, state, _start(form, goal), bound, _INFINITY, ends)
-
-
-@jit
-def _quantile(form, log_tail, upper):
-    """(q, error, evaluations of the tail)."""
-    w, sd, exponent, lowest, highest = form[0], form[3], form[4], form[5], form[6]
-    sign = 1.0 if upper else -1.0
-    low, high = (lowest, highest) if upper else (-highest, -lowest)
-    goal = (sign, log_tail, _log1mexp(log_tail), low, high)
-    state = np.array([0.0, 1.0])
-    known = [(0.0, 0.0, 0.0, 0.0, 0.0)]
-    none = known[:0]
-    opened = sd > 0
-    bound = 0.0 if not opened and low == 0 else -_INFINITY
-    if w.size == 0:
-        x = math.sqrt(max(-2 * log_tail - 1, 0.1)) * sd
-        x = _plain(form, goal, state, x, -_INFINITY, _INFINITY, none)
-        return math.ldexp(sign * x, exponent) + 0.0, state[_ERROR], int(state[_EVALUATIONS])
-    heavy, mean, width = _spike(form, sign)
-    known = none
-    if heavy.shape[0] == 0:
-        x = _plain(form, goal, state, _start(form, goal), bound, _INFINITY, none)
-    elif width == 0:
-        x = _bare(form, goal, state, heavy, none)
-    else:
-        x = _start(form, goal)
-        done = False
-        if opened or high > 0 or x < 0:
-            t = _at(form, goal, state, x)
-            known = [*none, t]
-            done = _met(t, goal, state)
-            if done:
-                x = _polished(t, goal)
-            elif abs(t[1] - t[2] - goal[1] + goal[2]) < _DECENT:
-                done = True
-                x = _plain(form, goal, state, x, bound, _INFINITY, known)
-        if not done:
-            x = _about_spike(form, goal, state, heavy, mean, width, known)
-    return math.ldexp(sign * x, exponent) + 0.0, state[_ERROR], int(state[_EVALUATIONS])
+        return _core_search(s, spike, ends[1], ends[0], known)
+    if len(ends) == 1 and ends[0].x > spike.mean:
+        edge = SidedTail(0.0, 0.0, -INFINITY, 0.0, 0.0)
+        return _core_search(s, spike, edge, ends[0], known)
+    if len(ends) == 1 and s.log_tail - ends[0].log_tail > _DEEP:
+        edge = SidedTail(0.0, -INFINITY, 0.0, 0.0, 0.0)
+        return _core_search(s, spike, ends[0], edge, known)
+    return logit_search(s, saddlepoint_start(s), lowest, INFINITY, ends + known)

@@ -6,20 +6,21 @@ import math
 
 import numpy as np
 
-from .form_contour import (
-    _HOCKEY_STICK,
-    _add,
-    _add_product,
-    _integrate,
-    _log_defect,
-    _point_at,
-    _saddle,
-    _survivor,
+from .form_contour import HOCKEY_STICK, Decay, integrate
+from .form_saddle import (
+    INFINITY,
+    LARGEST_CHART,
+    Point,
+    Saddle,
+    add,
+    add_product,
+    find_saddle,
+    log_defect,
+    one_minus_2wt,
+    point_at,
 )
 from .jit import in_parts, jit
 
-_INFINITY = math.inf
-_WIDEST = 700.0  # of the chart
 _UNIT_ROUNDOFF = 2.0**-53
 _FAR = 0.5  # |te| from here on: the second form of K
 _SMALLEST = 1e-100  # of kappa - 1, below which a term is normal but for that part of it
@@ -29,7 +30,7 @@ _SMALLEST = 1e-100  # of kappa - 1, below which a term is normal but for that pa
 def _defect(x):
     """log(1 - x) + x within 8 units of roundoff up to |x| = 1/2."""
     if abs(x) <= 0.125 or abs(x) > 0.3:
-        return _log_defect(x)
+        return log_defect(x)
     s = x / (2 - x)
     s2 = s * s
     series = 0.0
@@ -43,7 +44,7 @@ def _term_at(term, t, gap, top):
     """1 - te of a term, whether |te| is small, and what it adds to K' and K''."""
     e, kappa, shift, dof, defect = term[0], term[1], term[2], term[3], term[4]
     x = t * e
-    a = _survivor(0.5 * e, t, gap, 0.5 * top)
+    a = one_minus_2wt(0.5 * e, Point(t, gap), 0.5 * top)
     r, s = e / a, 0.5 * shift / a
     slope = 0.5 * dof * (r * x - defect) + s / a * (1 + t * (1 + (1 - x)))
     bend = 0.5 * dof * r * r + 2 * s * (kappa / a) / a
@@ -84,13 +85,13 @@ def _balance_pair(terms, normal, top, epsilon, t, gap):
     up, up_slope = 0.5 * normal * (1 + 2 * t), normal * t
     down, down_slope = 1 / t + other, -1 / t - t * other * other
     linear = np.zeros(2)
-    _add(linear, -epsilon)
+    add(linear, -epsilon)
     for j in range(len(terms)):
         a, near, slope, bend = _term_at(terms[j], t, gap, top)
         if not near:
             slope = _singular_slope(terms[j], a)
-            _add(linear, -terms[j, 5])
-            _add(linear, -terms[j, 7])
+            add(linear, -terms[j, 5])
+            add(linear, -terms[j, 7])
         if slope > 0:
             up += slope
             up_slope += t * bend
@@ -113,9 +114,9 @@ def _solve_pair(terms, normal, top, epsilon):
     root = math.sqrt(distance * distance + 8 * variance)
     t = (distance + root) / (2 * variance) if distance > 0 else 4 / (root - distance)
     x = math.log(top * t if highest > 0 else t)
-    below, above, reach = -_INFINITY, _INFINITY, 4.0
+    below, above, reach = -INFINITY, INFINITY, 4.0
     for _ in range(200):
-        t, gap = _point_at(x, highest)
+        t, gap = point_at(x, highest)
         up, down, up_slope, down_slope = _balance_pair(terms, normal, top, epsilon, t, gap)
         miss = math.log(up / down)
         if miss < 0:
@@ -123,16 +124,16 @@ def _solve_pair(terms, normal, top, epsilon):
         else:
             above = x
         slope = (up_slope / up - down_slope / down) * gap
-        dx = -miss / slope if slope > 0 else _INFINITY
+        dx = -miss / slope if slope > 0 else INFINITY
         if not abs(dx) <= reach:
             dx = reach if miss < 0 else -reach
             reach *= 2
         if not (below < x + dx < above):
             dx = 0.5 * (below + above) - x
-        x = min(max(x + dx, -_WIDEST), _WIDEST)
+        x = min(max(x + dx, -LARGEST_CHART), LARGEST_CHART)
         if abs(dx) < 0.02:
             break
-    return _point_at(x, highest)
+    return point_at(x, highest)
 
 
 @jit
@@ -142,18 +143,18 @@ def _low_part(t, gap, top):
         return 0.0
     share = 1 - gap
     lost = np.zeros(2)
-    _add(lost, share)
-    _add(lost, (1 - share) - gap)
-    _add_product(lost, -t, top)
+    add(lost, share)
+    add(lost, (1 - share) - gap)
+    add_product(lost, -t, top)
     return (lost[0] + lost[1]) / top
 
 
 @jit
 def _add_linear(log_mgf, drift, t, coefficient, low):
-    _add_product(log_mgf, -t, coefficient)
-    _add(log_mgf, -t * low)
-    _add(drift, -coefficient)
-    _add(drift, -low)
+    add_product(log_mgf, -t, coefficient)
+    add(log_mgf, -t * low)
+    add(drift, -coefficient)
+    add(drift, -low)
 
 
 @jit
@@ -166,17 +167,17 @@ def _add_term(term, t, gap, top, roundoff, log_mgf, drift):
     if near:
         log_part, s = -half * (_defect(x) + t * term[4]), 0.5 * shift / a
         smooth, smooth_slope = s * t * (1 + t), s / a * (1 + t * (1 + (1 - x)))
-        _add(log_mgf, log_part)
-        _add(log_mgf, smooth)
-        _add(drift, smooth_slope)
-        _add(drift, -term[5])
-        _add(drift, -term[6])
+        add(log_mgf, log_part)
+        add(log_mgf, smooth)
+        add(drift, smooth_slope)
+        add(drift, -term[5])
+        add(drift, -term[6])
         return 8 * (log_part + smooth), drift_doubt + 8 * smooth_slope, slope
     log_a, rest = _log_survivor(x, a), _singular_slope(term, a)
     bent, bent_slope = 0.5 * shift * (kappa / e) / e * (x / a), rest - half * e / a
-    _add(log_mgf, -half * log_a)
-    _add(log_mgf, bent)
-    _add(drift, bent_slope)
+    add(log_mgf, -half * log_a)
+    add(log_mgf, bent)
+    add(drift, bent_slope)
     _add_linear(log_mgf, drift, t, term[5], term[6])
     _add_linear(log_mgf, drift, t, term[7], term[8])
     ends = roundoff * (abs(term[5]) + abs(term[7]))
@@ -195,12 +196,12 @@ def _describe_pair(terms, normal, top, edge_roundoff, epsilon, t, gap):
     spread = normal * scale * scale
     phi2 = spread + 1 / (t0 * t0) + second * second
     phi3 = -2 / (t0 * t0 * t0) - 2 * second * second * second
-    right = gap / top / scale if top > 0 else _INFINITY
+    right = gap / top / scale if top > 0 else INFINITY
     log_mgf, drift = np.zeros(2), np.zeros(2)
     part, slope = 0.5 * normal * t * (1 + t), 0.5 * normal * (1 + 2 * t)
     _add_linear(log_mgf, drift, t, epsilon, 0.0)
-    _add(log_mgf, part)
-    _add(drift, slope)
+    add(log_mgf, part)
+    add(drift, slope)
     doubt, drift_doubt, rest = 8 * part, 8 * slope, slope - epsilon
     r, kappas = np.empty(len(terms)), np.empty(len(terms))
     for j in range(len(terms)):
@@ -214,18 +215,20 @@ def _describe_pair(terms, normal, top, edge_roundoff, epsilon, t, gap):
         doubt += here[0]
         drift_doubt += here[1]
         rest += here[2]
-    _add(log_mgf, _low_part(t, gap, top) * rest)
+    add(log_mgf, _low_part(t, gap, top) * rest)
     linear, log_factor = drift[0] + drift[1], log_mgf[0] + log_mgf[1]
     at_nodes = (drift_doubt + abs(linear)) * scale / math.sqrt(phi2)
     rounding = _UNIT_ROUNDOFF * (32 + abs(log_factor) + doubt + at_nodes)
-    kind = 1.0, second, True, rounding
-    return t, unit, t0, spread, phi2, phi3, right, linear * scale, log_factor, r, kappas, kind
+    return Saddle(
+        t, unit, t0, spread, phi2, phi3, right, linear * scale, log_factor, r, terms[:, 3].copy(),
+        kappas, 1.0, second, True, rounding,
+    )  # fmt: skip
 
 
 @jit
 def _known(low, high, normal, edge, edge_low, edge_mean, epsilon):
     """(log delta, log slope, error), or NaN as error where it takes an integral."""
-    none = -_INFINITY
+    none = -INFINITY
     if math.isnan(epsilon):
         return epsilon, epsilon, 0.0
     if math.isinf(epsilon):
@@ -245,8 +248,7 @@ def _known(low, high, normal, edge, edge_low, edge_mean, epsilon):
 @jit
 def _pair_sticks(law, epsilon, out):
     terms, normal, low, high, edge, edge_low, edge_roundoff = law
-    dof = terms[:, 3].copy()
-    total = np.sum(dof)
+    decay = Decay(math.sqrt(normal), np.sum(terms[:, 3]))
     for i in range(epsilon.size):
         x = epsilon[i]
         known = _known(low, high, normal, edge, edge_low, x, x)
@@ -255,23 +257,24 @@ def _pair_sticks(law, epsilon, out):
             continue
         t, gap = _solve_pair(terms, normal, high, x)
         saddle = _describe_pair(terms, normal, high, edge_roundoff, x, t, gap)
-        found = _integrate(dof, saddle, math.sqrt(normal), total, x + edge, _HOCKEY_STICK)
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = found[0], found[1], found[2], found[4]
+        found = integrate(decay, saddle, x + edge, HOCKEY_STICK)
+        out[i, 0], out[i, 1] = found.log_value, found.log_pdf
+        out[i, 2], out[i, 3] = found.error, found.nodes
 
 
 @jit
 def _form_sticks(form, log_mean, epsilon, out):
-    w, k, nc, sd, exponent, lowest, highest, total_dof, mean, variance, _ = form
-    pole = math.ldexp(1.0, exponent)
+    pole = math.ldexp(1.0, form.exponent)
     for i in range(epsilon.size):
-        x = math.ldexp(epsilon[i], -exponent)
-        known = _known(lowest, highest, sd, 0.0, 0.0, epsilon[i] + log_mean, x)
+        x = math.ldexp(epsilon[i], -form.exponent)
+        mean = epsilon[i] + log_mean
+        known = _known(form.lowest, form.highest, form.normal_sd, 0.0, 0.0, mean, x)
         if not math.isnan(known[2]):
             out[i, 0], out[i, 1], out[i, 2], out[i, 3] = known[0], known[1], known[2], 0.0
             continue
-        s = _saddle(w, k, nc, sd, mean, variance, 1.0, highest, x, 1.0, pole)
-        found = _integrate(k, s, sd, total_dof, x, _HOCKEY_STICK)
-        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = found[0], found[1], found[2], found[4]
+        found = integrate(form, find_saddle(form, 1.0, x, 1.0, pole), x, HOCKEY_STICK)
+        out[i, 0], out[i, 1] = found.log_value, found.log_pdf
+        out[i, 2], out[i, 3] = found.error, found.nodes
 
 
 def form_hockey_sticks(form, log_mean, epsilon, out):
@@ -291,13 +294,13 @@ class PairTable:
             kappa = 1 + e[j] if e[j] > -0.5 else math.exp(log_kappa[j])
             defect = _defect(-e[j]) if abs(e[j]) < 0.5 else log_kappa[j] - e[j]
             product = np.zeros(2)
-            _add_product(product, 0.5 * dof[j], log_kappa[j])
+            add_product(product, 0.5 * dof[j], log_kappa[j])
             half_low = product[1] + 0.5 * dof[j] * low[j]
             term[:5] = e[j], kappa, shift[j], dof[j], defect
             term[5:] = product[0], half_low, end[j], end_low[j]
         edge = np.zeros(2)
         for part in terms[:, 5:].ravel():
-            _add(edge, part)
+            add(edge, part)
         self.edge = edge[0] + edge[1]
         low, high = min(e[real], default=0.0), max(e[real], default=0.0)
         low, high = min(float(low), 0.0), max(float(high), 0.0)

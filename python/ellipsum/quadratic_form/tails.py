@@ -1,0 +1,292 @@
+"""Both tails, the density and the quantiles of a quadratic form."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _validate
+from .parameters import Array, Parameters, Value
+
+__all__ = ["QuadraticFormResult", "QuadraticFormWarning", "Tails", "check_errors"]
+
+_TOLERANCE = 1e-10
+
+
+class QuadraticFormWarning(RuntimeWarning):
+    """A value of a :class:`QuadraticForm` whose relative error is above 1e-10, or not known."""
+
+
+class QuadraticFormResult(NamedTuple):
+    """Both tails and the density at one q, with what is known of their errors."""
+
+    cdf: Value  #: P(Q <= q)
+    sf: Value  #: P(Q > q)
+    logcdf: Value
+    logsf: Value
+    pdf: Value
+    logpdf: Value
+    error: Value  #: estimated relative error of the smaller of cdf and sf
+    pdf_error: Value  #: the same for the density
+    nodes: Value  #: evaluations of the integrand
+
+    @property
+    def met(self) -> bool:
+        """Whether every error estimate is below 1e-10."""
+        return bool(np.all(self.error <= _TOLERANCE) and np.all(self.pdf_error <= _TOLERANCE))
+
+
+def check_errors(errors: Array) -> None:
+    """Warns of estimated relative errors above 1e-10, in the name of the caller's caller."""
+    if not (errors <= _TOLERANCE).all():
+        worst = float(np.max(errors))
+        what = f"estimated relative error {worst:.1e} is above {_TOLERANCE:.0e}"
+        warnings.warn(
+            "the relative error is not known" if math.isnan(worst) else f"the {what}",
+            QuadraticFormWarning,
+            stacklevel=4,
+        )
+
+
+class Tails(Parameters):
+    """cdf, sf, pdf, their logarithms, ppf and isf; every one warns where an error is not met."""
+
+    def evaluate(self, q: ArrayLike) -> QuadraticFormResult:
+        """Both tails, the density, and the error estimates and node count behind them.
+
+        No warning is given here: ask ``result.met``.
+
+        Parameters
+        ----------
+        q : float or array_like, in the unit of Q
+
+        Returns
+        -------
+        QuadraticFormResult, each field a float or an array of the shape of q
+        """
+        out, shape = self._evaluate(q)
+        small, log_pdf, error, pdf_error, upper, nodes = out.T
+        with np.errstate(divide="ignore"):
+            large_log = np.log1p(-np.exp(small))
+        values = [
+            np.where(upper, -np.expm1(small), np.exp(small)),
+            np.where(upper, np.exp(small), -np.expm1(small)),
+            np.where(upper, large_log, small),
+            np.where(upper, small, large_log),
+            np.exp(log_pdf),
+            log_pdf,
+            error,
+            pdf_error,
+            nodes.astype(np.int64),
+        ]
+        return QuadraticFormResult(*(v.reshape(shape)[()] for v in values))
+
+    def _evaluate(self, q: ArrayLike) -> tuple[Array, tuple[int, ...]]:
+        points = np.asarray(q, dtype=np.float64)
+        flat = np.ascontiguousarray(points.ravel() - self._offset)
+        out = np.empty((flat.size, 6))
+        self._table.tails(flat, out, self._threads)
+        return out, points.shape
+
+    def _value(self, q: ArrayLike, upper: bool, log: bool) -> Value:
+        if type(q) is float or type(q) is int:  # the short way for one number
+            small, _, error, _, is_upper, _ = self._table.tail(q - self._offset)
+            if not error <= _TOLERANCE:
+                check_errors(np.array([error]))
+            if is_upper == upper:
+                return small if log else math.exp(small)
+            if log:
+                return -math.inf if small == 0 else math.log1p(-math.exp(small))
+            return -math.expm1(small)
+        out, shape = self._evaluate(q)
+        check_errors(out[:, 2])
+        small = out[:, 0]
+        mine = (out[:, 4] != 0) == upper
+        if log:
+            with np.errstate(divide="ignore"):
+                value = np.where(mine, small, np.log1p(-np.exp(small)))
+        else:
+            value = np.where(mine, np.exp(small), -np.expm1(small))
+        return value.reshape(shape)[()]
+
+    def cdf(self, q: ArrayLike, method: str = "auto") -> Value:
+        """P(Q <= q).
+
+        Parameters
+        ----------
+        q : float or array_like, in the unit of Q
+        method : str
+            ``"auto"`` or ``"contour"``: this package's way. ``"ruben"``, ``"davies"``,
+            ``"imhof"``, ``"saddlepoint"``, ``"moment"``: a classical one, for comparison (see
+            ``docs/quadratic_forms.md``). Most of these have an absolute error, or none that is
+            known, and warn where that is not enough.
+
+        Returns
+        -------
+        float or array of the shape of q: probabilities
+
+        Raises
+        ------
+        ValueError
+            The method is not known, or does not take these parameters.
+        """
+        if method in ("auto", "contour"):
+            return self._value(q, upper=False, log=False)
+        return self._classical(q, method, 0)
+
+    def sf(self, q: ArrayLike, method: str = "auto") -> Value:
+        """P(Q > q).
+
+        Parameters
+        ----------
+        q : float or array_like, in the unit of Q
+        method : str
+            ``"auto"`` or ``"contour"``: this package's way. ``"ruben"``, ``"davies"``,
+            ``"imhof"``, ``"saddlepoint"``, ``"moment"``: a classical one, for comparison (see
+            ``docs/quadratic_forms.md``). Most of these have an absolute error, or none that is
+            known, and warn where that is not enough.
+
+        Returns
+        -------
+        float or array of the shape of q: probabilities
+
+        Raises
+        ------
+        ValueError
+            The method is not known, or does not take these parameters.
+        """
+        if method in ("auto", "contour"):
+            return self._value(q, upper=True, log=False)
+        return self._classical(q, method, 1)
+
+    def _classical(self, q: ArrayLike, method: str, which: int) -> Value:
+        from .classical import METHODS
+
+        _validate.one_of("method", method, ["auto", "contour", *METHODS])
+        points = np.asarray(q, dtype=np.float64)
+        tails = np.array([METHODS[method](self, float(x)) for x in points.ravel()]).reshape(-1, 3)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of the smaller tail, or NaN
+            check_errors(
+                np.where(tails[:, 2] == 0, 0.0, tails[:, 2] / np.min(tails[:, :2], axis=1))
+            )
+        return tails[:, which].reshape(points.shape)[()]
+
+    def logcdf(self, q: ArrayLike) -> Value:
+        """log P(Q <= q), right where the probability itself underflows.
+
+        Parameters
+        ----------
+        q : float or array_like, in the unit of Q
+
+        Returns
+        -------
+        float or array of the shape of q
+        """
+        return self._value(q, upper=False, log=True)
+
+    def logsf(self, q: ArrayLike) -> Value:
+        """log P(Q > q), right where the probability itself underflows.
+
+        Parameters
+        ----------
+        q : float or array_like, in the unit of Q
+
+        Returns
+        -------
+        float or array of the shape of q
+        """
+        return self._value(q, upper=True, log=True)
+
+    def logpdf(self, q: ArrayLike) -> Value:
+        """Logarithm of the density at q.
+
+        Parameters
+        ----------
+        q : float or array_like, in the unit of Q
+
+        Returns
+        -------
+        float or array of the shape of q: of a density per unit of Q
+        """
+        out, shape = self._evaluate(q)
+        check_errors(out[:, 3])
+        return out[:, 1].reshape(shape)[()]
+
+    def pdf(self, q: ArrayLike) -> Value:
+        """Density at q; infinite where it is (q = 0 and less than two degrees of freedom).
+
+        Parameters
+        ----------
+        q : float or array_like, in the unit of Q
+
+        Returns
+        -------
+        float or array of the shape of q, per unit of Q
+        """
+        return np.exp(self.logpdf(q))
+
+    # ---- quantiles ----------------------------------------------------------------------
+
+    def ppf(self, p: ArrayLike) -> Value:
+        """The q with P(Q <= q) = p.
+
+        Parameters
+        ----------
+        p : float or array_like, probabilities
+
+        Returns
+        -------
+        float or array of the shape of p, in the unit of Q; NaN outside [0, 1]
+        """
+        return self._quantiles(p, upper=False)
+
+    def isf(self, p: ArrayLike) -> Value:
+        """The q with P(Q > q) = p.
+
+        Parameters
+        ----------
+        p : float or array_like, probabilities
+
+        Returns
+        -------
+        float or array of the shape of p, in the unit of Q; NaN outside [0, 1]
+        """
+        return self._quantiles(p, upper=True)
+
+    def median(self) -> float:
+        """The q that halves the probability, in the unit of Q."""
+        return float(self.isf(0.5))
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """The central interval of this probability.
+
+        Parameters
+        ----------
+        confidence : float, a probability
+
+        Returns
+        -------
+        tuple of two floats, in the unit of Q
+        """
+        tail = 0.5 * (1 - confidence)
+        return float(self.ppf(tail)), float(self.isf(tail))
+
+    def _quantiles(self, p: ArrayLike, upper: bool) -> Value:
+        probability = np.asarray(p, dtype=np.float64)
+        flat = probability.ravel()
+        low, high = self.support()
+        value = np.where((flat == 0) == upper, high, low)  # right at 0 and 1, and for a point
+        value[~((flat >= 0) & (flat <= 1))] = math.nan
+        inside = (flat > 0) & (flat < 1) & (low < high)
+        some = flat[inside]
+        small = some <= 0.5
+        log_tail = np.where(small, np.log(some), np.log1p(-some))
+        out = np.empty((some.size, 2))
+        self._table.quantiles(log_tail, (small == upper).astype(np.float64), out, self._threads)
+        check_errors(out[:, 1])
+        value[inside] = self._offset + out[:, 0]
+        return value.reshape(probability.shape)[()]

@@ -1,0 +1,107 @@
+// The vector functions of one target against exact values (tests/reference/simd_math.py): each
+// within the ulp that math.hpp states. Built once per target; the file is the argument.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <string>
+
+#include "simd/math.hpp"
+
+namespace simd = ellipsum::ELLIPSUM_TARGET::simd;
+using simd::Doubles;
+
+namespace {
+
+struct Function {
+  const char* name;
+  double ulp;  // as stated
+  Doubles (*value)(const Doubles& x, const Doubles& y);
+  double worst = 0;
+  int count = 0;
+};
+
+Doubles sine(const Doubles& x, const Doubles&) {
+  Doubles s, c;
+  simd::sine_cosine(x, s, c);
+  return s;
+}
+
+Doubles cosine(const Doubles& x, const Doubles&) {
+  Doubles s, c;
+  simd::sine_cosine(x, s, c);
+  return c;
+}
+
+Function functions[] = {
+    {"log_one_plus", 1.5, [](const Doubles& x, const Doubles&) { return simd::log_one_plus(x); }},
+    {"exponential", 1, [](const Doubles& x, const Doubles&) { return simd::exponential(x); }},
+    {"sine", 2, sine},
+    {"cosine", 2, cosine},
+    {"argument", 2.5, [](const Doubles& x, const Doubles& y) { return simd::argument(x, y); }},
+    {"length", 2, [](const Doubles& x, const Doubles& y) { return simd::length(x, y); }},
+};
+
+// |found - (high + low)| in units of the last place of `high`.
+double error_in_ulp(double found, double high, double low) {
+  const double ulp = std::ldexp(1.0, std::ilogb(high) - 52);
+  return std::fabs((found - high) - low) / ulp;
+}
+
+// Every lane holds the argument in turn, beside lanes of other sizes.
+double worst_lane(const Function& f, double x, double y, double high, double low) {
+  double worst = 0;
+  for (std::size_t lane = 0; lane < simd::lanes; ++lane) {
+    double xs[simd::lanes], ys[simd::lanes], out[simd::lanes];
+    for (std::size_t i = 0; i < simd::lanes; ++i) xs[i] = ys[i] = 0.25 + double(i);
+    xs[lane] = x;
+    ys[lane] = y;
+    simd::store_doubles(out, f.value(simd::load_doubles(xs), simd::load_doubles(ys)));
+    worst = std::fmax(worst, error_in_ulp(out[lane], high, low));
+    if (std::isnan(out[lane])) return std::numeric_limits<double>::infinity();
+  }
+  return worst;
+}
+
+bool supported() {
+#if defined(__AVX512F__)
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+#elif defined(__AVX2__)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return true;
+#endif
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count != 2) return 2;
+  if (!supported()) {
+    std::puts("this machine does not run this target");
+    return 0;
+  }
+  std::ifstream table(arguments[1]);
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream words(line);
+    std::string name, text[4];
+    words >> name >> text[0] >> text[1] >> text[2] >> text[3];
+    double v[4];
+    for (int i = 0; i < 4; ++i) v[i] = std::strtod(text[i].c_str(), nullptr);
+    for (Function& f : functions) {
+      if (name != f.name) continue;
+      ++f.count;
+      f.worst = std::fmax(f.worst, worst_lane(f, v[0], v[1], v[2], v[3]));
+    }
+  }
+  int failures = 0;
+  for (const Function& f : functions) {
+    const bool ok = f.count >= 100 && f.worst <= f.ulp;
+    failures += !ok;
+    std::printf("%-14s %d values, worst %.3f ulp of %.1f stated%s\n", f.name, f.count, f.worst,
+                f.ulp, ok ? "" : ": FAILED");
+  }
+  return failures != 0;
+}
