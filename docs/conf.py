@@ -43,7 +43,7 @@ smartquotes = False  # X' is a neighbour of X
 nitpick_ignore_regex = [
     ("py:class", r"(?!ellipsum\.).*"),
     ("py:exc", r"\w+"),
-    ("py:mod", r"ellipsum\.\w+"),  # modules that have no page
+    ("py:mod", r"ellipsum(\.\w+)+"),  # modules that have no page
 ]
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
@@ -102,6 +102,7 @@ def _read_docstring(
     text = re.sub(
         rf"\b(claims? )?({_CLAIM_PAGES})-(\d+)\b", r":doc:`\1\2-\3 </guarantees/\2>`", text
     )
+    text = re.sub(r"(``[^`]*``)|\|", lambda bar: bar[1] or r"\|", text)  # |x| is a length here
     lines[:] = text.split("\n")
 
 
