@@ -43,7 +43,7 @@ smartquotes = False  # X' is a neighbour of X
 nitpick_ignore_regex = [
     ("py:class", r"(?!ellipsum\.).*"),
     ("py:exc", r"\w+"),
-    ("py:mod", r"ellipsum\.\w+"),  # modules that have no page
+    ("py:mod", r"ellipsum(\.\w+)+"),  # modules that have no page
 ]
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
@@ -78,16 +78,31 @@ def _without_repository_links(app: Any, page: str, source: list[str]) -> None:
     source[0] = folder.sub(r"\1", source[0])
 
 
+_TEX = {
+    "sum": "Σ", "chi": "χ", "lambda": "λ", "partial": "∂", "pi": "π", "int": "∫", "log": "log",
+    "kappa": "κ", "sqrt": "√", "infty": "∞", "le": "≤", "ge": "≥", "cdot": "·",
+}  # fmt: skip
+
+
+def _unicode(math: re.Match[str]) -> str:
+    """A formula of a docstring as text: a page then needs no script to show it."""
+    text = re.sub(r"\\frac\{(.*?)\}\{(.*?)\}", r"(\1)/(\2)", math[1])
+    text = re.sub(r"\\frac ?(\w)(\w)", r"\1/\2", text)
+    text = re.sub(r"\\([a-z]+) ?", lambda word: _TEX[word[1]] + " " * (word[1] == "log"), text)
+    return f"*{text.replace('^T', 'ᵀ').replace('^2', '²').replace('{', '(').replace('}', ')')}*"
+
+
 def _read_docstring(
     app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
 ) -> None:
     """The paragraph "Source: ..." as the section that numpydoc knows; links to pages and claims."""
-    text = "\n".join(lines)
+    text = re.sub(r":math:`([^`]*)`", _unicode, "\n".join(lines))
     text = re.sub(r"(?m)^Source(: |\n-+\n)", "References\n----------\n", text, count=1)
-    text = re.sub(r"\bdocs/([\w/]+)\.md", r":doc:`/\1`", text)
+    text = re.sub(r"(``)?\bdocs/([\w/]+)\.md\b(?(1)``)", r":doc:`/\2`", text)
     text = re.sub(
         rf"\b(claims? )?({_CLAIM_PAGES})-(\d+)\b", r":doc:`\1\2-\3 </guarantees/\2>`", text
     )
+    text = re.sub(r"(``[^`]*``)|\|", lambda bar: bar[1] or r"\|", text)  # |x| is a length here
     lines[:] = text.split("\n")
 
 

@@ -47,15 +47,15 @@ class RecordRelease:
     (docs/record_release.md). :attr:`guarantee` includes what a private fit spent. *Every call of*
     ``transform`` *spends it again.* A row with a NaN or an infinity is released as the centre.
 
-    ==================== ==================================================================
-    shape                what is optimised
-    ==================== ==================================================================
-    ``"mse"``            least E|x - x'|^2: snr_i = max(0, sqrt(s_i/theta) - 1)
-    ``"information"``    most I(t; y) for a target y (of x itself without one)
-    ``"isotropic"``      nothing: a ball
+    ===================== ==================================================================
+    shape                 what is optimised
+    ===================== ==================================================================
+    ``"mse"``             least E|x - x'|^2: snr_i = max(0, sqrt(s_i/theta) - 1)
+    ``"information"``     most I(t; y) for a target y (of x itself without one)
+    ``"isotropic"``       nothing: a ball
     ``"rate-distortion"`` Koehler's channel of this mu: a garbling of ``"isotropic"``
-    ``"bottleneck"``     the same, for a target
-    ==================== ==================================================================
+    ``"bottleneck"``      the same, for a target
+    ===================== ==================================================================
 
     Parameters
     ----------
