@@ -75,7 +75,6 @@ void bind_form_hockey_stick(py::class_<QuadraticForm>& form) {
 void bind_gaussian_pair(py::module_& m) {
   py::class_<GaussianPair>(m, "PairTable")
       .def(py::init(&prepare), py::arg("rows"), py::arg("edge_roundoff"))
-      .def_readonly("edge", &GaussianPair::edge)
       .def("cumulants", &cumulants, py::arg("t"), "K(t), K'(t) and K''(t) of the loss.")
       .def("hockey_stick", &one<GaussianPair, ellipsum::pair_hockey_sticks>, py::arg("epsilon"),
            one_doc)

@@ -15,7 +15,7 @@ from .exact_sum import ExactSum
 from .guarantee import DeltaGuarantee, GaussianGuarantee, Guarantee, Neighbors
 from .release import Release
 from .sum_release import SumRelease
-from .adaptive.plan import Plan
+from .adaptive.plan import Plan, Step
 from .adaptive.release import AdaptiveRelease
 from .private_sum import PrivateMean, PrivateSum
 from .estimates import Estimate, estimate_center, estimate_scale
@@ -35,6 +35,7 @@ __all__ = [
     "PrivateSum",
     "PrivateMean",
     "Plan",
+    "Step",
     "Release",
     "SumRelease",
     "AdaptiveRelease",

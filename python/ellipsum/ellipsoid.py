@@ -359,8 +359,7 @@ class Ellipsoid:
         """16 bytes that two regions share exactly when they sum alike."""
         digest = hashlib.blake2b(f"{self._scale.ndim}|{self.d}|".encode(), digest_size=16)
         for part in (self._center, self._scale, self._limit):
-            digest.update(b"" if part is None else part.astype("<f8").tobytes())
-            digest.update(b"|")
+            digest.update((b"" if part is None else part.astype("<f8").tobytes()) + b"|")
         digest.update(np.array([self._clip_norm, self._grid], "<f8").tobytes())
         return digest.digest()
 

@@ -178,6 +178,22 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
         help="replace (default): the number of rows is public; add-remove: it is private",
     )
 
+    _add_shape(parser)
+    _add_data(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument("--json", action="store_true", help="print JSON instead of text")
+    output.add_argument("--out", metavar="FILE", help="write the release too: .json or .npz")
+    output.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        help="rows per second and time left, on standard error (default: if it is a terminal); "
+        "for the holder's eyes, since with add-remove the number of rows is private",
+    )
+    output.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # for tests: not private
+    parser.set_defaults(run=_release, kind=kind)
+
+
+def _add_shape(parser: argparse.ArgumentParser) -> None:
     shape = parser.add_argument_group("shape (see below)")
     shape.add_argument("--ball", type=float, metavar="R", help="radius, in the data's unit")
     shape.add_argument("--bounds", metavar="LO,HI|FILE", help="a box")
@@ -203,9 +219,11 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
         "--correlated",
         action="store_const",
         const=True,
-        help="with --public: fit the shape to the correlations; takes 2 d public rows",
+        help="with --public: fit the shape to the correlations, which are shrunk",
     )
 
+
+def _add_data(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data")
     data.add_argument("--columns", metavar="A,B,C", help="numeric columns, or one of lists")
     data.add_argument(
@@ -218,18 +236,6 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
         help="whether the first line of a CSV holds the columns' names, which are public",
     )
     data.add_argument("--threads", type=int, metavar="N", help="default: ELLIPSUM_THREADS, or 1")
-
-    output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print JSON instead of text")
-    output.add_argument("--out", metavar="FILE", help="write the release too: .json or .npz")
-    output.add_argument(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        help="rows per second and time left, on standard error (default: if it is a terminal); "
-        "for the holder's eyes, since with add-remove the number of rows is private",
-    )
-    output.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # for tests: not private
-    parser.set_defaults(run=_release, kind=kind)
 
 
 def _add_records(commands: argparse._SubParsersAction[_Parser]) -> None:

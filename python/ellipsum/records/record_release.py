@@ -378,8 +378,7 @@ def _model_draw(unit: PrivUnit, v: Array, rng: np.random.Generator) -> Array:
     """PrivUnitG in floating point, for the public simulation alone."""
     law = unit.law
     share, u = rng.random(len(v)) < law.probability, rng.random(len(v))
-    g = law.threshold
-    tail = 0.5 * math.erfc(g / math.sqrt(2))
+    tail = 0.5 * math.erfc(law.threshold / math.sqrt(2))
     along = np.where(share, -ndtri(tail * u), ndtri((1 - tail) * u))
     z = rng.standard_normal(v.shape)
     z += (along - np.einsum("ij,ij->i", z, v))[:, None] * v
@@ -391,12 +390,11 @@ def _mu_of(estimate: Estimate) -> float:
     guarantee = estimate.guarantee
     if estimate.sd is None or not isinstance(guarantee, GaussianGuarantee):
         raise ValueError('covariance must come from estimate_covariance(method="gaussian")')
-    factor = 1 if guarantee.neighbors.count_is_public else 2  # one row less, and one more
-    return factor * guarantee.mu
+    return guarantee.mu * (1 if guarantee.neighbors.count_is_public else 2)  # one less, one more
 
 
 def _floored(matrix: Array, sd: Array | None) -> Array:
     """A noisy covariance with each eigenvalue at least a hundredth of the noise in it."""
     value, basis = np.linalg.eigh(matrix)
-    floor = 0.01 * float(np.mean(sd)) if sd is not None else 0.0
-    return np.asarray((basis * np.maximum(value, max(floor, 1e-9 * value[-1]))) @ basis.T)
+    floor = max(0.0 if sd is None else 0.01 * float(np.mean(sd)), 1e-9 * value[-1])
+    return np.asarray((basis * np.maximum(value, floor)) @ basis.T)

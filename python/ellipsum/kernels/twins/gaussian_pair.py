@@ -301,11 +301,11 @@ class PairTable:
         edge = np.zeros(2)
         for part in terms[:, 5:].ravel():
             add(edge, part)
-        self.edge = edge[0] + edge[1]
+        total = float(edge[0] + edge[1])
         low, high = min(e[real], default=0.0), max(e[real], default=0.0)
         low, high = min(float(low), 0.0), max(float(high), 0.0)
-        edge_low = (edge[0] - self.edge) + edge[1]
-        self._law = terms, normal, low, high, float(self.edge), float(edge_low), edge_roundoff
+        edge_low = (edge[0] - total) + edge[1]
+        self._law = terms, normal, low, high, total, float(edge_low), edge_roundoff
 
     def cumulants(self, t):
         """K(t), K'(t) and K''(t) of the loss."""
