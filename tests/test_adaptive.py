@@ -6,6 +6,7 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ellipsum import Ellipsoid, ExactSum, GaussianGuarantee, PrivateMean, PrivateSum, calibrate
@@ -479,3 +480,16 @@ def test_bad_domains_are_one_clear_sentence():
         PrivateMean(Ellipsoid.ball(1.0, d=2), **box(2), **BUDGET)
     with pytest.raises(AttributeError, match="plan"):
         _ = PrivateMean(**box(2), **BUDGET).ellipsoid
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_data_are_checked_where_no_round_reads_them(neighbors):
+    """Too few rows for any round: what is no table of three numbers is refused all the same."""
+    mean = PrivateMean(**box(3), **BUDGET, neighbors=neighbors)
+    assert mean(np.zeros((2, 3)), seed=1).plan.hopeless
+    with pytest.raises(ValueError, match=r"shape \(n, 3\)"):
+        mean(np.zeros((2, 7)), seed=1)
+    with pytest.raises(TypeError, match="must be numeric"):
+        mean(np.array([["a", "b", "c"]]), seed=1)
+    with pytest.raises(TypeError, match="not numeric"):
+        mean(pd.DataFrame({"x": [1.0], "y": [2.0], "z": ["word"]}), seed=1)

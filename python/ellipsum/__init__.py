@@ -1,5 +1,7 @@
 """Differentially private sums and means of vectors: shaped, exact, fast.
 
+A row passes ``rows``, ``ellipsoid``, ``exact_sum``, ``noise``, ``private_sum`` and ``sum_release``.
+
 The names in the order of the story: rows, a region, the exact sum over it, the mechanisms, what
 they release and promise; then estimates, calibration, noise, and the distribution that sets the
 clip radius.

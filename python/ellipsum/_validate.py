@@ -152,7 +152,7 @@ def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
     if array.dtype == object:
         raise TypeError(
             f"{name} has dtype object, which may hold anything: convert it to float64 first, "
-            f"as by {name}.astype(float) or pandas.to_numeric(column, errors='coerce')"
+            "as by .astype(float) or pandas.to_numeric(column, errors='coerce')"
         )
     if array.dtype.kind not in "fiub":
         kind = array.dtype.type.__name__  # without the length of a text, which is a value's

@@ -70,9 +70,13 @@ class Passes:
         if self.count is None and isinstance(self._data, Rows):
             self.count = self._data.n
         if self.count is None:
-            for _ in self.batches():
-                pass
+            self.check()
         return self.count or 0
+
+    def check(self) -> None:
+        """One pass that adds nothing: what cannot be rows of d numbers is refused."""
+        for _ in self.batches():
+            pass
 
     def batches(self) -> Iterator[NDArray[Any]]:
         """One pass: the rows as they come."""

@@ -116,6 +116,8 @@ class _Run:
     def go(self) -> Outcome:
         n = self._rows_counted()
         plan = make_plan(max(n, 1), self.domain, self.mu, self.neighbors, self.kind)
+        if plan.hopeless:
+            self.rows.check()  # no round will read them
         rounds = [step for step in plan.steps if step.name != "count"]
         for k in range(0, len(rounds), 2):
             radius, loss = self._radius(plan, rounds[k], first=k == 0)

@@ -149,13 +149,19 @@ def _dump(path: str, file: Any, result: dict[str, Any]) -> None:
     )
 
 
+def _spent(release: SumRelease | AdaptiveRelease) -> list[str]:
+    if not isinstance(release, AdaptiveRelease):
+        return []
+    return [f"{'' if release.plan.hopeless else 'spent '}{release.plan.summary()}"]
+
+
 def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
     count = "" if release.n is None else f" of {release.n} rows"
     noisy = " (noisy count)" if count and release.neighbors == "add-remove" else ""
     lines = [
         f"private {release.kind}{count}{noisy}, {len(names)} coordinates",
         f"guarantee: {release.guarantee}",
-        *([f"spent {release.plan.summary()}"] if isinstance(release, AdaptiveRelease) else []),
+        *_spent(release),
         *(f"CAVEAT: {caveat}" for caveat in release.caveats),
         "",
         *table(release, names),
