@@ -34,8 +34,8 @@ MAY_IMPORT = {
     "shapes": {"_validate", "calibrate", "grid", "guarantee", "quadratic_form"},
     "ellipsoid": {"_validate", "grid", "guarantee", "shapes"},
     "gaussian_shape": {"ellipsoid", "shapes"},
-    "exact_sum": {"_validate", "ellipsoid", "kernels", "lineage", "sum_bytes"},
     "rows": {"_validate"},
+    "exact_sum": {"_validate", "ellipsoid", "kernels", "lineage", "rows", "sum_bytes"},
     "release": {"guarantee", "plot"},
     "sum_release": {"_validate", "ellipsoid", "guarantee", "release"},
     "adaptive": {

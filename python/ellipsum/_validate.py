@@ -146,6 +146,7 @@ def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
             raise ValueError(f"{name} is a list of batches: give them one at a time")
         several = d == 1 or not batch or any(map(_is_sequence, batch))
         return records(batch if several else [batch], d)
+    _refuse_tables(name, batch)
     if isinstance(batch, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array: fill it first, e.g. with {name}.filled(np.nan)")
     array = np.asarray(batch)
@@ -157,8 +158,8 @@ def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
     if array.dtype.kind not in "fiub":
         kind = array.dtype.type.__name__  # without the length of a text, which is a value's
         raise TypeError(f"{name} must be numeric, got {kind}: convert it to float64")
-    if array.ndim == 1 and array.size == d:
-        array = array.reshape(1, d)
+    if array.ndim == 1 and (d == 1 or array.size in (0, d)):
+        array = array.reshape(-1, d)  # of no numbers: no rows, as where there is one
     if array.ndim != 2 or array.shape[1] != d:
         # Not the shape: it has the number of rows, which may be private.
         got = f"{array.shape[1]} columns" if array.ndim == 2 else f"an array of ndim {array.ndim}"
@@ -171,6 +172,22 @@ _RECORDS_PER_BLOCK = 1 << 12
 
 #: Filters of warnings belong to the process: one thread at a time.
 _QUIET = threading.RLock()
+
+
+def _refuse_tables(name: str, batch: Any) -> None:
+    """A table whose dtype as an array depends on its values: booleans with or without a null."""
+    if isinstance(batch, np.ndarray):
+        return
+    package = type(batch).__module__.partition(".")[0]
+    dtypes = getattr(batch, "dtypes", None)
+    kinds = dtypes if np.iterable(dtypes) else [getattr(batch, "dtype", None)]
+    if package in ("polars", "pyarrow") or (
+        package == "pandas" and not all(isinstance(kind, np.dtype) for kind in kinds)
+    ):
+        raise TypeError(
+            f"{name} is a table whose missing values decide its type as an array: convert it "
+            "to float64 first, as by .cast(float) and .to_numpy()"
+        )
 
 
 def records(items: Sequence[Any], d: int) -> NDArray[Any]:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from . import _validate, lineage
 from .ellipsoid import Ellipsoid
 from .kernels.backend import kernels, thread_count
+from .rows.arrow import is_arrow
+from .rows.batches import as_batches
 from .sum_bytes import POLICIES, SumState, not_a_sum, pack, unpack
 
 __all__ = ["ExactSum", "add_partial", "as_integers", "kernel_parts"]
@@ -85,6 +87,11 @@ class ExactSum:
             For a batch that is not numeric, ragged, empty or of another width. Never for a
             value in it, except under ``nonfinite="raise"``.
         """
+        if is_arrow(batch):  # as an array, its dtype could depend on its values
+            table = ExactSum(self._ellipsoid, nonfinite=self._nonfinite, threads=self._threads)
+            for block in as_batches(batch, self._ellipsoid.d):
+                table.add(block)
+            return self.merge(table)
         rows = _validate.rows("batch", batch, d=self._ellipsoid.d)
         if len(rows) == 0:
             raise ValueError("batch is empty: give at least one row, or skip the batch")

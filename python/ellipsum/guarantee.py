@@ -17,6 +17,7 @@ __all__ = [
     "Neighbors",
     "rounded_up",
     "seed_caveats",
+    "shown_up",
 ]
 
 #: Covers the few roundings (under 8 of 2^-53) of a noise level: noise is never too small.
@@ -243,8 +244,8 @@ class GaussianGuarantee(Guarantee):
     def __str__(self) -> str:
         parts = []
         if self.asked_epsilon is not None:
-            parts.append(f"({_up(self.asked_epsilon)}, {_up(self.asked_delta)})-DP")
-        parts += [f"{_up(self.rho)}-zCDP", f"{_up(self.mu)}-GDP"]
+            parts.append(f"({shown_up(self.asked_epsilon)}, {shown_up(self.asked_delta)})-DP")
+        parts += [f"{shown_up(self.rho)}-zCDP", f"{shown_up(self.mu)}-GDP"]
         return f"{' = '.join(parts)}, neighbours: {self.neighbors}"
 
 
@@ -302,7 +303,7 @@ class DeltaGuarantee(Guarantee):
         return {"kind": self.kind, "unit": self.unit} | self.budget()
 
     def __str__(self) -> str:
-        pair = f"({_up(self.asked_epsilon)}, {_up(self.asked_delta)})-DP"
+        pair = f"({shown_up(self.asked_epsilon)}, {shown_up(self.asked_delta)})-DP"
         return f"{pair}, neighbours: {self.neighbors}"
 
 
@@ -316,7 +317,7 @@ def seed_caveats(seed: int | bytes | None) -> tuple[str, ...]:
     return () if seed is None else ("not private: made with a seed",)
 
 
-def _up(x: float | None) -> str:
+def shown_up(x: float | None) -> str:
     """Six digits, rounded up: what is printed is not below what is promised."""
     up = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
     nearest = f"{x or 0.0:g}"

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
 from .adaptive.domain import Domain, make_domain
-from .adaptive.passes import Passes
+from .adaptive.passes import Passes, one_shot
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
 from .adaptive.rounds import run
@@ -268,6 +268,7 @@ class PrivateSum:
         That is not so of an iterator, stream or ExactSum.
         """
         countable = isinstance(data, (Rows, list, tuple)) or len(getattr(data, "shape", ())) == 2
+        countable = countable and not one_shot(data)
         if self._shape is None or not (countable and self.guarantee.neighbors.count_is_public):
             return self.ellipsoid
         return self._resolved(Passes(data, self._shape.d).count_rows())

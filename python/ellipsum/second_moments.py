@@ -34,6 +34,8 @@ Array = NDArray[np.float64]
 _PRODUCT_SLACK = 1 + 2.0**-40
 _WISHART_BITS = 26  # the normals behind a Wishart matrix are rounded to 2^-26
 
+_REAL_NUMBERS = "the Wishart guarantee is one for real numbers: roundings are not in it"
+
 #: Share of the noisy count, which add-remove neighbours need: of mu^2, or of epsilon and delta.
 _COUNT_SHARE = 1 / 16
 
@@ -100,13 +102,14 @@ def estimate_covariance(
     total = _second_moments(data, where, reach)
     if guarantee.neighbors.count_is_public and total.count == 0:
         raise ValueError("data has no rows: give at least one")
-    job = _Noise(guarantee, total, where, root_key(seed))
+    job = _Noise(guarantee, total, where, root_key(seed), method)
     matrix, sd = job.gaussian() if method == "gaussian" else job.wishart()
     promise: Guarantee = guarantee
     if method == "wishart" and epsilon is not None and delta is not None:
         # The pair alone: mu and rho would be those of a Gaussian mechanism.
         promise = DeltaGuarantee(guarantee.neighbors, epsilon, delta)
-    return Estimate("covariance", _semidefinite(matrix), promise, seed_caveats(seed), sd=sd)
+    caveats = seed_caveats(seed) + ((_REAL_NUMBERS,) if method == "wishart" else ())
+    return Estimate("covariance", _semidefinite(matrix), promise, caveats, sd=sd)
 
 
 def moments(x: Array) -> Array:
@@ -149,6 +152,7 @@ class _Noise:
     total: ExactSum
     center: Array
     root: bytes
+    method: str
 
     @property
     def share(self) -> float:
@@ -202,7 +206,7 @@ class _Noise:
         """Bound to the center, the relation, the budget and the exact sum."""
         state, region = self.total.snapshot(), self.total.ellipsoid.fingerprint()
         promise = self.guarantee
-        job = ("covariance", promise.neighbors.value, *promise.asked, self.center, region)
+        job = (self.method, promise.neighbors.value, *promise.asked, self.center, region)
         return JobKeys(self.root, *job, state.rows, state.low, state.high)
 
 

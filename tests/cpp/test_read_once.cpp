@@ -151,7 +151,7 @@ Result changing(const Kernels& kernels, const Batch& batch, const Region& region
                 bool back_and_forth) {
   memory.readings = 0, memory.change = change, memory.back_and_forth = back_and_forth;
   allow(PROT_NONE);
-  const Result r = run(kernels, batch, region);
+  Result r = run(kernels, batch, region);
   allow(PROT_READ);
   ++passes;
   return r;

@@ -81,13 +81,12 @@ double log_mean_exponential(const QuadraticForm& f) {
 bool known_of_form(const QuadraticForm& f, double x, FormTail& out) {
   const bool bare = f.terms.empty() && f.clusters.empty(), smooth = f.normal_sd > 0;
   const double epsilon = std::ldexp(x, f.exponent);
+  const bool above = !smooth && (bare || f.highest == 0) && x >= 0;
+  const bool below = !smooth && (bare || f.lowest == 0) && x <= 0;
   if (std::isnan(x)) out = exactly(x, x);
-  else if (x == infinity) out = exactly(-infinity, -infinity);
   else if (x == -infinity) out = exactly(0, -infinity);
-  else if (smooth) return false;
-  else if (bare) out = x < 0 ? below_support(epsilon) : exactly(-infinity, -infinity);
-  else if (f.highest == 0 && x >= 0) out = exactly(-infinity, -infinity);
-  else if (f.lowest == 0 && x <= 0) out = below_support(epsilon + log_mean_exponential(f));
+  else if (above || x == infinity) out = exactly(-infinity, -infinity);
+  else if (below) out = below_support(bare ? epsilon : epsilon + log_mean_exponential(f));
   else return false;
   return true;
 }

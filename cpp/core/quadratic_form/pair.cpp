@@ -249,15 +249,13 @@ FormTail exactly(double log_delta, double log_slope) {
 bool known_of_pair(const GaussianPair& pair, double epsilon, FormTail& out) {
   const bool bare = pair.terms.empty() && pair.normal == 0;
   const FormTail always = {std::log(-std::expm1(epsilon)), epsilon, 4e-16, 4e-16, true, 0};
+  const double end = bare ? epsilon : (epsilon + pair.edge) + pair.edge_low;
+  const bool ends = bare || pair.normal == 0;  // a normal part has no end
   if (std::isnan(epsilon)) out = exactly(epsilon, epsilon);
-  else if (epsilon == infinity) out = exactly(-infinity, -infinity);
   else if (epsilon == -infinity) out = exactly(0, -infinity);
-  else if (bare) out = epsilon < 0 ? always : exactly(-infinity, -infinity);
-  else if (pair.normal > 0) return false;
-  else if (pair.highest == 0 && (epsilon + pair.edge) + pair.edge_low >= 0)
+  else if (epsilon == infinity || (ends && (bare || pair.highest == 0) && end >= 0))
     out = exactly(-infinity, -infinity);
-  else if (pair.lowest == 0 && (epsilon + pair.edge) + pair.edge_low <= 0)
-    out = always;  // L > epsilon
+  else if (ends && (bare || pair.lowest == 0) && end <= 0) out = always;  // L > epsilon
   else return false;
   return true;
 }

@@ -18,7 +18,7 @@ from ..rows.batches import as_batches
 from ..rows.files import Rows
 from .domain import Frame
 
-__all__ = ["Passes"]
+__all__ = ["Passes", "one_shot"]
 
 Array = NDArray[np.float64]
 
@@ -31,6 +31,12 @@ _ONE_SHOT = (
     "data can be read only once, and this plan reads it several times: give an array, a "
     "memory map, open_rows(...), a table, or a function that returns a new iterator"
 )
+
+
+def one_shot(data: Any) -> bool:
+    """Whether data, or an item of a list of batches, can be read only once: by its type."""
+    items = data if isinstance(data, (list, tuple)) else [data]
+    return any(hasattr(type(x), "__next__") or hasattr(type(x), "read_next_batch") for x in items)
 
 
 class Passes:
@@ -53,11 +59,7 @@ class Passes:
     def __init__(self, data: Any, d: int, *, once: bool = False) -> None:
         if isinstance(data, ExactSum):
             raise TypeError("data is an ExactSum: a plan of several passes needs the rows")
-        if (
-            not once
-            and not callable(data)
-            and (hasattr(data, "__next__") or hasattr(data, "read_next_batch"))
-        ):
+        if not once and not callable(data) and one_shot(data):
             raise TypeError(_ONE_SHOT)
         self._data, self.d = data, d
         self.count: int | None = None

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from .. import _validate, calibrate
-from ..guarantee import Guarantee, Neighbors
+from ..guarantee import Guarantee, Neighbors, shown_up
 
 __all__ = ["RecordGuarantee"]
 
@@ -84,10 +84,11 @@ class RecordGuarantee(Guarantee):
         pure = self.pure_epsilon
         if pure == 0:
             return calibrate.delta(1 / self.mu * (1 - 2.0**-51), e)
-        p = 1 / (1 + math.exp(-pure))
-        if self.mu_fit == 0:
-            return max(0.0, p - math.exp(e) * (1 - p)) * _UP if e < pure else 0.0
-        return p * self._fit_delta(e - pure) * _UP + (1 - p) * self._fit_delta(e + pure) * _UP
+        p, rest = 1 / (1 + math.exp(-pure)), 1 / (1 + math.exp(pure))
+        if self.mu_fit == 0:  # p - e^e (1 - p), without its cancellation
+            return min(1.0, -math.expm1(e - pure) * p * _UP) if e < pure else 0.0
+        both = p * self._fit_delta(e - pure) + rest * self._fit_delta(e + pure)
+        return min(1.0, both * _UP)
 
     def _fit_delta(self, epsilon: float) -> float:
         """delta_G of the fit alone, for epsilon of either sign: 1 - e^x + e^x delta_G(-x)."""
@@ -111,6 +112,6 @@ class RecordGuarantee(Guarantee):
 
     def __str__(self) -> str:
         if self.mu_fit == 0 and self.mu_release == 0:
-            return f"{self.pure_epsilon:g}-DP (delta = 0), any two values of one record"
-        fit = f", of which {self.mu_fit:.6g} is the fit's" if self.mu_fit else ""
-        return f"{self.mu:.6g}-GDP{fit}, any two values of one record"
+            return f"{shown_up(self.pure_epsilon)}-DP (delta = 0), any two values of one record"
+        fit = f", of which {shown_up(self.mu_fit)} is the fit's" if self.mu_fit else ""
+        return f"{shown_up(self.mu)}-GDP{fit}, any two values of one record"

@@ -166,17 +166,14 @@ class RecordRelease:
 
     @property
     def guarantee(self) -> RecordGuarantee:
-        """What one released record promises, a private fit included."""
-        self._check()
-        mu_fit = getattr(self, "_mu_fit", 0.0)
-        if self.noise == "privunit":
-            return RecordGuarantee(0.0, float(self.epsilon or 0.0), mu_fit)
-        return RecordGuarantee(calibrate.mu(self._multiplier()), 0.0, mu_fit)
+        """What one released record promises, a private fit included; of a fitted one, as fitted."""
+        return getattr(self, "_promise", None) or self._promised(0.0)
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """Why a release is not private, if so."""
-        return tuple(dict.fromkeys(seed_caveats(self.seed) + getattr(self, "_fit_caveats", ())))
+        seed = self.seed if self.seed is not None else getattr(self, "_seed", None)
+        return tuple(dict.fromkeys(seed_caveats(seed) + getattr(self, "_fit_caveats", ())))
 
     @property
     def private(self) -> bool:
@@ -198,6 +195,7 @@ class RecordRelease:
             For a shape or dtype that is wrong; never for a value in it.
         """
         law = self._fitted()
+        self._seed = self.seed if self.seed is not None else getattr(self, "_seed", None)
         batch = _validate.rows("rows", rows, d=law.d)
         if self._unit is None:
             keys = self._keys(batch)
@@ -263,6 +261,12 @@ class RecordRelease:
             raise ValueError("noise='privunit' takes epsilon alone: its delta is 0")
         _validate.positive("epsilon", self.epsilon)
 
+    def _promised(self, mu_fit: float) -> RecordGuarantee:
+        self._check()
+        if self.noise == "privunit":
+            return RecordGuarantee(0.0, float(self.epsilon or 0.0), mu_fit)
+        return RecordGuarantee(calibrate.mu(self._multiplier()), 0.0, mu_fit)
+
     def _multiplier(self) -> float:
         return calibrate.noise_multiplier(self.epsilon, self.delta, mu=self.mu)
 
@@ -278,7 +282,7 @@ class RecordRelease:
                 raise ValueError("the budget is too small: sigma leaves the exact doubles")
         else:
             channel = Channel1d(unit.law.along, unit.law.floor)
-        self._law, self._mu_fit, self._channel = law, mu_fit, channel
+        self._law, self._promise, self._channel = law, self._promised(mu_fit), channel
         self._design, self._clip, self._unit = design, clip, unit
         self._garble = design.garble
         total = float(law.variances.sum())
@@ -309,18 +313,13 @@ class RecordRelease:
         """Post-processing: G t + N(0, I - G G^T sd^2); the sum has unit noise."""
         size, own = (len(released), len(self._root)), keys.of(Use.GARBLE)
         extra = noise.gaussian(size, 1.0, key=own, threads=self.threads)
-        return np.asarray(released @ self._garble_matrix.T + extra @ self._root.T)
-
-    @property
-    def _garble_matrix(self) -> Array:
-        assert self._garble is not None
-        return self._garble
+        return np.asarray(released @ np.asarray(self._garble).T + extra @ self._root.T)
 
     @property
     def _root(self) -> Array:
         """A square root of I - G G^T sd^2, sd the noise of the isotropic release."""
         sd = self._sigma * self._clip.grid
-        g = self._garble_matrix * sd
+        g = np.asarray(self._garble) * sd
         value, basis = np.linalg.eigh(np.eye(len(g)) - g @ g.T)
         return np.asarray(basis * np.sqrt(np.maximum(value, 0.0)))
 

@@ -139,10 +139,13 @@ def _is_batch(item: Any) -> bool:
 
 
 def _each_batch(data: Iterable[Any], d: int) -> Iterator[NDArray[Any]]:
+    """Of a list a batch, by its type; of an iterator also a list of records; else one record."""
     for item in data:
-        if is_arrow(item):
+        if _is_batch(item) and not isinstance(item, np.ndarray):
             yield from stream_batches(_without_index(item), d)
-            continue
-        batch = _validate.rows("a batch of data", item, d=d)
-        if len(batch):
-            yield batch
+        elif _is_batch(item) or isinstance(item, (list, tuple)):
+            batch = _validate.rows("a batch of data", item, d=d)
+            if len(batch):
+                yield batch
+        else:
+            yield _validate.records([item], d)

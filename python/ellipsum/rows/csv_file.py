@@ -53,7 +53,7 @@ class CsvFile(Source):
     The columns' types are not written anywhere: a file is refused when more than half of the
     first chunk's lines, and `VERDICT_LINES` of them at least, have another number of cells
     than the rows have coordinates, or text in the same column. One record cannot turn that
-    verdict unless half of the lines are so.
+    verdict unless half of them are so, or it is so long that the chunk ends with it.
 
     Without names, the first line is a record like any other: only its number of cells is used,
     as public schema, and only where the caller of `blocks` knows no better.

@@ -15,8 +15,9 @@ REPORTS = 200
 
 # Only a quote that begins a cell counts. Each part of a line can match in one way alone, so that
 # time grows with the line's length.
-_CELL = rb'(?:"(?:[^"]|"")*"(?!")[^,]*|(?!")[^,]*)'
-_OPEN_QUOTE = rb'(?:%s,)*"(?:[^"]|"")*' % _CELL
+# [^"]*(?:""[^"]*)* and not (?:[^"]|"")*, which keeps a hundred bytes for each character.
+_CELL = rb'(?:"[^"]*(?:""[^"]*)*"(?!")[^,]*|(?!")[^,]*)'
+_OPEN_QUOTE = rb'(?:%s,)*"[^"]*(?:""[^"]*)*' % _CELL
 
 
 class Parser:
