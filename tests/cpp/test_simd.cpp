@@ -46,8 +46,9 @@ Function functions[] = {
 
 // |found - (high + low)| in units of the last place of `high`.
 double error_in_ulp(double found, double high, double low) {
-  const double ulp = std::ldexp(1.0, std::ilogb(high) - 52);
-  return std::fabs((found - high) - low) / ulp;
+  const double least = std::numeric_limits<double>::denorm_min();
+  const double ulp = high == 0 ? least : std::ldexp(1.0, std::ilogb(high) - 52);
+  return std::fabs((found - high) - low) / std::fmax(ulp, least);
 }
 
 // Every lane holds the argument in turn, beside lanes of other sizes.
