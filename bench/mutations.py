@@ -23,7 +23,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from mutation_list import MUTATIONS, Mutation
+from mutation import Mutation
+from mutation_list import MUTATIONS
 
 ROOT = Path(__file__).parent.parent
 _LEFT_OUT = shutil.ignore_patterns(

@@ -17,6 +17,13 @@ def kernel_set(request):
         yield request.param
 
 
+@pytest.fixture(params=KERNEL_SETS)
+def kernels(request):
+    """The functions of each backend and instruction set, in the place of the chosen ones."""
+    with use_kernels(request.param) as module:
+        yield module
+
+
 @pytest.fixture(params=["ball", "box", "ellipsoid", "matrix"])
 def region(request) -> Ellipsoid:
     """A region of each kind with 13 coordinates."""

@@ -20,10 +20,10 @@ from ellipsum.rows import csv_file as _csv
 from ellipsum.rows import sources as _sources
 from ellipsum.rows.batches import as_batches
 from ellipsum.rows.files import open_rows
+from file_rows import CANARY, fails, gather
 
 N, D = 5000, 3
 NAMES = ["a", "b", "c"]
-CANARY = "987654.321"  # stands in the data, and must stand in no message
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +63,6 @@ def write_ipc(table, path, writer):
 
 def opened(path, columns=None, **options):
     return open_rows(path, columns, header=path.name != "plain.txt", **options)
-
-
-def gather(data, d=D):
-    return np.concatenate([np.empty((0, d)), *data.batches(d)])
 
 
 EVERY = {
@@ -179,14 +175,6 @@ def test_a_list_column_needs_its_length_said(folder):
 
 
 # ---- bad input -------------------------------------------------------------------------
-
-
-def fails(error, phrase, call):
-    with pytest.raises(error, match=phrase) as caught:
-        call()
-    assert CANARY not in str(caught.value)
-    assert "\n" not in str(caught.value)
-    return caught.value
 
 
 @pytest.mark.parametrize(
@@ -306,108 +294,3 @@ def test_a_file_that_vanishes_before_a_pass_is_an_error(folder, tmp_path, name):
     data = opened(path, EVERY[name])
     path.unlink()
     fails(FileNotFoundError, "is not there", lambda: gather(data))
-
-
-# ---- CSV: one line, one record ---------------------------------------------------------
-
-GOOD = 50
-
-
-def read_csv(tmp_path, lines, **options):
-    """What becomes of ``lines`` below enough good ones to settle the columns' types."""
-    path = tmp_path / "x.csv"
-    path.write_bytes(b"a,b\n" + b"0,0\n" * GOOD + b"\n".join(lines) + b"\n")
-    found = gather(open_rows(path, **options), 2)
-    return found[np.argsort([not (row == 0).all() for row in found], kind="stable")][GOOD:]
-
-
-@pytest.mark.parametrize(
-    "line, want",
-    [
-        (b"1,2", [1, 2]),
-        (b" 1 ,\t2", [1, 2]),
-        (b"1,2\r", [1, 2]),
-        (b'"1","2"', [1, 2]),
-        (b"+1,-2e3", [1, -2000]),
-        (b"1,", [1, np.nan]),
-        (b"1,NA", [1, np.nan]),
-        (b"1," + CANARY.encode() + b"x", [1, np.nan]),
-        (b"1,\xff\xfe", [1, np.nan]),
-        (b"\xff", [np.nan, np.nan]),
-        (b"1", [np.nan, np.nan]),
-        (b"1,2,3", [np.nan, np.nan]),
-        (b"", [np.nan, np.nan]),
-        (b"1,2\r3", [1, np.nan]),
-        (b"1," + b"9" * 400, [1, np.inf]),
-    ],
-)
-def test_a_line_that_is_no_record_is_a_row_of_nan(tmp_path, capfd, line, want):
-    np.testing.assert_array_equal(read_csv(tmp_path, [line]), [want])
-    assert capfd.readouterr() == ("", "")
-
-
-LINE = st.text("0123456789.,\"' -eE\rxé\t", max_size=8).map(lambda s: s.encode("latin-1"))
-
-
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(lines=st.lists(LINE, min_size=1, max_size=12))
-def test_what_becomes_of_a_line_depends_on_that_line_alone(tmp_path, lines):
-    lines = [b"7" + line for line in lines]  # no row of zeros, no blank line at the end
-    together = read_csv(tmp_path, lines)
-    alone = np.concatenate([read_csv(tmp_path, [line]) for line in lines])
-    assert sorted(map(str, together)) == sorted(map(str, alone))
-    assert len(together) == len(lines)
-
-
-def test_an_open_quote_does_not_swallow_the_lines_below(tmp_path):
-    lines = [b'1,"2', b"3,4", b'x"y,"5', b"5,6"]
-    found = read_csv(tmp_path, lines)
-    assert len(found) == 4
-    assert {(3.0, 4.0), (5.0, 6.0)} <= set(map(tuple, found))
-
-
-@pytest.mark.parametrize(
-    "text, options, columns, want",
-    [
-        (b"a,b\n", {}, ["a", "b"], []),
-        (b"a,b", {}, ["a", "b"], []),
-        (b"1,2\n3,4", {"header": False}, None, [[1, 2], [3, 4]]),
-        (b"x,2\n3,4\n5,6\n", {"header": False}, None, [[np.nan, 2], [3, 4], [5, 6]]),
-        (b"1,2\n3,4", {"header": False, "columns": ["f1"]}, ["f1"], [[2], [4]]),
-        (b"\xef\xbb\xbf1,2\r\n3,4\r\n", {"header": False}, None, [[1, 2], [3, 4]]),
-        (b"\xef\xbb\xbfa,b\r\n3,4\r\n", {}, ["a", "b"], [[3, 4]]),
-        (b'"a,1",b\n3,4\n', {}, ["a,1", "b"], [[3, 4]]),
-        (b'name,b\n"Doe, J",4\n', {"columns": ["b"]}, ["b"], [[4]]),
-        (b"a\n1\n\n2\n", {}, ["a"], [[1], [np.nan], [2]]),
-        (b"a,a\n3,4\n", {"columns": ["b"]}, None, "exactly once"),
-        (b"a,a\n3,4\n", {}, None, "name comes twice"),
-        (b"1,2\n3,4", {"header": False, "columns": ["a"]}, None, "no column 'a': without a header"),
-        (b"1,2\n3,4", {"header": False, "columns": []}, None, "names no column"),
-        (b"1,2\n3,4", {"header": False, "columns": ["f1", "f1"]}, None, "exactly once"),
-    ],
-)
-def test_first_lines(tmp_path, text, options, columns, want):
-    (tmp_path / "x.csv").write_bytes(text)
-    if isinstance(want, str):
-        fails(ValueError, want, lambda: open_rows(tmp_path / "x.csv", **options))
-        return
-    data = open_rows(tmp_path / "x.csv", **options)
-    assert data.columns == columns
-    np.testing.assert_array_equal(gather(data, data.d), np.reshape(want, (-1, data.d)))
-
-
-def test_a_column_of_text_is_refused_without_quoting_the_file(tmp_path):
-    path = tmp_path / "x.csv"
-    for first, header in (("CANARY,CANARY1", True), ("CANARY,1", False)):
-        path.write_text(f"{first}\n" + "CANARY2,2\n" * 10)
-        data = open_rows(path, header=header)
-        error = fails(TypeError, "column number 1 of", lambda data=data: gather(data, 2))
-        assert "CANARY" not in str(error)
-
-
-def test_one_record_cannot_turn_the_verdict_on_a_column(tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_text("a\n" + "1\n" * 20 + "text\n" * 19)
-    assert gather(open_rows(path), 1).shape == (39, 1)

@@ -102,10 +102,8 @@ def test_no_circle_inside_a_folder():
 
 
 def test_no_file_is_too_long():
-    """400 lines in the package and the core, 500 in tests and benches."""
     for path in CODE:
-        most = 500 if {"tests", "bench"} & set(path.relative_to(ROOT).parts) else 400
-        assert len(path.read_text().splitlines()) <= most, path.name
+        assert len(path.read_text().splitlines()) <= 400, path.name
 
 
 def test_no_function_of_the_package_is_over_60_lines():

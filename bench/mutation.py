@@ -1,0 +1,19 @@
+"""What a mutation is, and the names that the lists of them share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """``old`` stands once in ``file``; ``tests`` are pytest's arguments."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+P, T, C = "python/ellipsum/", "python/ellipsum/kernels/twins/", "cpp/core/"
+SUM_TESTS = "tests/test_sensitivity.py tests/test_exact_sum.py tests/test_clip_kernels.py"

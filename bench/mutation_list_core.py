@@ -1,0 +1,92 @@
+"""The mutations of ``mutations.py`` in the C++ core."""
+
+from __future__ import annotations
+
+from mutation import SUM_TESTS, C, Mutation
+
+CORE = [
+    Mutation(
+        "clip, C++: a huge row is not moved in",
+        C + "clip/exceptional.inl",
+        "const double factor = outside ? radius / norm",
+        "const double factor = outside ? 2 * radius / norm",
+        SUM_TESTS,
+    ),
+    Mutation(
+        "clip, C++: infinities are numbers",
+        C + "clip/exceptional.inl",
+        "finite &= std::isfinite(x[j]);",
+        "finite &= !std::isnan(x[j]);",
+        SUM_TESTS,
+    ),
+    Mutation(
+        "clip, C++: the streaming clamp is at twice the limit",
+        C + "clip/stream.inl",
+        "clamp(y, load<double>(s.limit + j))",
+        "clamp(y, load<double>(s.limit + j) * fill(2.0))",
+        SUM_TESTS,
+    ),
+    Mutation(
+        "clip, C++: matrix inputs keep 30 bits",
+        C + "clip/clip.hpp",
+        "h * 0x1.000001p24",
+        "h * 0x1.000002p23",
+        SUM_TESTS,
+    ),
+    Mutation(
+        "merge, C++: no carry",
+        C + "clip/exact_sum.hpp",
+        "const std::uint64_t carry = sum < low[j];",
+        "const std::uint64_t carry = 0;",
+        "tests/test_exact_sum.py",
+    ),
+    Mutation(
+        "threads, C++: parts overlap by a row",
+        C + "clip/clip_sum.cpp",
+        "batch.n / count + (t < batch.n % count));",
+        "batch.n / count + (t + 1 < count));",
+        SUM_TESTS,
+    ),
+    Mutation(
+        "halves, C++: magnitudes with their sign",
+        C + "clip/clip.hpp",
+        "partial[d + j] += (size - sum) / 2;",
+        "partial[d + j] += (sum - size) / 2;",
+        "tests/test_adaptive.py tests/test_passes.py",
+    ),
+    Mutation(
+        "distances, C++: a row that is not finite lies far away",
+        C + "clip/exceptional.inl",
+        "if (!all_finite(region.d, s.x)) return 0;",
+        "if (!all_finite(region.d, s.x)) return double(INFINITY);",
+        "tests/test_adaptive.py tests/test_passes.py tests/test_clip_kernels.py",
+    ),
+    Mutation(
+        "noise, C++: nothing is ambiguous",
+        C + "noise/gaussian.hpp",
+        "subtract(doubles(0.5), multiply(s, doubles(z_error)))",
+        "doubles(2.0)",
+        "tests/test_noise.py tests/test_key_stream.py",
+    ),
+    Mutation(
+        "noise, C++: the tail's uncertainty left out",
+        C + "noise/gaussian.hpp",
+        "not_less(multiply_add(s, two_over_m, off), limit)",
+        "not_less(off, limit)",
+        "tests/test_noise.py tests/test_key_stream.py",
+    ),
+    Mutation(
+        "noise, C++: the slow path without its error",
+        C + "noise/gaussian_resolve.cpp",
+        "const Unsigned error = newton_error + (top < 121 ? Unsigned(1) << (121 - top) : 1);",
+        "const Unsigned error = 0 * (newton_error + Unsigned(top));",
+        "tests/test_noise.py tests/test_key_stream.py",
+    ),
+    Mutation(
+        "key stream, C++: the nonce's high word is dropped",
+        C + "noise/chacha20.hpp",
+        "x[15] = simd::words(std::uint32_t(nonce >> 32));",
+        "x[15] = simd::words(0);",
+        "tests/test_noise.py tests/test_key_stream.py",
+    ),
+]
