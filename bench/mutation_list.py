@@ -139,7 +139,7 @@ MUTATIONS = [
         P + "second_moments.py",
         "multiplier / math.sqrt(1 - self.share) * sensitivity",
         "multiplier * sensitivity",
-        "tests/test_audit_moments.py -k covariance",
+        "tests/test_estimates.py -k budget",
     ),
     # ---- noise, keys ----
     Mutation(
@@ -283,6 +283,34 @@ MUTATIONS = [
         "return _blank(block, _nulls(array)) if array.null_count else block",
         "return block",
         "tests/test_arrow.py tests/test_arrow_records.py",
+    ),
+    Mutation(
+        "arrow: a decimal beyond its precision is a number",
+        P + "rows/arrow.py",
+        "none = _beyond(limbs, 10**kind.precision)",
+        "none = np.zeros(len(array), bool)",
+        "tests/test_arrow.py -k decimal",
+    ),
+    Mutation(
+        "lists: a list of lists is a batch",
+        P + "rows/batches.py",
+        "    if isinstance(item, (list, tuple)):\n        return False",
+        "    if isinstance(item, (list, tuple)):\n        return isinstance(item[:1], list)",
+        "tests/test_record_independence.py",
+    ),
+    Mutation(
+        "merge: a sum without rows has no marks",
+        P + "exact_sum.py",
+        "total._marks = lineage.marks_of(data)",
+        "total._marks = lineage.marks_of(data) if state.rows else frozenset()",
+        "tests/test_lineage.py",
+    ),
+    Mutation(
+        "from_bytes: coordinates within the bound, and not the norm",
+        P + "exact_sum.py",
+        "    finite = total._count - total._nonfinite_rows",
+        "    finite = total._ellipsoid.d * (total._count - total._nonfinite_rows)",
+        "tests/test_exact_sum.py -k beyond",
     ),
     Mutation(
         "csv: a byte order mark is stripped from the first line alone",

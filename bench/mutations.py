@@ -3,6 +3,7 @@
     python bench/mutations.py                      # all of them: about 20 minutes on two cores
     python bench/mutations.py --only carry clamp   # those whose names hold one of the words
     python bench/mutations.py --list
+    python bench/mutations.py --table bench/results/mutations.md  # and write it down
 
 Each mutation is a piece of text that stands once in a file, what takes its place, and the tests
 that ought to see it. It is made in a copy of the source tree; where the file belongs to the C++
@@ -33,6 +34,17 @@ _LEFT_OUT = shutil.ignore_patterns(
 
 
 PYTEST = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+
+
+#: The table's head; what a run leaves out keeps the line that it has.
+HEAD = """# Mutations
+
+`python bench/mutations.py --table FILE` breaks the guarantee on purpose at each of these places,
+and names the test that failed first.
+
+| mutation | file | seen by |
+|---|---|---|
+"""
 
 
 class Verdict(NamedTuple):
@@ -109,27 +121,44 @@ def control(tests: list[str], tree: Path, compiled: bool) -> bool:
     return good
 
 
+def write_table(path: Path, found: dict[str, str]) -> None:
+    """A line for each mutation: what this run found, else what the table said before."""
+    old = path.read_text().splitlines() if path.exists() else []
+    cells = [line.strip("| ").split(" | ") for line in old if line.startswith("| ")]
+    known = {cell[0]: cell[2] for cell in cells if len(cell) == 3} | found
+    lines = [
+        f"| {m.name} | `{m.file}` | {' '.join(known.get(m.name, 'not run').split())} |\n"
+        for m in MUTATIONS
+    ]
+    path.write_text(HEAD + "".join(lines))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", nargs="+", default=[""], metavar="WORD")
     parser.add_argument("--list", action="store_true", help="print them, and run nothing")
+    parser.add_argument("--table", type=Path, help="a Markdown file to bring up to date")
     arguments = parser.parse_args()
     chosen = [m for m in MUTATIONS if any(word in m.name for word in arguments.only)]
     width, bad = max(len(m.name) for m in chosen), 0
     with tempfile.TemporaryDirectory() as folder:
         tree = ROOT if arguments.list else copy_tree(Path(folder))
-        failed: list[str] = []
         # those that compile come last, so that the others meet the extension as it was built
-        for mutation in sorted(chosen, key=lambda m: m.file.startswith("cpp/")):
-            if arguments.list:
-                print(f"{mutation.name:{width}}  {mutation.file}")
-                continue
-            verdict = judge(mutation, tree)
-            bad += not verdict.ok
-            failed += [verdict.words] if verdict.ok else []
-            print(f"{mutation.name:{width}}  {verdict.words}", flush=True)
-        if failed:
-            bad += not control(failed, tree, any(m.file.startswith("cpp/") for m in chosen))
+        for compiled in (False, True):
+            failed: list[str] = []
+            for mutation in (m for m in chosen if m.file.startswith("cpp/") == compiled):
+                if arguments.list:
+                    print(f"{mutation.name:{width}}  {mutation.file}")
+                    continue
+                verdict = judge(mutation, tree)
+                bad += not verdict.ok
+                failed += [verdict.words] if verdict.ok else []
+                print(f"{mutation.name:{width}}  {verdict.words}", flush=True)
+                if arguments.table:
+                    words = f"`{verdict.words}`" if verdict.ok else verdict.words
+                    write_table(arguments.table, {mutation.name: words})
+            if failed:
+                bad += not control(failed, tree, compiled)
     return bad
 
 

@@ -15,6 +15,7 @@ import polars
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ellipsum import Ellipsoid, ExactSum
 from ellipsum.rows.batches import as_batches
 from ellipsum.rows.files import open_rows
 from odd_records import LINES, NUMBERS, OBJECTS
@@ -260,7 +261,11 @@ def objects() -> Iterator[Container]:
     good = [[1, 2], (3, 4.5)]
     yield Container("list", OBJECTS, good, lambda r, _: as_batches(list(r), D))
     yield Container("tuple", OBJECTS, good, lambda r, _: as_batches(tuple(r), D))
-    yield Container("lists", OBJECTS, good, lambda r, _: as_batches(iter([[*r, [0, 0]]]), D))
+    yield Container("iterator", OBJECTS, good, lambda r, _: as_batches(iter(r), D))
+    yield Container(
+        "between batches", OBJECTS, good, lambda r, _: as_batches([BATCH, *r, BATCH], D)
+    )
+    yield Container("added", OBJECTS, good, added)
     for kind in ("Int64", "Float64", "boolean", "Float32"):
         yield Container(
             f"pandas {kind}",
@@ -270,6 +275,14 @@ def objects() -> Iterator[Container]:
                 pandas.DataFrame(list(r), columns=["a", "b"], dtype=object).astype(kind), D
             ),
         )
+
+
+BATCH = np.zeros((1, D))
+
+
+def added(records: Sequence[Any], _folder: Path) -> Iterator[np.ndarray]:
+    """What `ExactSum.add` hands to a kernel."""
+    return ExactSum(Ellipsoid.ball(1.0, d=D))._parts(list(records))
 
 
 CONTAINERS = [*CSV, *columns(), *nested(), *numbers(), *objects()]

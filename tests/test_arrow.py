@@ -15,6 +15,7 @@ import pytest
 from arrow_streams import OneArray, Stream, gather
 from ellipsum.rows.arrow import WIDE_BYTES, wide_block
 from ellipsum.rows.batches import as_batches
+from ellipsum.rows.files import open_rows
 
 CANARY = 987654.321
 
@@ -52,6 +53,18 @@ def test_a_memory_map_is_not_read_into_memory(rows, tmp_path):
     assert np.shares_memory(batch, mapped)
 
 
+class Tensor:
+    """An array of another library."""
+
+    ndim = 2
+
+    def __init__(self, n):
+        self.n = n
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ones((self.n, 2), dtype)
+
+
 @pytest.mark.parametrize(
     "data, shapes",
     [
@@ -64,9 +77,11 @@ def test_a_memory_map_is_not_read_into_memory(rows, tmp_path):
             [(1, 2), (3, 2), (2, 2), (1, 2)],
         ),
         ([[1, 2, 3], [3], None, 5, "12", {1: 2}, [[1, 2]], np.ones(3)], [(8, 2)]),
-        ((np.ones((k, 2)) for k in (1, 0, 2)), [(1, 2), (2, 2)]),
-        (iter([np.ones(2), [[1, 2]]]), [(1, 2), (1, 2)]),
-        (iter([[1, 2], [3], [[1, 2], None]]), [(1, 2), (1, 2), (2, 2)]),
+        ((np.ones((k, 2)) for k in (1, 0, 2)), [(1, 2), (0, 2), (2, 2)]),
+        (iter([np.ones(2), [[1, 2]]]), [(2, 2)]),
+        (iter([[1, 2], [3], [[1, 2], None], [], [1, {}]]), [(5, 2)]),
+        (iter([[1, 2], np.ones((3, 2)), [3, 4]]), [(1, 2), (3, 2), (1, 2)]),
+        (iter([Tensor(3), Tensor(4)]), [(3, 2), (4, 2)]),
         (np.ones(2), [(1, 2)]),
         ([], []),
     ],
@@ -201,6 +216,39 @@ def test_a_decimal_is_the_nearest_double(kind, scale):
     want = [np.nan if x is None else float(x) for x in values]
     np.testing.assert_array_equal(gather(column, 1)[:, 0], want)
     np.testing.assert_array_equal(gather(pa.table({"a": column}).slice(13), 1)[:, 0], want[13:])
+
+
+def decimals(kind, integers):
+    """A column of these integers, whatever digits the type allows."""
+    size = kind.bit_width // 8
+    data = b"".join(int(x).to_bytes(size, "little", signed=True) for x in integers)
+    return pa.Array.from_buffers(kind, len(integers), [None, pa.py_buffer(data)])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.decimal32(4, 1), pa.decimal64(4, 1), pa.decimal64(18, 1), pa.decimal128(4, 1),
+     pa.decimal128(17, 3), pa.decimal128(25, 3), pa.decimal128(38, 30), pa.decimal256(40, 2)],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("suffix", ["arrow", "arrows"])
+def test_a_decimal_beyond_its_precision_is_one_row_of_nan(tmp_path, kind, suffix):
+    top, most = 10**kind.precision, 2 ** (kind.bit_width - 1)
+    odd = [x for x in (top, -top, top + 1, most - 1, -most, 2**64 * top) if -most <= x < most]
+    integers = [0, *odd, top - 1, 1 - top, 5]
+    column = decimals(kind, integers)
+    scaled = [float(Decimal(x).scaleb(-kind.scale, Context(prec=90))) for x in integers]
+    want = [np.nan if abs(x) >= top else y for x, y in zip(integers, scaled, strict=True)]
+    np.testing.assert_array_equal(gather(pa.table({"a": column}), 1)[:, 0], want)
+    path = tmp_path / f"x.{suffix}"
+    open_file = pa.ipc.new_file if suffix == "arrow" else pa.ipc.new_stream
+    lists = pa.ListArray.from_arrays(pa.array(range(len(integers) + 1), pa.int32()), column)
+    for cells in (column, lists):
+        table = pa.table({"a": cells})
+        with pa.OSFile(str(path), "wb") as file, open_file(file, table.schema) as out:
+            out.write_table(table)
+        found = np.concatenate(list(open_rows(path).batches(1)))
+        np.testing.assert_array_equal(found[:, 0], want)
 
 
 @pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.int8(), pa.float32()])

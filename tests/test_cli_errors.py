@@ -62,7 +62,6 @@ BAD = {
     "no such file": (["mean", "x.parquet", *BUDGET, "--ball", "1"], Exit.DATA, "is not there"),
     "folder": (["mean", ".", *BUDGET, "--ball", "1"], Exit.DATA, "regular file"),
     "column": ([*MEAN, "--ball", "1", "--columns", "age,zz"], Exit.DATA, "no column 'zz'"),
-    "text": (["mean", "name.csv", *BUDGET, "--ball", "1"], Exit.DATA, "number 4 .* not numeric"),
     "truncated": (["mean", "cut.parquet", *BUDGET, "--ball", "1"], Exit.DATA, "truncated"),
     "disagreeing": (
         ["mean", "rows.npy", "rows.csv", *BUDGET, "--ball", "1"],
@@ -83,11 +82,6 @@ BAD = {
         ["mean", "rows.csv", *BUDGET, "--ball", "1", "--dim", "2"],
         Exit.PARAMETER,
         "--dim is 2",
-    ),
-    "too few numbers": (
-        ["mean", "rows.csv", *BUDGET, "--no-header", "--bounds", "0,1", "--dim", "2"],
-        Exit.DATA,
-        "most lines of rows.csv have another number of cells",
     ),
     "private shape": ([*MEAN, "--public", "./rows.parquet"], Exit.USAGE, "shape would leak"),
     "stray error": ([*MEAN, "--ball", "1", "--error", "relative"], Exit.USAGE, "--error goes with"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from ellipsum import Ellipsoid, ExactSum, estimate_covariance, estimates, second_moments
+from ellipsum import Ellipsoid, ExactSum, estimate_covariance, estimates, noise, second_moments
 from ellipsum.second_moments import moments
 from ellipsum.wishart import best_wishart, delta
 
@@ -54,6 +54,48 @@ def test_the_covariance_is_found(table, method, neighbors):
     assert np.linalg.norm(found.value - truth) < 0.1 * np.linalg.norm(truth)
     assert np.linalg.eigvalsh(found.value)[0] >= -1e-12 * np.linalg.norm(truth)
     np.testing.assert_allclose(found.value, found.value.T)
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 5.0])
+def test_the_moments_and_their_count_share_one_budget(monkeypatch, mu):
+    """mu^2 of the sum, by its noise and sensitivity, and of the count are mu^2 together."""
+    spent, draw = [], second_moments.noise.rounded_gaussian
+    monkeypatch.setattr(
+        "ellipsum.noise.rounded_gaussian",
+        lambda n, sd, *, key: spent.append(sd) or draw(n, sd, key=key),
+    )
+    ball = {"center": np.zeros(3), "radius": 2.0, "mu": mu}
+    total = second_moments._second_moments(np.ones((9, 3)), np.zeros(3), 2.0)
+    for neighbors, draws in (("replace", 1), ("add-remove", 2)):
+        spent.clear()
+        estimate_covariance(np.ones((9, 3)), neighbors=neighbors, **ball)
+        assert len(spent) == draws
+        bound = second_moments.moment_sensitivity(total.ellipsoid, neighbors)
+        parts = [bound / spent[0], *(noise._COUNT_STEPS / sd for sd in spent[1:])]
+        assert mu**2 * (1 - 1e-9) < sum(part**2 for part in parts) <= mu**2
+
+
+def test_a_row_whose_products_overflow_is_clipped_like_any_other_far_row():
+    """It counted as the centre from 1e154 on."""
+    center = np.array([0.5, -0.25, 3.0])
+    way = np.array([[1.0, -2.0, 0.25]])
+    near = second_moments._second_moments(way * 2.0**300, center, 2.0)
+    far = [way * 2.0**power for power in (480, 509, 510, 511, 512, 600, 1022)]
+    for row in far:
+        total = second_moments._second_moments(row, center, 2.0)
+        assert (total.integers() == near.integers()).all() and total.clipped == 1
+    ends = np.array([[1.7e308, -1.7e308, 1.7e308]])
+    apart = second_moments._second_moments(ends, -ends[0], 2.0)
+    side = second_moments._second_moments(np.sign(ends) * 2.0**300, np.zeros(3), 2.0)
+    assert (apart.integers() == side.integers()).all()
+    for odd in (np.nan, np.inf):
+        row = np.array([[odd, 1e300, 1.0]])
+        assert not second_moments._second_moments(row, center, 2.0).integers().any()
+    together = second_moments._second_moments(np.vstack([*far, way, row]), center, 2.0)
+    alone = second_moments._second_moments(way, center, 2.0)
+    assert (together.integers() == 7 * near.integers() + alone.integers()).all()
+    with pytest.raises(ValueError, match="radius must be at most"):
+        estimate_covariance(way, center=center, radius=1e151, mu=1.0)
 
 
 def test_a_wishart_estimate_promises_its_pair_alone(table):

@@ -9,12 +9,13 @@ import struct
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ellipsum import Ellipsoid, ExactSum
-from ellipsum.sum_bytes import _checksum
+from ellipsum.sum_bytes import _checksum, pack
 from regions import make_regions
 
 
@@ -226,13 +227,11 @@ def test_nonfinite_raise_leaves_the_sum_as_it_was(region, rows):
 @pytest.mark.parametrize(
     ("batch", "error", "phrase"),
     [
-        (np.empty((0, 13)), ValueError, "batch is empty"),
-        ([], ValueError, "batch is empty"),
         (np.zeros((4, 12)), ValueError, r"batch must have shape \(n, 13\), got 12 columns$"),
         (np.zeros((2, 13, 2)), ValueError, r"batch must have shape \(n, 13\), got .* ndim 3$"),
         (np.zeros(77), ValueError, r"batch must have shape \(n, 13\), got .* ndim 1$"),
         (5.0, ValueError, "batch must have shape"),
-        ([np.zeros((2, 13))], ValueError, "batch is a list of batches"),
+        ([np.zeros((2, 12))], ValueError, r"must have shape \(n, 13\), got 12 columns$"),
         (np.array([["a"] * 13]), TypeError, "batch must be numeric"),
         (np.zeros((1, 13), complex), TypeError, "batch must be numeric"),
         (np.array([[object()] * 13]), TypeError, "batch has dtype object"),
@@ -271,9 +270,25 @@ def test_a_record_of_a_list_that_is_no_row_counts_as_the_centre(region, rows, re
     assert total.to_bytes() == want.to_bytes()
 
 
-def test_one_row_may_be_a_list_of_numbers(region, rows):
-    total = ExactSum(region).add(rows[0].tolist()).add(tuple(rows[1]))
-    assert total.to_bytes() == ExactSum(region).add(rows[:2]).to_bytes()
+def test_an_item_of_a_list_is_a_row_whatever_the_others_are(region, rows):
+    """A list of numbers alone was one row: so one person's list decided how many there were."""
+    total = ExactSum(region).add([rows[0].tolist()]).add([tuple(rows[1]), None]).add([None, 5.0])
+    total.add([rows[2:4], rows[4]])
+    want = ExactSum(region).add(rows[:5]).add(np.full((3, 13), np.nan))
+    assert total.to_bytes() == want.to_bytes()
+
+
+@pytest.mark.parametrize(
+    "nothing", [np.empty((0, 13)), np.empty(0), [], pa.table({"a": np.empty(0)})]
+)
+def test_no_rows_are_added_like_any_others(region, rows, nothing):
+    """An error would tell of an empty table, which add-remove calls private."""
+    d = 1 if isinstance(nothing, pa.Table) else 13
+    region = region if d == 13 else Ellipsoid.ball(1.0, d=1)
+    total = ExactSum(region).add(nothing)
+    assert total.to_bytes() == ExactSum(region).to_bytes()
+    some = ExactSum(region).add(np.ones((2, d))).add(nothing)
+    assert some.to_bytes() == ExactSum(region).add(np.ones((2, d))).to_bytes()
 
 
 def test_a_mismatched_merge_changes_nothing(region, rows):
@@ -322,8 +337,39 @@ def test_forged_bytes_never_do_worse_than_a_value_error(data):
         total = ExactSum.from_bytes(forged)
     except (ValueError, TypeError):
         return
-    bound = total.count * (total.ellipsoid.row_bound() + 1)
-    assert all(abs(v) <= bound for v in total.integers())
+    bound = total.count * Fraction(total.ellipsoid.row_bound())
+    assert sum(int(v) ** 2 for v in total.integers()) <= bound**2
+
+
+@pytest.mark.parametrize("rows, odd", [(1, 0), (3, 1), (2**70, 0)])
+def test_a_sum_whose_norm_is_beyond_its_rows_is_refused(rows, odd):
+    """Each coordinate was compared with the bound, not the norm: sqrt(d) times too much."""
+    region, rows = Ellipsoid.ball(1.0, d=4), min(rows, 2**60)
+    most = (rows - odd) * Fraction(region.row_bound())
+    side = math.isqrt(int(most**2) // 4)
+    for entry, extra, good in (
+        (side, 0, True),
+        (-side, 0, True),
+        (side, 2, False),
+        (-side, -2, False),
+    ):
+        values = [entry, entry, -entry, entry + extra]
+        state = (
+            ExactSum(region)
+            .snapshot()
+            ._replace(
+                low=np.array([v % 2**64 for v in values], np.uint64),
+                high=np.array([v >> 64 for v in values], np.int64),
+                rows=rows,
+                clipped=odd,
+                nonfinite_rows=odd,
+            )
+        )
+        if good:
+            assert ExactSum.from_bytes(pack(state)).count == rows
+            continue
+        with pytest.raises(ValueError, match="contradict each other"):
+            ExactSum.from_bytes(pack(state))
 
 
 def test_a_future_version_says_so(region):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from ellipsum import Ellipsoid, ExactSum, PrivateSum
@@ -76,6 +77,44 @@ def test_an_empty_sum_is_a_zero_for_many_workers():
             total.merge(worker)
         assert total.count == 9 * len(workers)
         assert PrivateSum(REGION, mu=1.0)(total).private
+
+
+def test_a_batch_without_rows_marks_a_sum_like_any_other():
+    """Else a copy that is released again would tell an empty table from one of a row."""
+    run = PrivateSum(REGION, mu=1.0, neighbors="add-remove")
+    for duplicate in (*COPIES.values(), lambda total: ExactSum.from_bytes(total.to_bytes())):
+        for nothing in (
+            ROWS[:0],
+            [],
+            pa.table({"a": ROWS[:0, 0], "b": ROWS[:0, 1]}),
+        ):
+            total = ExactSum(REGION).add(nothing)
+            twin = duplicate(total)
+            with pytest.raises(ValueError, match="count twice"):
+                total.merge(twin)
+            run(total)
+            with pytest.raises(ValueError, match="spend_again=True"):
+                run(twin)
+
+
+def test_bytes_from_elsewhere_have_marks_whether_they_hold_rows_or_not():
+    for rows in (ROWS, ROWS[:0]):
+        total = ExactSum.from_bytes(bytes(bytearray(ExactSum(REGION).add(rows).to_bytes())))
+        with pytest.raises(ValueError, match="count twice"):
+            total.merge(copy.copy(total))
+
+
+def test_a_view_of_bytes_has_their_marks():
+    total = summed()
+    with pytest.raises(ValueError, match="count twice"):
+        total.merge(ExactSum.from_bytes(memoryview(total.to_bytes())))
+
+
+def test_adding_arrow_data_keeps_one_mark():
+    total = summed()
+    for _ in range(5):
+        total.add(pa.table({"a": [1.0], "b": [2.0]}))
+    assert len(total._marks) == 1
 
 
 def test_bytes_do_not_carry_marks():

@@ -113,8 +113,9 @@ def test_no_two_draws_of_one_release_share_a_key(monkeypatch, neighbors):
 
 def test_the_encoding_of_a_job_is_injective():
     parts = [
-        None, b"", b"a", "a", "", 0, 1, -1, 0.0, -0.0, 1.0, np.zeros(1), np.zeros((1, 1)),
-        np.zeros(2), np.zeros(1, np.int64), np.array([0], object), np.array([2**70], object),
+        None, b"", b"a", "a", "", False, True, 0, 1, -1, 0.0, -0.0, 1.0, np.zeros(1),
+        np.zeros((1, 1)), np.zeros(2), np.zeros(1, np.int64), np.array([0], object),
+        np.array([2**70], object),
     ]  # fmt: skip
     jobs = [(), *((p,) for p in parts), *itertools.product(parts, repeat=2), (b"as",)]
     assert len({digest(*job) for job in jobs}) == len(jobs)

@@ -36,6 +36,27 @@ def test_an_iterator_takes_any_item_that_is_no_batch_as_one_record():
     for odd in (None, {}, "ab", 7, np.zeros(3), object()):
         assert run(iter([[1.0, 2.0], odd])).n == 2
     assert run(iter([np.zeros((5, 2)), None])).n == 6
+    for odd in ([], [1, {}], [[1, 2], [3, 4]], [[1, 2]], (), ((), ())):
+        assert run(iter([[1.0, 2.0], odd])).n == run(iter([odd, odd])).n == 2
+
+
+def test_one_iterator_for_all_passes_is_refused_before_anything_is_drawn(monkeypatch):
+    drawn = []
+    monkeypatch.setattr("ellipsum.noise.rounded_gaussian", lambda *a, **k: drawn.append(a))
+    box = {"lower": [-1, -1], "upper": [2, 2], "mu": 1.0}
+    for neighbors in ("replace", "add-remove"):
+        for rows in ([], [[0.5, 0.5]]):
+            same = iter(rows)
+            with pytest.raises(TypeError, match="read only once"):
+                PrivateMean(**box, neighbors=neighbors)(lambda same=same: same)
+    assert not drawn
+
+
+def test_a_function_is_called_once_for_each_pass():
+    calls = []
+    box = {"lower": [-1, -1], "upper": [2, 2], "mu": 1.0}
+    release = PrivateMean(**box)(lambda: calls.append(1) or iter(np.ones((50, 2))))
+    assert len(calls) == release.plan.passes + 1  # and one to count the rows
 
 
 def test_one_number_is_told_from_no_number_by_nothing_but_its_row():

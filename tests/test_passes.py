@@ -119,7 +119,7 @@ def test_what_can_be_read_once_only_is_refused():
     with pytest.raises(TypeError, match="ExactSum"):
         mean(ExactSum(Ellipsoid.ball(1.0, d=2)).add(rows))
     spent = iter([rows])
-    with pytest.raises(ValueError, match="read only once"):
+    with pytest.raises(TypeError, match="read only once"):
         mean(lambda: spent)
 
 

@@ -138,14 +138,11 @@ def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
     """A numeric array of shape (n, d), neither copied nor converted where it is an array of
     numbers already. One row of shape (d,) counts as a batch of one.
 
-    Of an array, dtype and width alone decide what is refused. A list has no dtype: its items
-    are records, see `records`; a list of numbers alone is one record (d records if d is 1).
+    Of an array, dtype and width alone decide what is refused. A list has no dtype: each of its
+    items is one record, see `records`.
     """
     if isinstance(batch, (list, tuple)):
-        if any(isinstance(item, np.ndarray) and item.ndim == 2 for item in batch):
-            raise ValueError(f"{name} is a list of batches: give them one at a time")
-        several = d == 1 or not batch or any(map(_is_sequence, batch))
-        return records(batch if several else [batch], d)
+        return records(batch, d)
     _refuse_tables(name, batch)
     if isinstance(batch, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array: fill it first, e.g. with {name}.filled(np.nan)")
@@ -232,13 +229,6 @@ def _read_record(item: Any, row: NDArray[np.float64]) -> None:
         for j, cell in enumerate(cells):
             with suppress(Exception):  # what a cell's own code raises tells of that cell
                 row[j] = np.nan if isinstance(cell, (str, bytes)) else float(cell)
-
-
-def _is_sequence(item: Any) -> bool:
-    """Whether an item of a list can be a record of several numbers, by its type."""
-    if isinstance(item, (str, bytes)) or not hasattr(type(item), "__len__"):
-        return False
-    return bool(np.ndim(item) > 0) if isinstance(item, np.ndarray) else True
 
 
 def _number(name: str, value: Any) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,13 @@ class ExactSum:
     def add(self, batch: Any) -> ExactSum:
         """Add rows: an array (n, d), or one row (d,); float32 and float64 without a copy.
 
+        No rows are added like any others: whether there are some may be private.
+
         Parameters
         ----------
         batch : array_like (n, d), data units; any strides, memory-mapped or not
+            Of a list each item is one row (so one row is an array, or ``[row]``), or a batch if
+            it is one by its type, as for :class:`PrivateSum`.
 
         Returns
         -------
@@ -84,33 +89,34 @@ class ExactSum:
         Raises
         ------
         TypeError, ValueError
-            For a batch that is not numeric, ragged, empty or of another width. Never for a
-            value in it, except under ``nonfinite="raise"``.
+            For a batch that is not numeric, or of another width. Never for a value in it, except
+            under ``nonfinite="raise"``.
         """
-        if is_arrow(batch):  # as an array, its dtype could depend on its values
-            table = ExactSum(self._ellipsoid, nonfinite=self._nonfinite, threads=self._threads)
-            for block in as_batches(batch, self._ellipsoid.d):
-                table.add(block)
-            return self.merge(table)
-        rows = _validate.rows("batch", batch, d=self._ellipsoid.d)
-        if len(rows) == 0:
-            raise ValueError("batch is empty: give at least one row, or skip the batch")
         low, high = np.zeros_like(self._low), np.zeros_like(self._high)
-        clipped = nonfinite = 0
-        for part in kernel_parts(rows):
+        count = clipped = nonfinite = 0
+        for part in self._parts(batch):
             partial = np.zeros(self._ellipsoid.d, np.int64)
             counts = kernels().clip_sum(part, *self._region, partial, self._threads)
             add_partial(low, high, partial)
+            count += len(part)
             clipped, nonfinite = clipped + counts[0], nonfinite + counts[1]
         if nonfinite and self._nonfinite == "raise":
             raise ValueError('batch has a row with a NaN or an infinity, and nonfinite="raise"')
         with self._lock:
             kernels().merge(self._low, self._high, low, high)
             self._marks = self._marks or lineage.new_marks()
-            self._count += len(rows)
+            self._count += count
             self._clipped += clipped
             self._nonfinite_rows += nonfinite
         return self
+
+    def _parts(self, batch: Any) -> Iterator[NDArray[Any]]:
+        d = self._ellipsoid.d
+        # Arrow data as an array would have a dtype that can depend on their values.
+        by_items = is_arrow(batch) or isinstance(batch, (list, tuple))
+        blocks = as_batches(batch, d) if by_items else [_validate.rows("batch", batch, d=d)]
+        for rows in blocks:
+            yield from kernel_parts(rows)
 
     def merge(self, other: ExactSum) -> ExactSum:
         """Add another sum over the same region; the other stays as it is.
@@ -250,7 +256,7 @@ class ExactSum:
         state = unpack(raw)
         total = cls(Ellipsoid.from_state(state.region), nonfinite=state.nonfinite, threads=threads)
         total._restore(state)
-        total._marks = lineage.marks_of(data) if state.rows else frozenset()
+        total._marks = lineage.marks_of(data)
         return total
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
@@ -313,10 +319,13 @@ def _unpickle(data: bytes) -> ExactSum:
 
 
 def _beyond(total: ExactSum) -> bool:
-    """Is a sum larger than ``count`` rows can make it?"""
-    bound = total._count * (total._ellipsoid.row_bound() + 1)
-    # 2^64 + low would round a small negative sum away: most fit 64 signed bits.
-    signed = total._low.view(np.int64)
-    wide = total._high.astype(np.float64) * 2.0**64 + total._low.astype(np.float64)
-    value = np.where(total._high == signed >> 63, signed.astype(np.float64), wide)
-    return bool((np.abs(value) > bound).any())
+    """Is the sum's norm larger than its finite rows can make it? In integers, exactly."""
+    finite = total._count - total._nonfinite_rows
+    bound = Fraction(total._ellipsoid.row_bound()) * finite
+    # Of 2^30 coordinates below 2^127 each the norm is right to 2^-20: most need no integers.
+    values = total._high.astype(np.float64) * 2.0**64 + total._low.astype(np.float64)
+    small = total._high == total._low.view(np.int64) >> 63
+    values[small] = total._low.view(np.int64)[small]
+    if float(values @ values) * (1 + 2.0**-20) <= float(bound) ** 2 * (1 - 2.0**-20):
+        return False
+    return sum(int(v) ** 2 for v in as_integers(total._low, total._high)) > bound**2

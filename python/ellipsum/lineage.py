@@ -1,8 +1,9 @@
 """Which exact sums hold the same rows, and which rows were released: marks, never data.
 
-A sum gets a mark of its own with its first rows; merging joins marks, and a copy keeps them. So
-a part that is merged twice, and a copy that is released again, are refused. (Copies of an empty
-sum are sums of their own: that is how a zero is handed to many workers.) Whether two sums share a
+A sum gets a mark of its own with its first batch; merging joins marks, and a copy keeps them. So
+a part that is merged twice, and a copy that is released again, are refused. (Copies of a sum to
+which nothing was ever added, not even a batch without rows, are sums of their own: that is how a
+zero is handed to many workers.) Whether two sums share a
 mark depends on where they came from, never on what is in them: an error that told of equal
 integers would tell of rows, and two honest parts may well be equal (claim composition-2).
 
@@ -26,7 +27,7 @@ _released: set[int] = set()
 
 
 def new_marks() -> Marks:
-    """The mark of a sum that gets its first rows: 122 random bits, unlike any other anywhere."""
+    """The mark of a sum that gets its first batch: 122 random bits, unlike any other anywhere."""
     return frozenset([uuid.uuid4().int])
 
 
@@ -44,8 +45,9 @@ class MarkedBytes(bytes):
 
 
 def marks_of(data: Any) -> Marks:
-    """The marks that came along with bytes; new ones for bytes from elsewhere."""
-    return data.marks if isinstance(data, MarkedBytes) else new_marks()
+    """The marks that came along with bytes, a view of them too; others get new ones."""
+    whole = data.obj if isinstance(data, memoryview) else data
+    return whole.marks if isinstance(whole, MarkedBytes) else new_marks()
 
 
 def claim(marks: Marks, *, again: bool) -> bool:

@@ -61,7 +61,7 @@ class JobKeys:
     Parameters
     ----------
     root : 32 bytes, from :func:`root_key`. Secret.
-    *job : bytes, str, int, float, None or arrays of numbers
+    *job : bytes, str, bool, int, float, None or arrays of numbers
         All that the draws depend on: kind, neighbours, region, noise levels, exact sums.
     """
 
@@ -97,6 +97,8 @@ def _encoded(part: Any) -> tuple[bytes, bytes]:
         return b"b", part
     if isinstance(part, str):
         return b"s", str(part).encode()
+    if isinstance(part, bool):
+        return b"t", bytes([part])
     if isinstance(part, (int, np.integer)):
         return b"i", str(int(part)).encode()
     if isinstance(part, (float, np.floating)):

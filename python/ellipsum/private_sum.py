@@ -286,8 +286,7 @@ class PrivateSum:
             return data
         total = ExactSum(ellipsoid, threads=threads)
         for batch in as_batches(data, ellipsoid.d):
-            if len(batch):
-                total.add(batch)
+            total.add(batch)
         return total
 
     def _noise_levels(self, ellipsoid: Ellipsoid) -> _NoiseLevels:

@@ -32,6 +32,10 @@ Array = NDArray[np.float64]
 #: Rounding the products x_i x_j moves an inner product of two rows' vectors, which is a square,
 #: by less than this part of the square of their bound.
 _PRODUCT_SLACK = 1 + 2.0**-40
+#: Offsets below this have products that do not overflow; a radius is smaller than half of it.
+_FAR = 2.0**511
+_LARGEST_RADIUS = 2.0**500
+
 _WISHART_BITS = 26  # the normals behind a Wishart matrix are rounded to 2^-26
 
 _REAL_NUMBERS = "the Wishart guarantee is one for real numbers: roundings are not in it"
@@ -96,6 +100,8 @@ def estimate_covariance(
     _validate.one_of("method", method, ("gaussian", "wishart"))
     where = _validate.vector("center", center)
     reach = _validate.positive("radius", radius)
+    if reach > _LARGEST_RADIUS:
+        raise ValueError("radius must be at most 2^500, or its square overflows: use another unit")
     guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors)
     if method == "wishart" and (epsilon is None or delta is None):
         raise ValueError("method='wishart' needs epsilon and delta")
@@ -142,8 +148,20 @@ def _second_moments(data: Any, center: Array, radius: float) -> ExactSum:
     width = d * (d + 1) // 2
     total = ExactSum(Ellipsoid.ball(radius**2, d=width))
     rows = Passes(data, d, once=True)
-    rows.exact_sum(total, lambda x: moments(x - center), width)
+    rows.exact_sum(total, lambda x: moments(_offsets(x, center)), width)
     return total
+
+
+def _offsets(x: Array, center: Array) -> Array:
+    """x - center; a row that is so far away that its products overflow is moved in, along its
+    direction and by a power of two, to where it still lies outside every radius."""
+    y = x - center
+    far = ~(np.abs(y).max(axis=1, initial=0.0) < _FAR)
+    if far.any():
+        eighth = x[far] / 8 - center / 8  # which does not overflow
+        _, exponent = np.frexp(np.abs(eighth).max(axis=1))
+        y[far] = np.ldexp(eighth, 511 - exponent[:, None])  # of an infinity or a NaN: the same
+    return np.asarray(y)
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ from ellipsum.rows.sources import reading
 DECLARED = (OSError, TypeError, ValueError)
 MODES = ("csv", "csv with names", "tsv", "list", "npy", "arrow", "stream", "parquet")
 MAGIC = (b"PAR1", b"ARROW1", b"\x93NUMPY")
-#: Fewer lines than the verdict on a CSV needs.
-LINES = 9
+LINES = 30
 #: Text of a record this long in a message is no chance.
 TEXT = 6
 

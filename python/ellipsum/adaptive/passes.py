@@ -45,7 +45,8 @@ class Passes:
     Parameters
     ----------
     data : array, memory map, list, ``Rows``, Arrow table, or a callable
-        A callable is called for each pass and returns what :func:`as_batches` takes.
+        A callable is called for each pass, and twice before the first, and returns what
+        :func:`as_batches` takes.
     d : int
     once : bool
         One pass will do: iterators are taken too.
@@ -53,7 +54,8 @@ class Passes:
     Raises
     ------
     TypeError
-        For an iterator, a record batch reader or an ExactSum: they cannot be read again.
+        For an iterator, a record batch reader or an ExactSum, which cannot be read again, or a
+        callable that returns the same iterator twice.
     """
 
     def __init__(self, data: Any, d: int, *, once: bool = False) -> None:
@@ -62,6 +64,11 @@ class Passes:
         if not once and not callable(data) and one_shot(data):
             raise TypeError(_ONE_SHOT)
         self._data, self.d = data, d
+        self._ahead: list[Any] = []
+        if callable(data) and not once:  # before any pass, and so before any noise
+            self._ahead = [data(), data()]
+            if self._ahead[0] is self._ahead[1] and one_shot(self._ahead[0]):
+                raise TypeError(_ONE_SHOT)
         self.count: int | None = None
 
     def count_rows(self) -> int:
@@ -82,7 +89,9 @@ class Passes:
 
     def batches(self) -> Iterator[NDArray[Any]]:
         """One pass: the rows as they come."""
-        data = self._data() if callable(self._data) else self._data
+        data = self._data
+        if callable(data):
+            data = self._ahead.pop(0) if self._ahead else data()
         seen = 0
         for batch in as_batches(data, self.d):
             yield batch

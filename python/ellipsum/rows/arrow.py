@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .c_stream import CStream
 
-__all__ = ["Layout", "is_arrow", "pyarrow", "stream_batches", "wide_block"]
+__all__ = ["Layout", "is_arrow", "pyarrow", "stream_batches", "validate", "wide_block"]
 
 #: Bytes of one block copied from wide columns: small enough to be read again from the cache.
 WIDE_BYTES = 2 << 20
@@ -261,26 +261,78 @@ def _decimals(pa: ModuleType, array: Any) -> NDArray[np.float64]:
     """The nearest float64 of each decimal: pyarrow's own cast rounds more than once.
 
     An integer below 2^53 and a power of ten up to 10^22 are doubles, so that their quotient is
-    rounded once; any other decimal is read from its digits.
+    rounded once; any other decimal is read from its digits. What has more digits than its type
+    allows, as only a producer with an error in it writes, is NaN, like a null.
     """
-    kind = array.type
-    if kind.bit_width < 128:
-        kind = pa.decimal128(kind.precision, kind.scale)
-        array = array.cast(kind)
-    if kind.bit_width > 128 or abs(kind.scale) > _EXACT_POWER:
-        return _from_digits(pa, array)
-    words = np.frombuffer(array.buffers()[1] or b"", np.int64).reshape(-1, 2)
-    low, high = words[array.offset : array.offset + len(array)].T
-    small = (abs(low) < 2**53) & (low != -(2**63)) & (high == low >> 63)
-    power = 10.0 ** abs(kind.scale)
+    kind, limbs = array.type, _limbs(array)
+    low = limbs[:, 0].view(np.int64)
+    small = (
+        (abs(low) < 2**53)
+        & (low != -(2**63))
+        & (limbs[:, 1:].view(np.int64) == low[:, None] >> 63).all(axis=1)
+    )
+    if abs(kind.scale) > _EXACT_POWER:
+        small[:] = False
+    power = 10.0 ** min(abs(kind.scale), _EXACT_POWER)
     values: NDArray[np.float64] = low / power if kind.scale >= 0 else low * power
+    none = _beyond(limbs, 10**kind.precision)
     if array.null_count:
-        nulls = _nulls(array)
-        values[nulls], small[nulls] = np.nan, True
-    if not small.all():
-        large = ~small
+        none |= _nulls(array)
+    values[none] = np.nan
+    if (large := ~(small | none)).any():
         values[large] = _from_digits(pa, array.filter(pa.array(large)))
     return values
+
+
+def _limbs(array: Any) -> NDArray[np.uint64]:
+    """The integers of decimals, 64 bits at a time, the lowest first, two's complement."""
+    width = array.type.bit_width
+    words = np.frombuffer(array.buffers()[1] or b"", np.dtype(f"i{min(width, 64) // 8}"))
+    words = words.reshape(-1, max(1, width // 64))[array.offset : array.offset + len(array)]
+    return words.astype(np.int64, copy=False).view(np.uint64)
+
+
+def _beyond(limbs: NDArray[np.uint64], limit: int) -> NDArray[np.bool_]:
+    """Where the magnitude of an integer is at least ``limit``."""
+    negative = limbs[:, -1].view(np.int64) < 0
+    # ~v = |v| - 1 for a negative v
+    return np.where(negative, _at_least(~limbs, limit - 1), _at_least(limbs, limit))
+
+
+def _at_least(limbs: NDArray[np.uint64], limit: int) -> NDArray[np.bool_]:
+    more, same = np.zeros(len(limbs), bool), np.ones(len(limbs), bool)
+    for k in reversed(range(limbs.shape[1])):
+        part = np.uint64(limit >> 64 * k & (2**64 - 1))
+        more |= same & (limbs[:, k] > part)
+        same &= limbs[:, k] == part
+    return more | same
+
+
+def validate(batch: Any) -> None:
+    """pyarrow's full validation, but for the digits of decimals: those are one person's.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid
+    """
+    pa = pyarrow("Arrow data")
+    batch.validate()
+    for column in batch.columns:
+        array = _storage(pa, column)
+        plain = _without_digits(pa, array.type)
+        (array if plain == array.type else array.view(plain)).validate(full=True)
+
+
+def _without_digits(pa: ModuleType, kind: Any) -> Any:
+    """The type with binary values of the same width in place of decimals."""
+    if pa.types.is_decimal(kind):
+        return pa.binary(kind.bit_width // 8)
+    if not _is_list(pa, kind):
+        return kind
+    field = kind.value_field.with_type(_without_digits(pa, _storage_type(pa, kind.value_type)))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(field, kind.list_size)
+    return pa.large_list(field) if pa.types.is_large_list(kind) else pa.list_(field)
 
 
 def _from_digits(pa: ModuleType, array: Any) -> NDArray[np.float64]:

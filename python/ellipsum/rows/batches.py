@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator
+from itertools import groupby, islice
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate
@@ -15,6 +14,9 @@ from .arrow import is_arrow, stream_batches
 from .files import Rows
 
 __all__ = ["as_batches"]
+
+#: Numbers of records that are converted at once (4 MiB).
+_NUMBERS_PER_BLOCK = 1 << 19
 
 
 def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
@@ -32,24 +34,20 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     ================================  =====================================================
     array or memory map, (n, d)       itself, whole, any strides and numeric dtype
     one row, (d,)                     itself, as (1, d)
-    list of records (lists, 1-D       one array; each item is one row, whatever it is
-    arrays)
-    list of batches (2-D arrays,      one for each item
-    Arrow data)
-    iterator, generator               one for each item: an array, Arrow data, a list of
-                                      records, or a list of d numbers
+    list, iterator, generator         what its items are, one after the other: a batch by its
+                                      type (a 2-D array, a tensor, a frame, Arrow data) gives
+                                      its own rows, **anything else one row**, whatever it is
     ``__arrow_c_stream__``            one or more for each record batch: pyarrow, polars,
     or ``__arrow_c_array__``          DuckDB, pandas; see `Layout` for the columns
     ``Rows`` (`ellipsum.open_rows`)   blocks of the files
     ================================  =====================================================
 
-    Arrays and pandas columns of dtype object are refused, whatever they hold. A pandas index is
-    no coordinate.
-    Batches of an iterator or a stream that have no rows are left out.
+    So a list inside an iterator is one record: make batches arrays. Arrays and pandas columns of
+    dtype object are refused, whatever they hold. A pandas index is no coordinate.
 
     Parameters
     ----------
-    data : array, iterable of batches, Arrow data or Rows
+    data : array, iterable of records or batches, Arrow data or Rows
         n records of d coordinates, in the data's own unit.
     d : int
         The number of coordinates that every row must have.
@@ -76,13 +74,14 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     if is_arrow(data) and not (hasattr(data, "__array__") and _pyarrow_missing()):
         return stream_batches(_without_index(data), d)
     if isinstance(data, (list, tuple)):
-        return _list_batches(data, d)
+        only_records = set(map(type, data)) <= {list, tuple}  # no need to look at each
+        return _blocks(iter(data), d) if only_records else _runs(data, d)
     if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
         return iter([_validate.rows("data", data, d=d)])
     if isinstance(data, Iterable):
-        return _each_batch(data, d)
+        return _runs(data, d)
     raise TypeError(
-        f"data must be an array, an iterable of batches or Arrow data, got {type(data).__name__}"
+        f"data must be an array, an iterable of rows or Arrow data, got {type(data).__name__}"
     )
 
 
@@ -112,40 +111,27 @@ def _without_index(data: Any) -> Any:
     return plain
 
 
-def _list_batches(data: Sequence[Any], d: int) -> Iterator[NDArray[Any]]:
-    """Runs of records as one array each; what is a batch by its type, by itself."""
-    types = set(map(type, data))
-    if types <= {list, tuple}:
-        return iter([_validate.records(data, d)] if data else [])
-    return _runs(data, d)
-
-
-def _runs(data: Sequence[Any], d: int) -> Iterator[NDArray[Any]]:
+def _runs(data: Iterable[Any], d: int) -> Iterator[NDArray[Any]]:
+    """Batches by themselves, and what stands between them as records."""
     for is_batch, items in groupby(data, _is_batch):
-        if is_batch:
-            yield from _each_batch(items, d)
-        else:
-            yield _validate.records(list(items), d)
+        if not is_batch:
+            yield from _blocks(items, d)
+            continue
+        for item in items:
+            yield from as_batches(item, d)
+
+
+def _blocks(records: Iterator[Any], d: int) -> Iterator[NDArray[Any]]:
+    step = max(1, _NUMBERS_PER_BLOCK // d)
+    while block := list(islice(records, step)):
+        yield _validate.records(block, d)
 
 
 def _is_batch(item: Any) -> bool:
-    """Whether an item of a list is a batch and no record: arrays (n, d) and Arrow data."""
-    if isinstance(item, np.ndarray):
-        return item.ndim == 2
+    """Whether an item is a batch and no record, by its type: arrays (n, d) and Arrow data."""
+    if isinstance(item, (list, tuple)):
+        return False
     try:
-        return is_arrow(item)
+        return is_arrow(item) or (hasattr(item, "__array__") and item.ndim == 2)
     except Exception:  # of the item's own code
         return False
-
-
-def _each_batch(data: Iterable[Any], d: int) -> Iterator[NDArray[Any]]:
-    """Of a list a batch, by its type; of an iterator also a list of records; else one record."""
-    for item in data:
-        if _is_batch(item) and not isinstance(item, np.ndarray):
-            yield from stream_batches(_without_index(item), d)
-        elif _is_batch(item) or isinstance(item, (list, tuple)):
-            batch = _validate.rows("a batch of data", item, d=d)
-            if len(batch):
-                yield batch
-        else:
-            yield _validate.records([item], d)

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from .arrow import pyarrow, wide_block
@@ -26,8 +25,6 @@ __all__ = ["CsvFile"]
 
 #: Bytes of text parsed at once: about 20 ms of work for two threads.
 CHUNK_BYTES = 4 << 20
-#: Lines that the verdict on a file needs: with fewer, one record could turn it.
-VERDICT_LINES = 10
 
 #: Bytes of the longest line that is read: a longer one is a row of NaN, and is not kept. (pyarrow
 #: counts the bytes of a chunk in 31 bits; a line of ten million numbers is shorter.)
@@ -50,10 +47,8 @@ _READS = (
 class CsvFile(Source):
     """Numbers in columns, with a line of names or without one.
 
-    The columns' types are not written anywhere: a file is refused when more than half of the
-    first chunk's lines, and `VERDICT_LINES` of them at least, have another number of cells
-    than the rows have coordinates, or text in the same column. One record cannot turn that
-    verdict unless half of them are so, or it is so long that the chunk ends with it.
+    The columns' types are not written anywhere, and nothing is refused because of what stands in
+    the records, however many of them are no rows: at some number one record would decide it.
 
     Without names, the first line is a record like any other: only its number of cells is used,
     as public schema, and only where the caller of `blocks` knows no better.
@@ -176,31 +171,12 @@ class CsvFile(Source):
         )
         with self._lines() as lines:
             lines.header() if self._header else None
-            for k, chunk in enumerate(lines.chunks()):
-                table, odd = parser.parse(chunk)
-                columns = [as_numbers(self._pa, cells) for cells in table.columns]
-                if k == 0:
-                    self._judge(table, columns, odd)
+            for chunk in lines.chunks():
+                table, _ = parser.parse(chunk)
                 self.position = lines.position
-                yield wide_block(columns)
+                yield wide_block([as_numbers(self._pa, cells) for cells in table.columns])
             if lines.position < self.nbytes:
                 raise OSError(f"{self.path} was cut short while it was read: write it again")
-
-    def _judge(self, table: Any, columns: Sequence[NDArray[np.float64]], odd: int) -> None:
-        """Refuse a file whose lines are no rows of the wanted kind, by most of them."""
-        needed = max(VERDICT_LINES, table.num_rows // 2 + 1)
-        if odd >= needed:
-            raise ValueError(
-                f"most lines of {self.path} have another number of cells than the rows have "
-                f"coordinates: check that {_READS}, and the number of coordinates"
-            )
-        for j, values in enumerate(columns):
-            if np.isnan(values).sum() - table.column(j).null_count >= needed:
-                what = repr(self._given[j]) if self._given else f"number {j + 1}"
-                raise TypeError(
-                    f"column {what} of {self.path} is not numeric: leave it out, "
-                    f"or check that {_READS}"
-                )
 
 
 class _Lines:
@@ -282,8 +258,8 @@ class _Line:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no line: a mark alone is what an export of no records writes."""
-        return self._size in (0, len(_MARK)) and b"".join(self._parts) in (b"", _MARK)
+        """Whether there is no line: not a byte of one."""
+        return self._size == 0
 
 
 def _clean(chunk: bytes) -> bytes:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .csv_file import CsvFile
@@ -94,9 +95,7 @@ class Rows:
         Raises
         ------
         ValueError
-            The rows have another number of coordinates, or most lines of a CSV do.
-        TypeError
-            Most cells of a CSV's column are text.
+            The rows have another number of coordinates.
         OSError
             A file is gone, truncated or damaged.
         """
@@ -107,6 +106,30 @@ class Rows:
             )
         batches = self._read(d)
         return watch(batches, self.n, lambda: self.fraction) if self._progress else batches
+
+    def count_nonfinite(self, d: int | None = None) -> NDArray[np.int64]:
+        """Count the rows that count as the centre, one pass. **Private**: for the holder alone.
+
+        No reader refuses a file for what its records are, so a column of text or a wrong
+        separator shows here, and nowhere else.
+
+        Parameters
+        ----------
+        d : int, optional
+            Coordinates of a row, where the files do not say.
+
+        Returns
+        -------
+        array (d + 1,) of int
+            For each coordinate the rows in which it is no finite number; last the rows where any
+            is not.
+        """
+        counts: NDArray[np.int64] | None = None
+        for batch in iter(self) if d is None else self.batches(d):
+            odd = ~np.isfinite(batch)
+            found = np.append(odd.sum(axis=0), odd.any(axis=1).sum())
+            counts = found if counts is None else counts + found
+        return np.zeros((d or self.d or 0) + 1, np.int64) if counts is None else counts
 
     def accepts(self, d: int) -> bool:
         """Whether the rows can have ``d`` coordinates, as far as the files' schemas tell.
