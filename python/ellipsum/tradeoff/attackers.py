@@ -189,7 +189,7 @@ def _check_sklearn() -> None:
         import sklearn  # noqa: F401
     except ImportError:
         raise ImportError(
-            "audit needs scikit-learn: pip install 'ellipsum[audit]'", name="sklearn"
+            "audit needs scikit-learn: pip install scikit-learn", name="sklearn"
         ) from None
 
 
