@@ -110,7 +110,7 @@ def audit(
 
     **Guarantees.** None of privacy: a better attacker may learn more. Each ``information`` is
     the label's entropy less a held-out log-loss, so that in expectation it is below
-    I(label; release).
+    I(label; release) (claim tradeoff-4).
 
     Parameters
     ----------

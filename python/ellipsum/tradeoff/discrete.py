@@ -25,7 +25,8 @@ class DiscreteTradeoff(Estimator):
     convexity). With ``utility="information"`` the problem is not convex: the channel is the
     best of several local optima, and ``objective_ - gap_`` is still a proved bound, but a loose
     one for more than three or four letters w. An average over people, not differential
-    privacy; what a single letter w reveals at worst is `ellipsum.records.Channel.epsilon`.
+    privacy; what a single letter w reveals at worst is `ellipsum.records.Channel.epsilon`
+    (claim tradeoff-2).
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ class LinearEraser(Estimator):
     linear predictor has a smaller convex loss than a constant (Belrose et al. 2023, Theorems 3.1
     and 4.3; the change is least in every quadratic norm). Accuracy is no convex loss, and can
     be better. A nonlinear attacker may read the label as well as before: on handwritten digits
-    it does. Not differential privacy.
+    it does. Not differential privacy (claim tradeoff-3).
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class OracleShift(Estimator):
     **Guarantees.** On the rows fitted, at ``strength=1`` all classes have the same mean, so
     that no linear predictor has a smaller convex loss than a constant. It may make the label
     *easier* to read for other attackers (it edits each class on its own). Not differential
-    privacy.
+    privacy (claim tradeoff-3).
 
     Parameters
     ----------

@@ -83,7 +83,7 @@ class GaussianTradeoff(Estimator):
     **Guarantees.** Under the Gaussian law fitted, ``leakage_`` is I(X; Z) of the release that
     `transform` makes (in real numbers), and no release of any kind with the same distortion
     leaks less than ``leakage_ - gap_``. It is an average over people, not differential
-    privacy.
+    privacy (claim tradeoff-1).
 
     Parameters
     ----------
