@@ -11,7 +11,8 @@ neighbours, (epsilon, delta) = (1, 1e-6), rows with sigma_i = i^-alpha / sum, me
 (of the distribution) over the trials. Of a method with several variants the best counts, in
 hindsight and cell by cell: it flatters the published methods.
 
-A method is one entry of ``METHODS`` in ``mean_methods.py``: what it is called and a function of (problem, rows, ledger).
+A method is one entry of ``METHODS`` in ``mean_methods.py``: what it is called and a function of
+(problem, rows, ledger).
 Figures of an earlier run are kept, so that a new entry costs its own time only.
 """
 

@@ -236,7 +236,7 @@ def test_the_event_carries_noise_and_count():
 def test_without_dp_accounting_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     for call in (lambda: calibrate.dp_event(1.0), lambda: calibrate.dp_relation("replace")):
-        with pytest.raises(ImportError, match=r"ellipsum\[accounting\]"):
+        with pytest.raises(ImportError, match="pip install dp-accounting"):
             call()
 
 

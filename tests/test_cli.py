@@ -235,7 +235,7 @@ def test_info_survives_a_bad_environment_and_missing_packages(capsys, monkeypatc
     monkeypatch.setattr(_cli_info, "_OPTIONAL", {"no-such-package": "arrow"})
     out = run(capsys, "info")[1]
     assert "ELLIPSUM_THREADS must be" in out
-    assert "no-such-package missing: pip install 'ellipsum[arrow]'" in out
+    assert "no-such-package missing: pip install no-such-package" in out
 
 
 @pytest.mark.parametrize("command", [[], ["sum"], ["mean"], ["info"], ["demo"]])

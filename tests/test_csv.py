@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas
 import pytest
 
 from ellipsum import PrivateSum
@@ -38,8 +39,17 @@ def test_a_first_line_that_is_no_line_of_names_is_refused_without_quoting_it(tmp
         open_rows(path)
     assert str(caught.value) == (
         f"the first line of {path} does not look like column names: "
-        "if it is a record, pass --no-header (header=False)"
+        "if it is a record, pass --no-header (header=False); if its first cell is empty, "
+        "over an index that pandas wrote, name the columns you want or write index=False"
     )
+
+
+def test_the_index_of_pandas_does_not_matter_where_columns_are_named(tmp_path):
+    pandas.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}).to_csv(tmp_path / "x.csv")
+    (found,) = open_rows(tmp_path / "x.csv", ["b", "a"]).batches(2)
+    np.testing.assert_array_equal(found, [[3, 1], [4, 2]])
+    with pytest.raises(ValueError, match="index=False"):
+        open_rows(tmp_path / "x.csv")
 
 
 def test_names_may_hold_numbers_and_spaces(tmp_path):

@@ -19,6 +19,7 @@ CODE = [
 #: In the order of the floors: a room imports from rooms above its line only.
 MAY_IMPORT = {
     "_validate": set(),
+    "_estimator": set(),
     "kernels": {"_validate"},
     "grid": {"_validate"},
     "lineage": set(),
@@ -30,7 +31,7 @@ MAY_IMPORT = {
     "guarantee": {"_validate", "calibrate"},
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "plot"},
-    "tradeoff": {"_validate", "guarantee", "plot"},
+    "tradeoff": {"_estimator", "_validate", "guarantee", "plot"},
     "shapes": {"_validate", "calibrate", "grid", "guarantee", "quadratic_form"},
     "ellipsoid": {"_validate", "grid", "guarantee", "shapes"},
     "gaussian_shape": {"ellipsoid", "shapes"},
@@ -52,7 +53,7 @@ MAY_IMPORT = {
         "noise_keys", "wishart",
     },
     "records": {
-        "_validate", "calibrate", "estimates", "guarantee", "noise", "noise_keys",
+        "_estimator", "_validate", "calibrate", "estimates", "guarantee", "noise", "noise_keys",
         "quadratic_form", "shapes", "tradeoff"},
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "cli"}  # they may import every room

@@ -24,6 +24,7 @@ __all__ = [
     "one_of",
     "open_unit",
     "positive",
+    "public_rows",
     "records",
     "rows",
     "square",
@@ -94,6 +95,10 @@ def vector(
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a sequence of numbers") from None
+    if array.ndim == 0:
+        raise ValueError(
+            f"{name} must have one number for each coordinate, as a list, got a single number"
+        )
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"{name} must be one-dimensional and not empty, got shape {array.shape}")
     if d is not None and array.size != d:
@@ -103,6 +108,28 @@ def vector(
         j = int(np.flatnonzero(bad)[0])
         kind = "finite" if above is None else f"finite and above {above:g}"
         raise ValueError(f"{name} must be {kind} in every coordinate; {name}[{j}] is {array[j]}")
+    return array
+
+
+def public_rows(name: str, value: Any) -> NDArray[np.float64]:
+    """**Public** rows (m, d), m >= 2, all finite; a message may say where they are not."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} must be numbers: convert text first, as by .astype(float) or "
+            "pandas.to_numeric(column)"
+        ) from None
+    if array.ndim != 2 or len(array) < 2 or array.shape[1] == 0:
+        raise ValueError(
+            f"{name} must have shape (m, d), at least 2 rows and 1 column, got {array.shape}"
+        )
+    if (bad := np.argwhere(~np.isfinite(array))).size:
+        i, j = bad[0]
+        raise ValueError(
+            f"{name} must be finite; row {i}, column {j} is {array[i, j]}: "
+            "leave incomplete rows out"
+        )
     return array
 
 
@@ -159,7 +186,8 @@ def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
         array = array.reshape(-1, d)  # of no numbers: no rows, as where there is one
     if array.ndim != 2 or array.shape[1] != d:
         # Not the shape: it has the number of rows, which may be private.
-        got = f"{array.shape[1]} columns" if array.ndim == 2 else f"an array of ndim {array.ndim}"
+        got = f"{array.shape[1]} columns" if array.ndim == 2 else f"{array.ndim} dimensions"
+        got = "one dimension" if array.ndim == 1 else got
         raise ValueError(f"{name} must have shape (n, {d}), got {got}")
     return array
 

@@ -225,9 +225,7 @@ def dp_event(noise_multiplier: float, count: int = 1) -> DpEvent:
     try:
         from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
     except ImportError as error:
-        raise ImportError(
-            "dp_event needs dp-accounting: pip install 'ellipsum[accounting]'"
-        ) from error
+        raise ImportError("dp_event needs dp-accounting: pip install dp-accounting") from error
     event = GaussianDpEvent(s)
     return event if releases == 1 else SelfComposedDpEvent(event, releases)
 
@@ -259,9 +257,7 @@ def dp_relation(neighbors: str) -> NeighboringRelation:
     try:
         from dp_accounting import NeighboringRelation
     except ImportError as error:
-        raise ImportError(
-            "dp_relation needs dp-accounting: pip install 'ellipsum[accounting]'"
-        ) from error
+        raise ImportError("dp_relation needs dp-accounting: pip install dp-accounting") from error
     if neighbors == "replace":
         return NeighboringRelation.REPLACE_SPECIAL
     return NeighboringRelation.ADD_OR_REMOVE_ONE

@@ -34,7 +34,7 @@ def check_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'ellipsum[plot]'") from None
+        raise ImportError("plots need matplotlib: pip install matplotlib") from None
 
 
 def plot_release(

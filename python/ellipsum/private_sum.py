@@ -114,6 +114,13 @@ class PrivateSum:
         self._ellipsoid = ellipsoid
         self.guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors)
 
+    def __repr__(self) -> str:
+        what = repr(self._ellipsoid if self._shape is None else self._shape)
+        if self._domain is not None:
+            kind = "box" if self._domain.radius is None else "ball"
+            what = f"{kind} of {self._domain.center.size} coordinates"
+        return f"{type(self).__name__}({what}, {self.guarantee})"
+
     @property
     def ellipsoid(self) -> Ellipsoid:
         """The clip region; of a GaussianShape the one where the rows cannot be counted first.

@@ -10,11 +10,18 @@ from numpy.typing import NDArray
 from .guarantee import Guarantee
 from .plot import plot_release
 
-__all__ = ["Release"]
+__all__ = ["Release", "rows_text"]
 
 Array = NDArray[np.float64]
 
 _ROWS_PRINTED = 12
+
+
+def rows_text(n: float | None, *, noisy: bool) -> str:
+    """``" of 1 row"``, ``" of 315.4 rows (noisy count)"``; nothing where no count was released."""
+    if n is None:
+        return ""
+    return f" of {n:.1f} rows (noisy count)" if noisy else f" of {n:.12g} row{'s' * (n != 1)}"
 
 
 class Release:

@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from . import _validate
 from .ellipsoid import Ellipsoid
 from .guarantee import GaussianGuarantee
-from .release import Release
+from .release import Release, rows_text
 
 __all__ = ["NoisySum", "SumRelease", "interval_columns", "interval_dict"]
 
@@ -163,10 +163,9 @@ class SumRelease(Release):
         return super().to_dict() | interval_dict(self)
 
     def _head(self) -> list[str]:
-        rows = "" if self.n is None else f" of {self.n:.12g} rows"
-        noisy = " (noisy count)" if self._noisy.count_sigma is not None else ""
+        rows = rows_text(self.n, noisy=self._noisy.count_sigma is not None)
         others = super()._head()[1:]
-        return [f"private {self.kind}{rows}{noisy}, d = {self.value.size}", *others]
+        return [f"private {self.kind}{rows}, d = {self.value.size}", *others]
 
     def _more_columns(self, shown: int) -> tuple[str, list[str]]:
         return interval_columns(self, shown)

@@ -132,6 +132,6 @@ def _load() -> tuple[Array, list[str]]:
     try:
         from sklearn.datasets import load_breast_cancer
     except ImportError:
-        raise ImportError("the demo needs scikit-learn: pip install 'ellipsum[demo]'") from None
+        raise ImportError("the demo needs scikit-learn: pip install scikit-learn") from None
     data: Any = load_breast_cancer()
     return np.asarray(data.data, np.float64), [str(name) for name in data.feature_names]

@@ -64,8 +64,8 @@ def _text(found: dict[str, Any]) -> str:
 
 def _optional(found: dict[str, str | None]) -> list[str]:
     return [
-        f"{name} {number}" if number else f"{name} missing: pip install 'ellipsum[{extra}]'"
-        for (name, number), extra in zip(found.items(), _OPTIONAL.values(), strict=True)
+        f"{name} {number}" if number else f"{name} missing: pip install {name}"
+        for name, number in found.items()
     ]
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .exit import Exit, Problem, own_text
+from .options import add_budget, add_data, add_json
 
 __all__ = ["main"]
 
@@ -32,12 +33,17 @@ exit codes:
 """
 
 _RELEASE_HELP = """\
+for example, with nothing known but bounds, or with public rows of the same kind:
+  ellipsum {kind} rows.csv --columns age,height --epsilon 1 --delta 1e-6 --bounds 0,300
+  ellipsum {kind} rows.csv --columns age,height --epsilon 1 --delta 1e-6 --public old.csv
+
 shape (public; one of):
   --ball R          rows lie within R of the centre (--center, else the origin)
   --bounds LO,HI    every coordinate lies in [LO, HI]; or a file with "lo,hi" on each line.
                     Several passes find centre and scale within it, by a plan printed first;
                     --one-pass clips at the bounds themselves, and is done
-  --sigma FILE      rows are about Gaussian with these standard deviations around --center
+  --sigma S1,S2     rows are about Gaussian with these standard deviations around --center;
+                    one number for each column, or a file of them
   --public FILE     the same, centre and sigma computed from public rows of the same columns;
                     with --correlated their correlations too
 
@@ -45,8 +51,8 @@ With --sigma and --public, --error says which errors the shape makes small: "abs
 of the squared errors in the data's own unit (all columns then need the same unit), or
 "relative", every column's error against its own standard deviation.
 
-A parameter file is .npy, .json (a list, or an object keyed by column name), or text with one
-coordinate on each line.
+--center takes numbers, as --center 170,70, or a file. A parameter file is .npy, .json (a list, or
+an object keyed by column name), or text with one coordinate on each line.
 
 data:
   Parquet, Arrow IPC, CSV (one line, one record) and .npy; several files are one data set.
@@ -122,7 +128,7 @@ def _join_numbers(argv: Sequence[str]) -> list[str]:
     """``--bounds -1,1`` as ``--bounds=-1,1``: argparse takes -1,1 for an option."""
     joined: list[str] = []
     for argument in argv:
-        if joined and joined[-1] == "--bounds" and re.match(r"-[\d.]", argument):
+        if joined and joined[-1] in ("--bounds", "--center") and re.match(r"-[\d.]", argument):
             joined[-1] += f"={argument}"
         else:
             joined.append(argument)
@@ -163,14 +169,12 @@ def _add_command(commands: argparse._SubParsersAction[_Parser], name: str, text:
 
 def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> None:
     parser = _add_command(commands, kind, f"release the private {kind} of the rows of files")
-    parser.epilog = _RELEASE_HELP + _EXIT_CODES
+    parser.usage = "%(prog)s FILE [FILE ...] BUDGET SHAPE [OPTION ...]"
+    parser.epilog = _RELEASE_HELP.format(kind=kind) + _EXIT_CODES
     parser.add_argument("files", nargs="+", metavar="FILE", help="the private rows")
 
-    budget = parser.add_argument_group("budget (epsilon with delta, or rho, or mu)")
-    budget.add_argument("--epsilon", type=float, metavar="E", help="of (epsilon, delta)-DP")
-    budget.add_argument("--delta", type=float, metavar="D", help="of (epsilon, delta)-DP")
-    budget.add_argument("--rho", type=float, metavar="R", help="of rho-zCDP")
-    budget.add_argument("--mu", type=float, metavar="M", help="of mu-GDP")
+    title = "budget (epsilon with delta, or rho, or mu)"
+    budget = add_budget(parser, title, epsilon="", delta="", rho="", mu="")
     budget.add_argument(
         "--neighbors",
         choices=("replace", "add-remove"),
@@ -179,9 +183,11 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
     )
 
     _add_shape(parser)
-    _add_data(parser)
+    add_data(parser).add_argument(
+        "--dim", type=int, metavar="D", help="coordinates of a row, for lists and --no-header"
+    )
     output = parser.add_argument_group("output")
-    output.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_json(output)
     output.add_argument("--out", metavar="FILE", help="write the release too: .json or .npz")
     output.add_argument(
         "--progress",
@@ -200,9 +206,9 @@ def _add_shape(parser: argparse.ArgumentParser) -> None:
     shape.add_argument(
         "--one-pass", action="store_true", default=None, help="with --bounds: clip there, sum once"
     )
-    shape.add_argument("--sigma", metavar="FILE", help="standard deviations")
+    shape.add_argument("--sigma", metavar="S1,S2|FILE", help="standard deviations")
     shape.add_argument("--public", metavar="FILE", help="public rows")
-    shape.add_argument("--center", metavar="FILE", help="with --ball or --sigma")
+    shape.add_argument("--center", metavar="C1,C2|FILE", help="with --ball or --sigma")
     shape.add_argument(
         "--clip-probability",
         type=float,
@@ -223,25 +229,11 @@ def _add_shape(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_data(parser: argparse.ArgumentParser) -> None:
-    data = parser.add_argument_group("data")
-    data.add_argument("--columns", metavar="A,B,C", help="numeric columns, or one of lists")
-    data.add_argument(
-        "--dim", type=int, metavar="D", help="coordinates of a row, for lists and --no-header"
-    )
-    data.add_argument(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="whether the first line of a CSV holds the columns' names, which are public",
-    )
-    data.add_argument("--threads", type=int, metavar="N", help="default: ELLIPSUM_THREADS, or 1")
-
-
 def _add_records(commands: argparse._SubParsersAction[_Parser]) -> None:
     from . import records
 
     parser = _add_command(commands, "records", "release every row of files by itself")
+    parser.usage = "%(prog)s FILE [FILE ...] --public FILE --out FILE --epsilon E [OPTION ...]"
     parser.epilog = records.EPILOG + _EXIT_CODES
     records.add_arguments(parser)
     parser.set_defaults(run=records.run)
@@ -266,7 +258,7 @@ def _add_tradeoff(commands: argparse._SubParsersAction[_Parser]) -> None:
     )
     parser.add_argument("--points", type=int, default=17, help="default: %(default)s")
     parser.add_argument("--out", metavar="PNG", help="draw the curve too")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_json(parser)
     parser.set_defaults(run=_tradeoff)
 
 
@@ -279,14 +271,14 @@ def _add_audit(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser.add_argument(
         "--attackers", default="linear,mlp,rbf,knn", metavar="A,B", help="default: %(default)s"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_json(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the split and the attackers")
     parser.set_defaults(run=_audit)
 
 
 def _add_info(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _add_command(commands, "info", "print versions, backend, instruction sets, threads")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_json(parser)
     parser.set_defaults(run=_info)
 
 

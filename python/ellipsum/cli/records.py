@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from numpy.typing import NDArray
 
 from .. import __version__
 from ..kernels.backend import thread_count
-from ..rows.files import Rows, open_rows
+from ..rows.files import Rows
 from .exit import Exit, Problem, own_text
-from .shape import split_names
+from .options import add_budget, add_data, add_json, opened, write_whole
 
 if TYPE_CHECKING:
     from ..records import RecordRelease
@@ -43,10 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="the private rows")
     parser.add_argument("--public", required=True, metavar="FILE", help="public rows like them")
     parser.add_argument("--out", required=True, metavar="FILE", help=" or ".join(_SUFFIXES))
-    budget = parser.add_argument_group("budget of one record")
-    budget.add_argument("--epsilon", type=float, metavar="E", help="of (epsilon, delta)-DP")
-    budget.add_argument("--delta", type=float, metavar="D", help="with --noise gaussian")
-    budget.add_argument("--mu", type=float, metavar="M", help="of mu-GDP, with --noise gaussian")
+    gaussian = "with --noise gaussian"
+    budget = add_budget(parser, "budget of one record", epsilon="", delta=gaussian, mu=gaussian)
     budget.add_argument(
         "--noise",
         choices=("privunit", "gaussian"),
@@ -61,24 +58,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what is made best; mse (default): the squared error of each record",
     )
     shape.add_argument("--radius", type=float, metavar="R", help="clip radius (default: the best)")
-    data = parser.add_argument_group("data")
-    data.add_argument("--columns", metavar="A,B,C", help="numeric columns, or one of lists")
-    data.add_argument(
-        "--header",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="whether the first line of a CSV holds the columns' names, which are public",
-    )
-    data.add_argument("--threads", type=int, metavar="N", help="default: ELLIPSUM_THREADS, or 1")
-    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    add_data(parser)
+    add_json(parser)
     parser.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # for tests: not private
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit on the public rows, release the private ones, write both forms, print what was done."""
     _check_out(arguments.out)
-    public = _open(arguments, [arguments.public])
-    rows = _open(arguments, arguments.files)
+    public = opened(arguments, [arguments.public])
+    rows = opened(arguments, arguments.files)
     release = _fitted(arguments, public)
     d = release.n_features_in_
     if not rows.accepts(d):
@@ -93,7 +82,10 @@ def run(arguments: argparse.Namespace) -> int:
     read = release.inverse_transform(released)
     summary = _summary(release, len(released))
     names = list(rows.columns or ()) if len(rows.columns or ()) == d else []
-    _write(arguments.out, released, read, summary, names or [f"[{j}]" for j in range(d)])
+    names = names or [f"[{j}]" for j in range(d)]
+    write_whole(
+        arguments.out, lambda file: _dump(arguments.out, file, released, read, summary, names)
+    )
     print(json.dumps(summary) if arguments.json else _text(summary))
     return Exit.OK
 
@@ -103,13 +95,6 @@ def _check_out(path: str) -> None:
         raise Problem(Exit.USAGE, f"--out must end in {' or '.join(_SUFFIXES)}")
     if not os.access(os.path.dirname(path) or ".", os.W_OK):
         raise Problem(Exit.OUTPUT, "--out is in a folder that is not there or not writable")
-
-
-def _open(arguments: argparse.Namespace, paths: list[str]) -> Rows:
-    try:
-        return open_rows(paths, split_names(arguments.columns), header=arguments.header)
-    except (OSError, TypeError, ValueError) as error:
-        raise Problem(Exit.DATA, own_text(error)) from None
 
 
 def _fitted(arguments: argparse.Namespace, public: Rows) -> RecordRelease:
@@ -150,29 +135,19 @@ def _summary(release: RecordRelease, n: int) -> dict[str, Any]:
     }
 
 
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def _text(summary: dict[str, Any]) -> str:
     lines = [
-        f"{summary['n']} records of {summary['d']} coordinates, each released by itself",
+        f"{_counted(summary['n'], 'record')} of {_counted(summary['d'], 'coordinate')}, "
+        "each released by itself",
         f"guarantee of each: {summary['guarantee']['text']}",
         f"share of variance that a reader explains, by the public rows: {summary['explained']:.3f}",
         *(f"CAVEAT: {caveat}" for caveat in summary["caveats"]),
     ]
     return "\n".join(lines)
-
-
-def _write(path: str, released: Array, read: Array, summary: dict[str, Any], names: Any) -> None:
-    """Write under another name, then rename: a reader sees all of it or nothing."""
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        try:
-            with open(part, "xb") as file:
-                _dump(path, file, released, read, summary, names)
-            os.replace(part, path)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(part)
-    except OSError as error:
-        raise Problem(Exit.OUTPUT, f"--out cannot be written: {error.strerror}") from None
 
 
 def _dump(

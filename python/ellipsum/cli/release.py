@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,12 @@ from ..adaptive.passes import Passes
 from ..adaptive.release import AdaptiveRelease
 from ..kernels.backend import thread_count
 from ..private_sum import PrivateMean, PrivateSum
-from ..rows.files import Rows, open_rows
+from ..release import rows_text
+from ..rows.files import Rows
 from ..sum_release import SumRelease
 from .exit import Exit, Problem, own_text
-from .shape import known_of_rows, shape_name, split_names
+from .options import opened, write_whole
+from .shape import known_of_rows, shape_name
 
 __all__ = ["run", "table"]
 
@@ -31,7 +32,7 @@ _SUFFIXES = (".json", ".npz")
 def run(arguments: argparse.Namespace) -> int:
     """Make the release that the arguments ask for, print it, and write it."""
     _check_usage(arguments)
-    rows = _open(arguments)
+    rows = opened(arguments, arguments.files, progress=_wants_bar(arguments))
     known, d = known_of_rows(arguments, rows)
     try:
         threads = thread_count(arguments.threads)
@@ -61,7 +62,7 @@ def _publish(path: str | None, result: dict[str, Any], text: str) -> None:
     """Write the release and print it. An interrupt from here on cannot say that nothing left."""
     try:
         if path:
-            _write(path, result)
+            write_whole(path, lambda file: _dump(path, file, result))
         print(text, flush=True)
     except KeyboardInterrupt:
         raise Problem(
@@ -93,18 +94,6 @@ def _given(arguments: argparse.Namespace, name: str) -> bool:
     return getattr(arguments, name) is not None
 
 
-def _open(arguments: argparse.Namespace) -> Rows:
-    try:
-        return open_rows(
-            arguments.files,
-            split_names(arguments.columns),
-            header=arguments.header,
-            progress=_wants_bar(arguments),
-        )
-    except (OSError, TypeError, ValueError) as error:
-        raise Problem(Exit.DATA, own_text(error)) from None
-
-
 def _wants_bar(arguments: argparse.Namespace) -> bool:
     return sys.stderr.isatty() if arguments.progress is None else bool(arguments.progress)
 
@@ -116,21 +105,6 @@ def _names(rows: Rows, d: int) -> list[str]:
     if len(rows.columns) == d and rows.d == d:
         return list(rows.columns)
     return [f"{rows.columns[0]}[{j}]" for j in range(d)]
-
-
-def _write(path: str, result: dict[str, Any]) -> None:
-    """Write under another name, then rename: a reader sees all of it or nothing."""
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        try:
-            with open(part, "xb") as file:
-                _dump(path, file, result)
-            os.replace(part, path)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(part)
-    except OSError as error:
-        raise Problem(Exit.OUTPUT, f"--out cannot be written: {error.strerror}") from None
 
 
 def _dump(path: str, file: Any, result: dict[str, Any]) -> None:
@@ -156,10 +130,10 @@ def _spent(release: SumRelease | AdaptiveRelease) -> list[str]:
 
 
 def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
-    count = "" if release.n is None else f" of {release.n} rows"
-    noisy = " (noisy count)" if count and release.neighbors == "add-remove" else ""
+    count = rows_text(release.n, noisy=release.neighbors == "add-remove")
+    places = f"{len(names)} coordinate{'s' * (len(names) != 1)}"
     lines = [
-        f"private {release.kind}{count}{noisy}, {len(names)} coordinates",
+        f"private {release.kind}{count}, {places}",
         f"guarantee: {release.guarantee}",
         *_spent(release),
         *(f"CAVEAT: {caveat}" for caveat in release.caveats),

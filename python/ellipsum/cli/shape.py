@@ -16,8 +16,9 @@ from ..ellipsoid import Ellipsoid
 from ..gaussian_shape import GaussianShape
 from ..rows.files import Rows, open_rows
 from .exit import Exit, Problem, own_text
+from .options import split_names
 
-__all__ = ["known_of_rows", "shape_name", "split_names"]
+__all__ = ["known_of_rows", "shape_name"]
 
 Array = NDArray[np.float64]
 Region = Ellipsoid | GaussianShape
@@ -55,7 +56,7 @@ def build_shape(arguments: argparse.Namespace, rows: Rows) -> Region:
     if d is not None and region.d != d and not free:
         raise Problem(
             Exit.PARAMETER,
-            f"--{shape} has {region.d} coordinates, the data {d}: give one for each column",
+            f"--{shape} has d = {region.d}, the data have d = {d}: give one number for each column",
         )
     return region
 
@@ -183,7 +184,12 @@ def _two_numbers(text: str) -> tuple[float, float] | None:
     return low, high
 
 
-def _vector(option: str, path: str, names: Sequence[str] | None) -> Array:
+def _vector(option: str, given: str, names: Sequence[str] | None) -> Array:
+    """Numbers with commas between them, else the name of a parameter file."""
+    try:
+        return np.array([float(part) for part in given.split(",")])
+    except ValueError:
+        path = given
     return _table(option, path, names, width=1)[:, 0]
 
 
@@ -239,8 +245,3 @@ def _numbers(number: int, line: str) -> list[float]:
     else:
         why = "holds something that is no number"
     raise _BadLine(f"but line {number} {why}")
-
-
-def split_names(columns: str | None) -> list[str] | None:
-    """The names in ``--columns``, or None where it was not given."""
-    return None if columns is None else [name.strip() for name in columns.split(",")]

@@ -12,7 +12,7 @@ from .. import __version__
 from ..tradeoff import GaussianTradeoff, TradeoffCurve
 from .columns import NOT_PRIVATE, read_columns
 from .exit import Exit, Problem, own_text
-from .shape import split_names
+from .options import split_names
 
 __all__ = ["run"]
 

@@ -49,9 +49,7 @@ class RecordLaw:
     @classmethod
     def of_rows(cls, rows: Any, target: Any, *, standardize: bool) -> RecordLaw:
         """The law of rows like these **public** ones (n, d), n >= 2, and of their targets."""
-        public = np.array(rows, dtype=np.float64)
-        if public.ndim != 2 or len(public) < 2 or not np.isfinite(public).all():
-            raise ValueError("rows must be finite, of shape (n, d) with n >= 2")
+        public = _validate.public_rows("rows", rows)
         known = sample_moments(lambda: [public], public.shape[1], correlated=True)
         covariance = np.asarray(known.correlation) * np.outer(known.sd, known.sd)
         law = cls.of_covariance(known.center, covariance, standardize=standardize)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from .. import _validate, calibrate, noise
+from .._estimator import Estimator
 from ..estimates import Estimate
 from ..guarantee import GaussianGuarantee, seed_caveats
 from ..noise_keys import JobKeys, Use, root_key
@@ -34,7 +34,7 @@ _SIMULATED_NUMBERS = 1 << 20  # of them at a time
 _SEED = 11400358  # public simulation: any fixed seed
 
 
-class RecordRelease:
+class RecordRelease(Estimator):
     """Release every record by itself, each under its own local guarantee (scikit-learn style).
 
     ``fit`` on public rows, or on a private covariance; ``transform`` on the device that holds the
@@ -75,6 +75,8 @@ class RecordRelease:
     Source: shapes: docs/record_release.md; Asi, Feldman & Talwar 2022; Koehler 2018.
     """
 
+    _learned, _how_to_fit = "_law", "call fit on public rows first"
+
     def __init__(
         self,
         shape: str = "mse",
@@ -92,24 +94,6 @@ class RecordRelease:
         self.epsilon, self.delta, self.mu = epsilon, delta, mu
         self.radius, self.standardize = radius, standardize
         self.seed, self.threads = seed, threads
-
-    # ---- scikit-learn ----------------------------------------------------------------
-
-    @classmethod
-    def _names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters, as they were given."""
-        return {name: getattr(self, name) for name in self._names()}
-
-    def set_params(self, **params: Any) -> RecordRelease:
-        """Change parameters; what was fitted stays as it was until the next ``fit``."""
-        for name, value in params.items():
-            if name not in self._names():
-                raise ValueError(f"{name!r} is no parameter of RecordRelease")
-            setattr(self, name, value)
-        return self
 
     def fit(
         self,
@@ -298,8 +282,7 @@ class RecordRelease:
         return Channel1d(law.along, law.floor)
 
     def _fitted(self) -> RecordLaw:
-        if not hasattr(self, "_law"):
-            raise ValueError("RecordRelease is not fitted: call fit on public rows first")
+        self._check_fitted()
         return self._law
 
     def _keys(self, rows: NDArray[Any]) -> JobKeys:
@@ -329,13 +312,6 @@ class RecordRelease:
         if t.ndim != 2 or t.shape[1] != r:
             raise ValueError(f"released must have shape (n, {r}), as transform returns it")
         return t
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_law")
-
-    def __repr__(self) -> str:
-        given = {k: v for k, v in self.get_params().items() if k != "seed" and v is not None}
-        return f"RecordRelease({', '.join(f'{k}={v!r}' for k, v in given.items())})"
 
 
 class _Simulation:

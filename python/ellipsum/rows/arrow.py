@@ -40,7 +40,7 @@ def pyarrow(what: str) -> ModuleType:
     try:
         import pyarrow
     except ImportError:
-        raise ImportError(f"{what} needs pyarrow: pip install 'ellipsum[arrow]'") from None
+        raise ImportError(f"{what} needs pyarrow: pip install pyarrow") from None
     return pyarrow  # type: ignore[no-any-return]
 
 

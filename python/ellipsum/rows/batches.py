@@ -80,6 +80,11 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
         return iter([_validate.rows("data", data, d=d)])
     if isinstance(data, Iterable):
         return _runs(data, d)
+    if hasattr(data, "collect"):  # a Polars LazyFrame
+        raise TypeError(
+            f"data is a query that has not run, a {type(data).__name__}: give what its .collect() "
+            "returns, or write it by .sink_parquet(path) and read that by open_rows(path)"
+        )
     raise TypeError(
         f"data must be an array, an iterable of rows or Arrow data, got {type(data).__name__}"
     )
@@ -106,6 +111,9 @@ def _without_index(data: Any) -> Any:
                 f"column {name!r} of data has dtype object, which may hold anything: convert it "
                 "first, as by pandas.to_numeric(column, errors='coerce')"
             )
+    if isinstance(data, pandas.DataFrame) and not data.columns.is_unique:
+        twice = data.columns[data.columns.duplicated()][0]
+        raise ValueError(f"column {twice!r} comes twice in data: rename one, or leave it out")
     plain = data.copy(deep=False)
     plain.index = pandas.RangeIndex(len(data))
     return plain

@@ -91,10 +91,13 @@ class CsvFile(Source):
         self._check_dialect(first, text)
         with reading(self.path):
             cells = next(csv.reader([text], delimiter=self._delimiter), [])
-        if not cells or not all(_is_name(cell) for cell in cells):
+        # pandas leaves the place over its index empty; where columns are given it is not read.
+        named = cells[1:] if self._given and cells[:1] == [""] else cells
+        if not named or not all(_is_name(cell) for cell in named):
             raise ValueError(
                 f"the first line of {self.path} does not look like column names: "
-                "if it is a record, pass --no-header (header=False)"
+                "if it is a record, pass --no-header (header=False); if its first cell is empty, "
+                "over an index that pandas wrote, name the columns you want or write index=False"
             )
         if len(cells) == 1 and cells[0] not in (self._given or ()):
             self._check_one_name(cells[0])
@@ -118,9 +121,10 @@ class CsvFile(Source):
             )
         for mark, called in _SEPARATORS.items():
             if mark in name:
+                advice = f"write it anew, as by pandas.read_csv(path, sep={mark!r}) and to_csv(new)"
                 raise ValueError(
                     f"the names in the first line of {self.path} are separated by {called}, "
-                    f"but {_READS}: convert it, or give that name by columns if it is one"
+                    f"but {_READS}: {advice}, or give that name by columns if it is one"
                 )
 
     def _choose(self, names: Sequence[str]) -> list[int]:

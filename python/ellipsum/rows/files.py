@@ -160,7 +160,7 @@ def open_rows(
     """Open files as rows, which mechanisms take as data.
 
     Schemas are read and checked here; the rows are read by iterating, a block at a time, so
-    memory stays flat. Parquet, Arrow and CSV need pyarrow (``pip install 'ellipsum[arrow]'``).
+    memory stays flat. Parquet, Arrow and CSV need pyarrow (``pip install pyarrow``).
 
     **Guarantees.** Errors depend on the files' schemas and health, never on a value. In CSV,
     one line is one record, and a line that is not d numbers counts as the centre; what is taken

@@ -104,9 +104,7 @@ def _blocks(rows: Any, d: int | None) -> tuple[Blocks, int]:
         if d is None:
             raise ValueError("d must be given: the number of coordinates is not known")
         return rows, d
-    public = np.array(rows, dtype=np.float64)
-    if public.ndim != 2 or len(public) < 2 or not np.isfinite(public).all():
-        raise ValueError("rows must be finite, of shape (m, d) with m >= 2")
+    public = _validate.public_rows("rows", rows)
     return (lambda: [public]), public.shape[1]
 
 

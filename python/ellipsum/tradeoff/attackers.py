@@ -110,7 +110,7 @@ def audit(
 
     **Guarantees.** None of privacy: a better attacker may learn more. Each ``information`` is
     the label's entropy less a held-out log-loss, so that in expectation it is below
-    I(label; release).
+    I(label; release) (claim tradeoff-4).
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def _check_sklearn() -> None:
         import sklearn  # noqa: F401
     except ImportError:
         raise ImportError(
-            "audit needs scikit-learn: pip install 'ellipsum[audit]'", name="sklearn"
+            "audit needs scikit-learn: pip install scikit-learn", name="sklearn"
         ) from None
 
 

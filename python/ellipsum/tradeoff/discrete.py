@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
+from .._estimator import Estimator
 from .alternating import Array, Law, Result
 from .bottleneck import best_of, proved_gap
 from .guarantee import MutualInformation
@@ -16,7 +17,7 @@ from .least_leakage import least_cost, least_leakage
 __all__ = ["DiscreteTradeoff", "joint_table"]
 
 
-class DiscreteTradeoff:
+class DiscreteTradeoff(Estimator):
     """The channel from W to Z of least I(X; Z) at a price or a limit of the distortion.
 
     **Guarantees.** Under the table fitted, ``leakage_`` is I(X; Z) of ``channel_``, and with
@@ -24,7 +25,8 @@ class DiscreteTradeoff:
     convexity). With ``utility="information"`` the problem is not convex: the channel is the
     best of several local optima, and ``objective_ - gap_`` is still a proved bound, but a loose
     one for more than three or four letters w. An average over people, not differential
-    privacy; what a single letter w reveals at worst is `ellipsum.records.Channel.epsilon`.
+    privacy; what a single letter w reveals at worst is `ellipsum.records.Channel.epsilon`
+    (claim tradeoff-2).
 
     Parameters
     ----------
@@ -146,6 +148,7 @@ class DiscreteTradeoff:
         -------
         array (n,), column numbers of ``channel_``
         """
+        self._check_fitted()
         letters = np.asarray(w)
         values = getattr(self, "observed_values_", np.arange(len(self.channel_)))
         rows = np.minimum(np.searchsorted(values, letters), len(values) - 1)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
+from .._estimator import Estimator
 from .guarantee import LinearErasure
 
 __all__ = ["LinearEraser", "OracleShift"]
@@ -15,14 +16,14 @@ Array = NDArray[np.float64]
 _RANK = 1e-9
 
 
-class LinearEraser:
+class LinearEraser(Estimator):
     """LEACE: the least change of the rows that leaves linear attackers no better than a constant.
 
     **Guarantees.** On the rows fitted, release and label have covariance zero; equivalently, no
     linear predictor has a smaller convex loss than a constant (Belrose et al. 2023, Theorems 3.1
     and 4.3; the change is least in every quadratic norm). Accuracy is no convex loss, and can
     be better. A nonlinear attacker may read the label as well as before: on handwritten digits
-    it does. Not differential privacy.
+    it does. Not differential privacy (claim tradeoff-3).
 
     Attributes
     ----------
@@ -60,6 +61,7 @@ class LinearEraser:
 
     def transform(self, X: ArrayLike) -> Array:
         """The rows without what a linear attacker could use."""
+        self._check_fitted()
         rows = _rows(X)
         return rows - (rows - self.mean_) @ self.matrix_.T
 
@@ -68,13 +70,13 @@ class LinearEraser:
         return self.fit(X, labels).transform(X)
 
 
-class OracleShift:
+class OracleShift(Estimator):
     """Move every class to the common mean: it needs the true label at the time of release.
 
     **Guarantees.** On the rows fitted, at ``strength=1`` all classes have the same mean, so
     that no linear predictor has a smaller convex loss than a constant. It may make the label
     *easier* to read for other attackers (it edits each class on its own). Not differential
-    privacy.
+    privacy (claim tradeoff-3).
 
     Parameters
     ----------
@@ -102,6 +104,7 @@ class OracleShift:
 
     def transform(self, X: ArrayLike, labels: ArrayLike) -> Array:
         """The rows, each moved by the shift of its own label."""
+        self._check_fitted()
         rows, given = _rows(X), np.asarray(labels)
         where = np.minimum(np.searchsorted(self.classes_, given), len(self.classes_) - 1)
         if given.shape != (len(rows),) or (self.classes_[where] != given).any():

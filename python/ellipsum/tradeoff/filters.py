@@ -32,7 +32,8 @@ def filter_mu(A: ArrayLike, V: ArrayLike | None, radius: float) -> float:
     relative 1e-9 of it where A's condition number is below 1e6. So the release of one record is
     mu-GDP between any two records: epsilon(delta) by :mod:`ellipsum.calibrate`, the Renyi
     divergence of order a at most a mu^2 / 2. The noise is taken as real numbers. It holds given
-    A and V: if they were trained on the same people, they are a release of their own.
+    A and V: if they were trained on the same people, they are a release of their own (claim
+    tradeoff-5).
 
     Parameters
     ----------

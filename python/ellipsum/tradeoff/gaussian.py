@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from .. import _validate
+from .._estimator import Estimator
 from . import maxdet
 from .guarantee import MutualInformation
 
@@ -76,13 +77,13 @@ class _Model(NamedTuple):
         return max(0.0, self.total - self.known)
 
 
-class GaussianTradeoff:
+class GaussianTradeoff(Estimator):
     """The release of least mutual information with X at a given squared error of Y.
 
     **Guarantees.** Under the Gaussian law fitted, ``leakage_`` is I(X; Z) of the release that
     `transform` makes (in real numbers), and no release of any kind with the same distortion
     leaks less than ``leakage_ - gap_``. It is an average over people, not differential
-    privacy.
+    privacy (claim tradeoff-1).
 
     Parameters
     ----------
@@ -195,6 +196,7 @@ class GaussianTradeoff:
         -------
         array (rows, n), in the unit of Y
         """
+        self._check_fitted()
         rows = _columns("W", W, len(self.mean_observed_))
         rng = np.random.default_rng(seed)
         noise = rng.standard_normal((len(rows), self._noise_root.shape[1])) @ self._noise_root.T
@@ -210,6 +212,7 @@ class GaussianTradeoff:
         distortions : sequence of float, optional
             By default ``points`` of them, from the least to the variance of Y.
         """
+        self._check_fitted()
         model = self._model
         if distortions is None:
             low, high = model.least_distortion, model.total
