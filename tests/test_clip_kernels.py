@@ -47,14 +47,18 @@ class Region:
         self.width = 2 * d if "halves" in kind else BINS if "distances" in kind else d
 
     def sums(self, backend, rows, threads: int = 1):
-        partial = np.zeros(self.width, np.int64)
+        return self.sums_and_holes(backend, rows, threads)[:2]
+
+    def sums_and_holes(self, backend, rows, threads: int = 1):
+        partial, absent = np.zeros(self.width, np.int64), np.zeros(self.d, np.int64)
         shape = self.center, self.scale, self.matrix
         if "distances" in self.kind:
-            counts = backend.distance_counts(rows, *shape, self.edges, partial, threads)
+            arguments = *shape, self.edges, partial, threads
+            counts = backend.distance_counts(rows, *arguments, absent=absent)
         else:
-            arguments = *shape, self.limit, self.radius, partial, threads
-            counts = backend.clip_sum(rows, *arguments, "halves" in self.kind)
-        return counts, partial.tobytes()
+            arguments = *shape, self.limit, self.radius, partial, threads, "halves" in self.kind
+            counts = backend.clip_sum(rows, *arguments, absent=absent)
+        return counts, partial.tobytes(), absent.tobytes()
 
 
 @pytest.fixture(params=_core.targets())
@@ -279,16 +283,48 @@ def test_rows_beyond_the_range_of_squares_land_on_the_sphere(target):
             assert np.abs(got - wanted).max() <= 0.5 + 1e-6
 
 
+def holed_rows(n, d, dtype, share, seed=2):
+    """Hostile rows with holes of every kind in a share of the cells, and a row of nothing else."""
+    rng = np.random.default_rng([seed, n, d])
+    rows = hostile_rows(n, d, dtype, seed)
+    rows[rng.random((n, d)) < share] = np.nan
+    rows[rng.random((n, d)) < share / 2] = -np.inf
+    rows[:: n // 2 + 1] = np.nan
+    return rows
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_cell_that_is_not_finite_counts_as_the_centre_of_its_coordinate(target, kind, dtype):
+    """The same bytes as the table whose holes hold the centre, and each of them is counted."""
+    for d in (1, 2, 4, 7, 8, 9, 16, 23, 64, 100, 260):
+        region = Region(kind, d)
+        region.center = region.center.astype(dtype).astype(np.float64)  # so that a row can hold it
+        for share in (0.01, 0.1, 0.9):
+            rows = holed_rows(700 if d <= 8 else 41, d, dtype, share)
+            hole = ~np.isfinite(rows)
+            filled = np.where(hole, region.center, rows).astype(dtype)
+            for threads in (1, 2):
+                (counts, sums, absent) = region.sums_and_holes(_core, rows, threads)
+                wanted, without, none = region.sums_and_holes(_core, filled, threads)
+                assert sums == without, (d, share)
+                assert absent == hole.sum(0).astype(np.int64).tobytes()
+                assert none == bytes(8 * d)
+                if "distances" not in kind:
+                    assert counts == (wanted[0], hole.any(1).sum()) and wanted[1] == 0
+            assert region.sums_and_holes(twins, rows) == (counts, sums, absent), (d, share)
+
+
 @pytest.mark.parametrize("kind", SUMS)
 @pytest.mark.parametrize("d", [1, 4, 9, 100])
-def test_rows_that_are_not_finite_count_as_the_centre(target, kind, d):
+def test_a_row_of_holes_alone_adds_nothing(target, kind, d):
     region = Region(kind, d)
     for bad in (np.nan, np.inf, -np.inf):
         rows = gaussian_rows(20, d, np.float64)
-        rows[3, d - 1] = bad
+        rows[3] = bad
         (clipped, nonfinite), sums = region.sums(_core, rows)
         (others, none), without = region.sums(_core, np.delete(rows, 3, axis=0))
-        assert (clipped, nonfinite, none) == (others + 1, 1, 0)
+        assert (clipped, nonfinite, none) == (others, 1, 0)
         assert sums == without
 
 
