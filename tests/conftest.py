@@ -7,7 +7,7 @@ import pytest
 
 from ellipsum import Ellipsoid
 from ellipsum.kernels.backend import use_kernels
-from regions import KERNEL_SETS, make_regions
+from regions import KERNEL_SETS, _core, make_regions
 
 
 @pytest.fixture(params=KERNEL_SETS)
@@ -22,6 +22,14 @@ def kernels(request):
     """The functions of each backend and instruction set, in the place of the chosen ones."""
     with use_kernels(request.param) as module:
         yield module
+
+
+@pytest.fixture(params=[] if _core is None else _core.targets())
+def target(request):
+    """Each instruction set that this machine has, in turn."""
+    before = _core.choose_target("")
+    yield _core.choose_target(request.param)
+    _core.choose_target(before)
 
 
 @pytest.fixture(params=["ball", "box", "ellipsoid", "matrix"])

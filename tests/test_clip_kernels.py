@@ -11,82 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clip_cases import DTYPES, KINDS, NONE, RADIUS, Region, gaussian_rows, hostile_rows
 from ellipsum.kernels import twins
 
 _core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
-
-RADIUS = 2.0**23 + 0.5  # a ball in grid units: C/g lies in [2^23, 2^24)
-NONE = np.empty(0)
-SUMS = ["ball", "box", "matrix", "halves", "matrix halves"]
-KINDS = [*SUMS, "distances", "matrix distances"]
-BINS = 23
-DTYPES = [np.float32, np.float64]
-
-
-class Region:
-    """Arguments of the kernels for a random region of each kind. ``unit`` magnifies: with 2^26
-    the integers have 51 bits, and a difference in the last bit of a norm is seen."""
-
-    def __init__(self, kind: str, d: int, seed: int = 0, unit: float = 1.0) -> None:
-        rng = np.random.default_rng([seed, d])
-        self.kind, self.d = kind, d
-        self.center = rng.standard_normal(d)
-        self.scale = RADIUS / np.sqrt(d) * np.exp(rng.standard_normal(d))
-        self.matrix = self.limit = NONE
-        if kind == "box":
-            self.limit = RADIUS * np.abs(rng.standard_normal(d)) + 1
-        if "matrix" in kind:
-            matrix = rng.standard_normal((d, d)) * (RADIUS / d)
-            self.matrix = matrix.astype(np.float32).astype(np.float64).ravel()
-            self.scale = NONE
-        self.radius = RADIUS * unit
-        self.scale, self.matrix, self.limit = (
-            unit * v for v in (self.scale, self.matrix, self.limit)
-        )
-        self.edges = self.radius * 2.0 ** (np.arange(BINS) - 12)
-        self.width = 2 * d if "halves" in kind else BINS if "distances" in kind else d
-
-    def sums(self, backend, rows, threads: int = 1):
-        partial = np.zeros(self.width, np.int64)
-        shape = self.center, self.scale, self.matrix
-        if "distances" in self.kind:
-            counts = backend.distance_counts(rows, *shape, self.edges, partial, threads)
-        else:
-            arguments = *shape, self.limit, self.radius, partial, threads
-            counts = backend.clip_sum(rows, *arguments, "halves" in self.kind)
-        return counts, partial.tobytes()
-
-
-@pytest.fixture(params=_core.targets())
-def target(request):
-    """Each instruction set that this machine has, in turn."""
-    before = _core.choose_target("")
-    yield _core.choose_target(request.param)
-    _core.choose_target(before)
-
-
-def gaussian_rows(n, d, dtype, seed=1):
-    """Rows of which some are clipped and some are not."""
-    rng = np.random.default_rng([seed, n, d])
-    return (rng.standard_normal((n, d)) * np.exp(rng.standard_normal((n, 1)))).astype(dtype)
-
-
-def hostile_rows(n, d, dtype, seed=1):
-    """Huge, tiny, zero and non-finite numbers in every place of the vector."""
-    rng = np.random.default_rng([seed, n, d])
-    rows = gaussian_rows(n, d, dtype, seed)
-    top = float(np.finfo(dtype).max)
-    special = [0.0, -0.0, np.nan, np.inf, -np.inf, top, -top, top / 3, np.finfo(dtype).tiny]
-    special += [float(np.finfo(dtype).smallest_subnormal), 1e30, 1e-30, 1e-38]
-    if dtype == np.float64:
-        special += [1e308, 1e151, 1e150, -1e125, 1e121, 1e-121, 1e-160, 1e-308]
-    for i in range(1, n, 2):
-        at = rng.integers(0, d, size=1 + i % 3)
-        rows[i, at] = rng.choice(special, size=at.size)
-    with np.errstate(over="ignore"):
-        rows[::5] *= dtype(2.0) ** rng.integers(-100, 100)
-    return rows
-
 
 # ---- targets and backends -------------------------------------------------------------
 
@@ -277,19 +205,6 @@ def test_rows_beyond_the_range_of_squares_land_on_the_sphere(target):
             wanted = row / size * region.scale
             wanted *= RADIUS / np.linalg.norm(wanted)
             assert np.abs(got - wanted).max() <= 0.5 + 1e-6
-
-
-@pytest.mark.parametrize("kind", SUMS)
-@pytest.mark.parametrize("d", [1, 4, 9, 100])
-def test_rows_that_are_not_finite_count_as_the_centre(target, kind, d):
-    region = Region(kind, d)
-    for bad in (np.nan, np.inf, -np.inf):
-        rows = gaussian_rows(20, d, np.float64)
-        rows[3, d - 1] = bad
-        (clipped, nonfinite), sums = region.sums(_core, rows)
-        (others, none), without = region.sums(_core, np.delete(rows, 3, axis=0))
-        assert (clipped, nonfinite, none) == (others + 1, 1, 0)
-        assert sums == without
 
 
 @pytest.mark.parametrize("d", [1, 8, 64])

@@ -160,11 +160,11 @@ def test_other_numeric_dtypes_are_converted(region, dtype):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_nonfinite_row_counts_as_the_centre(region, rows, bad):
+def test_a_cell_that_is_not_finite_counts_as_the_centre_of_its_coordinate(region, rows, bad):
     hit = rows.copy()
     hit[11, 4] = bad
     centred = rows.copy()
-    centred[11] = region.center
+    centred[11, 4] = region.center[4]
     total = summed(region, hit)
     assert (total.integers() == summed(region, centred).integers()).all()
     assert total.count == len(rows)
@@ -180,7 +180,8 @@ def test_a_missing_value_in_a_list_is_no_error(region, rows):
 
 def test_a_number_too_large_for_a_double_is_no_warning(region):
     with np.errstate(over="raise"):
-        assert summed(region, np.full((1, 13), np.longdouble("1e4000"))).clipped == 1
+        total = summed(region, np.full((1, 13), np.longdouble("1e4000")))
+    assert total.count == 1 and not total.integers().any()
 
 
 def test_a_huge_finite_row_is_clipped_in_its_direction():
@@ -194,7 +195,7 @@ def test_clipped_counts_the_rows_that_the_clip_changes():
     region = Ellipsoid.box([0.0, 0.1], [1.0, 0.7])
     corners = [[0.0, 0.1], [1.0, 0.7], [0.0, 0.7], [0.3, 0.2]]
     assert summed(region, corners).clipped == 0
-    assert summed(region, [[1.1, 0.2], [np.nan, 0.2], [0.5, 0.5]]).clipped == 2
+    assert summed(region, [[1.1, 0.2], [np.nan, 0.2], [np.nan, 0.8]]).clipped == 2
 
 
 def test_totals_beyond_64_bits_stay_exact(region, rows, kernel_set):
@@ -228,7 +229,7 @@ def test_nonfinite_raise_leaves_the_sum_as_it_was(region, rows):
     ("batch", "error", "phrase"),
     [
         (np.zeros((4, 12)), ValueError, r"batch must have shape \(n, 13\), got 12 columns$"),
-        (np.zeros((2, 13, 2)), ValueError, r"batch must have shape \(n, 13\), got .* ndim 3$"),
+        (np.zeros((2, 13, 2)), ValueError, r"batch must have shape \(n, 13\), got 3 dimensions$"),
         (np.zeros(77), ValueError, r"batch must have shape \(n, 13\), got .* ndim 1$"),
         (5.0, ValueError, "batch must have shape"),
         ([np.zeros((2, 12))], ValueError, r"must have shape \(n, 13\), got 12 columns$"),

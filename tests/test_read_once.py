@@ -53,12 +53,14 @@ def results(d, task, matrix, seen):
     columns = np.eye(d) * 2.0**22 + 2.0**10 if matrix else np.empty((0, 0))
     row = Row([0.5] * d, seen)
     sums = np.zeros({"halves": 2 * d, "distances": 4}.get(task, d), np.int64)
+    absent = np.zeros(d, np.int64)
     if task == "distances":
         edges = np.array([2.0**40, 2.0**46, 2.0**60])
-        counts = clip._distance_counts(Rows(row), center, scale, columns, edges, sums)
+        counts = clip._distance_counts(Rows(row), center, scale, columns, edges, sums, absent)
     else:
-        counts = clip._clip_sum(Rows(row), center, scale, columns, limit, 2.0**23 + 0.5, sums)
-    return (sums.tobytes(), counts), sums, row.readings
+        shape = center, scale, columns, limit, 2.0**23 + 0.5
+        counts = clip._clip_sum(Rows(row), *shape, sums, absent)
+    return (sums.tobytes(), absent.tobytes(), counts), sums, row.readings
 
 
 passes = most = 0

@@ -94,6 +94,31 @@ def test_no_single_row_passes_the_bound(d, dtype, size):
                 assert (apart >= 0).all() and np.linalg.norm(apart) <= bound, (kind, d, size)
 
 
+@pytest.mark.parametrize("d", [2, 3, 9, 40])
+def test_rows_with_holes_stay_within_the_bound(d):
+    """Holes, huge numbers and both, in every shape; and the bound is reached beside a hole."""
+    rng = np.random.default_rng(d)
+    for kind, region in make_regions(d).items():
+        bound, worst = region.row_bound(), 0.0
+        for direction in [*adversaries(rng, d), *rng.normal(size=(20, d))]:
+            for size in (1.0, 1e4, 1e300):
+                with np.errstate(over="ignore"):
+                    row = region.center + size * direction
+                row[rng.random(d) < rng.choice([0.1, 0.5])] = rng.choice([np.nan, np.inf, -np.inf])
+                hole = ~np.isfinite(row)
+                got = contribution(region, row)
+                filled = contribution(region, np.where(hole, region.center, row))
+                assert (got == filled).all(), (kind, d)
+                assert kind == "matrix" or not got[hole].any()
+                assert np.linalg.norm(got) <= bound, (kind, d)
+                if kind != "box":
+                    apart = halves(region, row)
+                    assert np.linalg.norm(apart) <= bound
+                if hole.any():
+                    worst = max(worst, np.linalg.norm(got))
+        assert kind == "box" or worst > bound * (1 - 1e-6)
+
+
 def test_a_random_search_over_pairs_stays_within_the_bound(region):
     rng = np.random.default_rng(3)
     worst = 0.0

@@ -20,15 +20,17 @@ static ellipsum::Region region_view(std::size_t d, const py::array& center, cons
 // Releasing the GIL is safe here as in every binding: the views point into arrays that the
 // caller's frame keeps alive, and the core touches no Python object.
 static ellipsum::ClipCounts run(const ellipsum::Batch& batch, const ellipsum::Region& region,
-                                std::int64_t* out, int threads) {
+                                std::int64_t* out, int threads, py::array& absent) {
   if (threads < 1) bad_view("threads");
+  std::int64_t* holes =
+      absent.size() ? output_view<std::int64_t>(absent, batch.d, "absent") : nullptr;
   py::gil_scoped_release nogil;
-  return ellipsum::clip_sum(kernels(), batch, region, out, threads);
+  return ellipsum::clip_sum(kernels(), batch, region, out, threads, holes);
 }
 
 static py::tuple clip_sum(const py::array& rows, const py::array& center, const py::array& scale,
                           const py::array& matrix, const py::array& limit, double radius,
-                          py::array partial, int threads, bool halves) {
+                          py::array partial, int threads, bool halves, py::array absent) {
   using ellipsum::Task;
   const ellipsum::Batch batch = batch_view(rows);
   const std::size_t d = batch.d;
@@ -38,20 +40,20 @@ static py::tuple clip_sum(const py::array& rows, const py::array& center, const 
   region.task = halves ? Task::halves : region.limit ? Task::box : Task::ball;
   if (region.limit && (region.matrix || halves)) bad_view("a box has no matrix and no halves");
   std::int64_t* out = output_view<std::int64_t>(partial, halves ? 2 * d : d, "partial");
-  const ellipsum::ClipCounts counts = run(batch, region, out, threads);
+  const ellipsum::ClipCounts counts = run(batch, region, out, threads, absent);
   return py::make_tuple(counts.clipped, counts.nonfinite);
 }
 
 static void distance_counts(const py::array& rows, const py::array& center, const py::array& scale,
                             const py::array& matrix, const py::array& edges, py::array counts,
-                            int threads) {
+                            int threads, py::array absent) {
   const ellipsum::Batch batch = batch_view(rows);
   ellipsum::Region region = region_view(batch.d, center, scale, matrix);
   region.task = ellipsum::Task::distances;
   region.bins = std::size_t(edges.size());
   if (region.bins < 1) bad_view("edges");
   region.edges = input_view<double>(edges, region.bins, "edges");
-  run(batch, region, output_view<std::int64_t>(counts, region.bins, "counts"), threads);
+  run(batch, region, output_view<std::int64_t>(counts, region.bins, "counts"), threads, absent);
 }
 
 void bind_clip(py::module_& m) {
@@ -59,9 +61,13 @@ void bind_clip(py::module_& m) {
   m.def("clip_sum", &clip_sum, py::arg("rows"), py::arg("center"), py::arg("scale"),
         py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("partial"),
         py::arg("threads") = 1, py::arg("halves") = false,
+        py::arg("absent") = py::array_t<std::int64_t>(0),
         "Add the clipped, quantised rows to `partial` (int64; 2 d entries for halves: sums of the "
-        "positive integers, then of the negative ones' magnitudes); returns (clipped, nonfinite).");
+        "positive integers, then of the negative ones' magnitudes), and the rows with a hole in a "
+        "coordinate to `absent` (int64, d entries or none); returns (clipped, nonfinite).");
   m.def("distance_counts", &distance_counts, py::arg("rows"), py::arg("center"), py::arg("scale"),
         py::arg("matrix"), py::arg("edges"), py::arg("counts"), py::arg("threads") = 1,
-        "Add to `counts` (int64) the rows by the bins, ending at `edges`, of their distance.");
+        py::arg("absent") = py::array_t<std::int64_t>(0),
+        "Add to `counts` (int64) the rows by the bins, ending at `edges`, of their distance, and "
+        "the rows with a hole in a coordinate to `absent` (int64, d entries or none).");
 }

@@ -40,8 +40,8 @@ struct Region {
 
 // What a pass over a batch saw; both are private.
 struct ClipCounts {
-  std::int64_t clipped;    // rows that the clip changed, non-finite ones included
-  std::int64_t nonfinite;  // rows with a NaN or an infinity
+  std::int64_t clipped;    // rows outside the region, as they count: the centre in their holes
+  std::int64_t nonfinite;  // rows with a hole: a NaN or an infinity
 };
 
 }  // namespace ellipsum

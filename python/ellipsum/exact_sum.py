@@ -40,7 +40,7 @@ class ExactSum:
     ================================  =====================================================
     inside the region                 its own rounded coordinates
     outside                           the same, moved to the region's boundary
-    with a NaN or an infinity         zero: it counts as the centre
+    with cells that are not finite    the same, with the centre in those cells
     ================================  =====================================================
 
     Parameters
@@ -173,12 +173,12 @@ class ExactSum:
 
     @property
     def clipped(self) -> int:
-        """Rows that the clip changed, non-finite ones included. **Private.**"""
+        """Rows outside the region, with the centre in cells that are not finite. **Private.**"""
         return self._clipped
 
     @property
     def nonfinite(self) -> str:
-        """The policy for rows with a NaN or an infinity: ``"center"`` or ``"raise"``."""
+        """The policy for cells that are NaN or infinite: ``"center"`` or ``"raise"``."""
         return self._nonfinite
 
     def integers(self) -> NDArray[np.object_]:
@@ -286,7 +286,7 @@ class ExactSum:
         self._low, self._high, self._count = state.low, state.high, state.rows
         self._clipped, self._nonfinite_rows = state.clipped, state.nonfinite_rows
         self._releases = state.releases
-        if state.nonfinite_rows > state.clipped or state.clipped > state.rows or _beyond(self):
+        if max(state.nonfinite_rows, state.clipped) > state.rows or _beyond(self):
             raise not_a_sum("its counts and sums contradict each other")
 
 

@@ -94,19 +94,20 @@ std::size_t entries(const Region& region) {
 Sums clip_model(const Batch& batch, const Region& region) {
   Sums sums;
   sums.partial.resize(entries(region));
+  sums.absent.resize(region.d);
   for (std::size_t i = 0; i < batch.n; ++i) {
     std::vector<double> x(batch.d);
-    bool finite = true;
+    bool holes = false;
     for (std::size_t j = 0; j < batch.d; ++j) {
       x[j] = entry(batch, i, j);
-      finite &= std::isfinite(x[j]);
+      if (std::isfinite(x[j])) continue;
+      x[j] = region.center[j];
+      holes = true;
+      ++sums.absent[j];
     }
+    sums.nonfinite += holes;
     if (region.task == Task::distances) {
-      ++sums.partial[finite ? bin_of(region, norm2_of(scaled(region, x))) : 0];
-      continue;
-    }
-    if (!finite) {
-      ++sums.clipped, ++sums.nonfinite;
+      ++sums.partial[bin_of(region, norm2_of(scaled(region, x)))];
       continue;
     }
     std::vector<double> y = scaled(region, x);

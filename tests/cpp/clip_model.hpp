@@ -7,10 +7,10 @@
 #include "batch.hpp"
 
 struct Sums {
-  std::vector<std::int64_t> partial;
+  std::vector<std::int64_t> partial, absent;
   std::int64_t clipped = 0, nonfinite = 0;
   bool operator==(const Sums& o) const {
-    return partial == o.partial && clipped == o.clipped && nonfinite == o.nonfinite;
+    return partial == o.partial && absent == o.absent && clipped == o.clipped && nonfinite == o.nonfinite;
   }
 };
 

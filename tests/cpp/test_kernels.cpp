@@ -77,6 +77,7 @@ template <class T> struct Rows {
                           1e-38,
                           1e-45};
     for (std::size_t i = 0; i < 6 && 3 * i < n; ++i) data[3 * i * d + i * d / 7] = T(odd[i]);
+    for (std::size_t k = 5; k < n * d; k += 11) data[k] = T(odd[k % 2]);  // holes
     batch = {data.data(),
              sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
              n,
@@ -90,7 +91,9 @@ Sums run(const Kernels& kernels, const Batch& batch, const Region& region, int t
   const std::size_t entries = compiled_once::sums_of(region);
   Sums sums;
   sums.partial.resize(entries);
-  const ClipCounts counts = clip_sum(kernels, batch, region, sums.partial.data(), threads);
+  sums.absent.resize(region.d);
+  const ClipCounts counts =
+      clip_sum(kernels, batch, region, sums.partial.data(), threads, sums.absent.data());
   sums.clipped = counts.clipped, sums.nonfinite = counts.nonfinite;
   return sums;
 }

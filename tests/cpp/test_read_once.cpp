@@ -93,16 +93,19 @@ struct Case {
 };
 
 struct Result {
-  std::vector<std::int64_t> partial;
+  std::vector<std::int64_t> partial, absent;
   std::int64_t clipped, nonfinite;
   bool operator==(const Result& o) const {
-    return partial == o.partial && clipped == o.clipped && nonfinite == o.nonfinite;
+    return partial == o.partial && absent == o.absent && clipped == o.clipped &&
+           nonfinite == o.nonfinite;
   }
 };
 
 Result run(const Kernels& kernels, const Batch& batch, const Region& region) {
-  Result r{std::vector<std::int64_t>(compiled_once::sums_of(region)), 0, 0};
-  const ClipCounts counts = clip_sum(kernels, batch, region, r.partial.data(), 1);
+  Result r{std::vector<std::int64_t>(compiled_once::sums_of(region)),
+           std::vector<std::int64_t>(region.d), 0, 0};
+  const ClipCounts counts =
+      clip_sum(kernels, batch, region, r.partial.data(), 1, r.absent.data());
   r.clipped = counts.clipped, r.nonfinite = counts.nonfinite;
   return r;
 }

@@ -58,7 +58,9 @@ std::vector<T> take_rows(Input& in, std::size_t count) {
 Sums run(const Kernels& kernels, const Batch& batch, const Region& region, int threads) {
   Sums sums;
   sums.partial.resize(compiled_once::sums_of(region));
-  const ClipCounts counts = clip_sum(kernels, batch, region, sums.partial.data(), threads);
+  sums.absent.resize(region.d);
+  const ClipCounts counts =
+      clip_sum(kernels, batch, region, sums.partial.data(), threads, sums.absent.data());
   sums.clipped = counts.clipped, sums.nonfinite = counts.nonfinite;
   return sums;
 }
@@ -90,8 +92,8 @@ template <class T>
 bool in_model(const T* row, const Region& region) {
   long double most = 0, reach = 0;
   for (std::size_t j = 0; j < region.d; ++j) {
+    if (!std::isfinite(double(row[j]))) continue;
     const double offset = double(row[j]) - region.center[j];
-    if (!std::isfinite(double(row[j]))) return true;
     if (!std::isfinite(offset)) return false;
     const double size = std::fabs(offset);
     if (region.matrix && size != 0 && (size < 0x1p-399 || size > 0x1p390)) return false;
@@ -114,6 +116,7 @@ void check_rows(const std::vector<T>& rows, std::size_t n, const Region& region)
   const Sums wanted = run(baseline, batch, region, 1);
   Sums total;
   total.partial.resize(wanted.partial.size());
+  total.absent.resize(region.d);
   bool modelled = true;
   for (std::size_t i = 0; i < n; ++i) {
     const T* row = rows.data() + i * region.d;
@@ -121,6 +124,7 @@ void check_rows(const std::vector<T>& rows, std::size_t n, const Region& region)
     check_bound(alone, region);
     modelled &= in_model(row, region);
     for (std::size_t j = 0; j < alone.partial.size(); ++j) total.partial[j] += alone.partial[j];
+    for (std::size_t j = 0; j < region.d; ++j) total.absent[j] += alone.absent[j];
     total.clipped += alone.clipped, total.nonfinite += alone.nonfinite;
   }
   require(total == wanted, "a batch is the sum of its rows");

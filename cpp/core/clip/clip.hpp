@@ -1,4 +1,5 @@
-// The clip rule, and what its kernels share. In words, for one row x:
+// The clip rule, and what its kernels share. In words, for one row x, where c_j takes the place of
+// a hole, an x_j that is no finite number:
 //   y_j = (x_j - c_j) s_j, or y = B h with h_j = x_j - c_j rounded to 29 bits;
 //   box:  y_j clamped to +-limit_j;  ball: y_j * (C / max(C, |y|));
 //   q_j = y_j rounded to the nearest integer, ties to even.
@@ -29,7 +30,7 @@ namespace {
 // and the lanes as ((0+4)+(2+6)) + ((1+5)+(3+7)).
 constexpr std::size_t norm_lanes = 8;
 
-// Squared norms from here on (overflow and NaN included) go to exceptional_row: 2^1000.
+// Squared norms from here on (overflow and NaN included) go to exceptional.inl: 2^1000.
 constexpr double exceptional_norm2 = 0x1p1000;
 
 // With a matrix, |h| from 2^400 on makes a row exceptional and |h| below 2^-400 counts as 0.
@@ -55,13 +56,6 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
   return std::fabs(h) < smallest_matrix_input ? 0.0 : rounded;
 }
 
-template <class T>
-[[maybe_unused]] inline double element(const char* row, std::ptrdiff_t stride, std::size_t j) {
-  T x;
-  std::memcpy(&x, row + std::ptrdiff_t(j) * stride, sizeof x);
-  return double(x);
-}
-
 [[maybe_unused]] inline const char* row_at(const Batch& batch, std::size_t i) {
   return static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
 }
@@ -79,7 +73,8 @@ template <class T>
   return (a + unit - 1) / unit * unit;
 }
 
-// Entries of what a pass adds to.
+// Entries of what a pass adds to; a kernel's `partial` has d more, rounded up to whole vectors of 8,
+// for the holes of each coordinate.
 [[maybe_unused]] inline std::size_t sums_of(const Region& region) {
   return region.task == Task::distances ? region.bins
                                         : region.d * (region.task == Task::halves ? 2 : 1);

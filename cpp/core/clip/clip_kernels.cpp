@@ -51,7 +51,8 @@ Bins make_bins(const Region& region, Scratch& scratch) {
   return bins;
 }
 
-Stream make_stream(const Region& region, const ClipPlan& plan, Scratch& scratch) {
+Stream make_stream(const Region& region, const ClipPlan& plan, std::int64_t* absent,
+                   Scratch& scratch) {
   const std::size_t d = region.d;
   Stream s{};
   s.d = d;
@@ -65,6 +66,7 @@ Stream make_stream(const Region& region, const ClipPlan& plan, Scratch& scratch)
   s.sum = reinterpret_cast<std::int64_t*>(scratch.take(2 * padded));
   s.size = s.sum + padded;
   std::memset(s.sum, 0, 2 * padded * sizeof *s.sum);
+  s.absent = absent;
   s.bins = make_bins(region, scratch);
   return s;
 }
@@ -109,19 +111,41 @@ void contiguous_blocks(const Batch& batch, const ClipPlan& plan, Scratch& scratc
   }
 }
 
+// Inputs of a row that is exceptional as it was read, from a copy: 0 in its holes. A huge row adds
+// its integers at once, and leaves zeros in its place; with distances, the NaN that marks it.
+template <class T, Task task>
+__attribute__((noinline)) void load_exceptional(Stream& s, const Region& region,
+                                                const double* center, const char* row,
+                                                std::size_t chunk, double* h) {
+  s.counts.nonfinite += copy_row<T>(row, s.d, region.center, s.alone.x, s.absent);
+  const char* copy = reinterpret_cast<const char*>(s.alone.x);
+  if (load_matrix_input<double>(center, copy, s.d, chunk, h) || task == Task::distances) return;
+  s.counts.clipped += clip_huge_row(region, s.alone);
+  for (std::size_t j = 0; j < s.d; ++j) {
+    const std::int64_t q = std::int64_t(std::rint(s.alone.y[j]));
+    s.sum[j] = std::int64_t(std::uint64_t(s.sum[j]) + std::uint64_t(q));
+    s.size[j] = std::int64_t(std::uint64_t(s.size[j]) + std::uint64_t(q < 0 ? -q : q));
+    h[j / depth * chunk + j % depth] = 0;
+  }
+}
+
 // Contiguous rows, by way of blocks of B h.
 template <class T, Task task>
 void matrix_rows(Stream& s, const Batch& rows, const Region& region, const ClipPlan& plan,
                  const MatrixScratch& scratch) {
+  const std::size_t chunk = plan.block * h_stride;
   for (std::size_t start = 0; start < rows.n; start += plan.block) {
     const std::size_t n = rows.n - start < plan.block ? rows.n - start : plan.block;
-    for (std::size_t i = 0; i < n; ++i)
-      load_matrix_input<T>(scratch.center, row_at(rows, start + i), rows.d,
-                           plan.block * h_stride, scratch.h + i * h_stride);
+    for (std::size_t i = 0; i < n; ++i) {
+      const char* row = row_at(rows, start + i);
+      double* h = scratch.h + i * h_stride;
+      if (!load_matrix_input<T>(scratch.center, row, rows.d, chunk, h))
+        load_exceptional<T, task>(s, region, scratch.center, row, chunk, h);
+    }
     multiply(scratch.h, region.packed, scratch.y, n, plan, rows.d);
     const Batch product{scratch.y, Dtype::float64, n, rows.d,
                         std::ptrdiff_t(plan.stride * sizeof(double)), sizeof(double)};
-    stream<double, T, task>(s, product, {region, rows, start}, plan.flight);
+    stream<double, T, task>(s, product, {region, product, scratch.h, chunk}, plan.flight);
   }
 }
 
@@ -140,19 +164,20 @@ template <class T, Task task>
 ClipCounts run(const Batch& batch, const Region& region, double* memory, std::int64_t* partial) {
   const ClipPlan plan = clip_plan(batch, region);
   Scratch scratch{memory};
+  std::int64_t* absent = partial + sums_of(region);
   if (plan.side_by_side) {
-    ShortSums sums{partial, make_bins(region, scratch), {0, 0}};
+    ShortSums sums{partial, absent, make_bins(region, scratch), {0, 0}};
     contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows) {
       short_rows<T, task>(region, rows, sums);
     });
     if (task == Task::distances) add_counts(sums.bins, batch.n, partial);
     return sums.counts;
   }
-  Stream s = make_stream(region, plan, scratch);
+  Stream s = make_stream(region, plan, absent, scratch);
   const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
   contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows) {
     if (region.matrix) matrix_rows<T, task>(s, rows, region, plan, matrix);
-    else stream<T, T, task>(s, rows, {region, rows, 0}, plan.flight);
+    else stream<T, T, task>(s, rows, {region, rows, nullptr, 0}, plan.flight);
   });
   if (task == Task::distances) add_counts(s.bins, batch.n, partial);
   else add_sums<task>(s, partial);

@@ -44,7 +44,7 @@ std::vector<Share> make_shares(const Batch& batch, const Region& region, std::si
     const std::size_t first = batch.n / count * t + std::min(t, batch.n % count);
     shares[t].batch = part_of(batch, first, batch.n / count + (t < batch.n % count));
     shares[t].scratch = allocate(clip_plan(batch, region).doubles);
-    shares[t].partial.resize(sums_of(region));
+    shares[t].partial.resize(sums_of(region) + round_up(batch.d, norm_lanes));
   }
   return shares;
 }
@@ -66,7 +66,7 @@ ClipCounts run_shares(const Kernels& kernels, const Region& region, std::vector<
 }  // namespace
 
 ClipCounts clip_sum(const Kernels& kernels, const Batch& batch, const Region& given,
-                    std::int64_t* partial, int threads) {
+                    std::int64_t* partial, int threads, std::int64_t* absent) {
   if (batch.n > std::size_t(clip_rows_limit))
     throw Exception(Error::invalid_argument, "internal: more rows than a partial sum can hold");
   Region region = given;
@@ -84,8 +84,11 @@ ClipCounts clip_sum(const Kernels& kernels, const Batch& batch, const Region& gi
   const std::size_t count = std::min(std::size_t(threads), std::max<std::size_t>(batch.n, 1));
   std::vector<Share> shares = make_shares(batch, region, count);
   const ClipCounts counts = run_shares(kernels, region, shares);
-  for (const Share& share : shares)
-    for (std::size_t j = 0; j < share.partial.size(); ++j) partial[j] += share.partial[j];
+  const std::size_t sums = sums_of(region);
+  for (const Share& share : shares) {
+    for (std::size_t j = 0; j < sums; ++j) partial[j] += share.partial[j];
+    for (std::size_t j = 0; absent && j < batch.d; ++j) absent[j] += share.partial[sums + j];
+  }
   return counts;
 }
 

@@ -1,30 +1,80 @@
-// Rows whose squared norm is not below 2^1000: a NaN, an infinity, or finite numbers so large
-// that exponents are taken out before anything is multiplied. Rare, scalar, and the one place
-// where the time of a pass depends on the data. Included into each target's namespace.
+// Rows whose squared norm is not below 2^1000 or is no number: rows with holes (cells that hold a
+// NaN or an infinity), and finite numbers so large that exponents are taken out before anything is
+// multiplied. The one place where the time of a pass depends on the data. Tables with holes come
+// here with nearly every row, so that these are copied, filled and scaled in vectors; huge rows
+// are rare, and scalar. Included into each target's namespace.
 //
 // The vector passes keep no copy of the numbers that they read. A row that they find exceptional
-// is copied (copy_row), and all that it adds follows from the copy: whether it is finite, whether
+// is copied (copy_row), and all that it adds follows from the copy: where its holes are, whether
 // it is exceptional at all, and its integers. What the vectors saw of it is dropped. So a row
 // adds a function of one reading of its numbers, whoever else may write to them.
 
 // Exponents below every sum of two: marks a zero.
 constexpr int no_exponent = -(1 << 30);
 
-// Scratch of a row on its own, d numbers each: what was read, offered to the matrix, added.
+// Scratch of a row on its own, whole vectors: what was read, offered to the matrix, added.
 struct RowScratch {
   double *x, *h, *y;
 };
 
-template <class T>
-static void copy_row(const char* row, std::ptrdiff_t stride, std::size_t d, double* x) {
-  for (std::size_t j = 0; j < d; ++j) x[j] = element<T>(row, stride, j);
-  __asm__ volatile("" : : : "memory");  // no compiler may take x for the row, and read it again
+// All bits of the lanes that hold no finite number.
+static inline VecInt holes_of(const Vec& x) {
+  VecInt r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = ~Ints(x.part[p] - x.part[p] == Doubles{});
+  return r;
 }
 
-static bool all_finite(std::size_t d, const double* x) {
-  bool finite = true;
-  for (std::size_t j = 0; j < d; ++j) finite &= std::isfinite(x[j]);
-  return finite;
+static inline Vec fill_holes(const Vec& x, const VecInt& holes, const Vec& filling) {
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p)
+    r.part[p] = Doubles((Ints(x.part[p]) & ~holes.part[p]) |
+                        (Ints(filling.part[p]) & holes.part[p]));
+  return r;
+}
+
+// `all` with the lanes' bits of one more.
+static inline VecInt unite(const VecInt& all, const VecInt& more) {
+  VecInt r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = all.part[p] | more.part[p];
+  return r;
+}
+
+// One more in each lane of a hole.
+static inline VecInt count_holes(const VecInt& absent, const VecInt& holes) {
+  VecInt r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = absent.part[p] - holes.part[p];
+  return r;
+}
+
+// No compiler may take a copy for what it was made from, and read that again.
+static inline void copied() { __asm__ volatile("" : : : "memory"); }
+
+template <class T>
+static inline Vec load_some(const void* p, std::size_t count) {
+  return count >= vec_lanes ? load<T>(p) : load_first<T>(p, count);
+}
+
+// x <- a row of contiguous numbers, each read once, the centre in place of its holes, which are
+// counted in `absent`; has it any? x and absent are whole vectors.
+template <class T>
+static bool copy_row(const char* row, std::size_t d, const double* center, double* x,
+                     std::int64_t* absent) {
+  for (std::size_t j = 0; j < d; j += vec_lanes)
+    store(x + j, load_some<T>(row + j * sizeof(T), d - j));
+  copied();
+  VecInt any{};
+  for (std::size_t j = 0; j < d; j += vec_lanes) {
+    const Vec read = load<double>(x + j);
+    const VecInt holes = holes_of(read);
+    store(x + j, fill_holes(read, holes, load_some<double>(center + j, d - j)));
+    store(absent + j, count_holes(load_ints(absent + j), holes));
+    any = unite(any, holes);
+  }
+  return count_nonzero(any) > 0;
 }
 
 static double squared_norm(std::size_t d, const double* y) {
@@ -78,68 +128,18 @@ static void multiply_one(const Region& region, const double* h, double* y) {
   }
 }
 
-// y <- the clipped row of numbers x, all finite.
-static bool clip_huge_row(const Region& region, const RowScratch& s) {
-  const std::size_t d = region.d;
-  for (std::size_t j = 0; j < d; ++j)
-    s.h[j] = 0.25 * s.x[j] - 0.25 * region.center[j];  // 0.25: no overflow
-  if (!region.matrix) return clip_scaled(region.radius, d, s.h, region.scale, 2, s.y);
-  const int exponent = prepare_matrix_input(d, s.h) + 2;
+// y <- the clipped row of matrix inputs h 2^exponent.
+static bool clip_huge_input(const Region& region, const RowScratch& s, int exponent) {
+  exponent += prepare_matrix_input(region.d, s.h);
   multiply_one(region, s.h, s.y);
-  std::memcpy(s.h, s.y, d * sizeof *s.h);
-  return clip_scaled(region.radius, d, s.h, nullptr, exponent, s.y);
+  std::memcpy(s.h, s.y, region.d * sizeof *s.h);
+  return clip_scaled(region.radius, region.d, s.h, nullptr, exponent, s.y);
 }
 
-// y <- the scaled row; its squared norm, infinite for one that a matrix cannot take.
-static double scale_row(const Region& region, const RowScratch& s) {
-  bool inside = true;
-  for (std::size_t j = 0; j < region.d; ++j) {
-    const double offset = s.x[j] - region.center[j];
-    inside &= !region.matrix || std::fabs(offset) < largest_matrix_input;
-    if (region.matrix) s.h[j] = matrix_input(offset);
-    else s.y[j] = offset * region.scale[j];
-  }
-  if (!inside) return double(INFINITY);
-  if (region.matrix) multiply_one(region, s.h, s.y);
-  return squared_norm(region.d, s.y);
-}
-
-static bool clip_to_ball(const Region& region, const RowScratch& s) {
-  const double norm2 = scale_row(region, s);
-  if (!(norm2 < exceptional_norm2)) return clip_huge_row(region, s);
-  const double norm = std::sqrt(norm2);
-  const double factor = region.radius / (norm > region.radius ? norm : region.radius);
-  for (std::size_t j = 0; j < region.d; ++j) s.y[j] *= factor;
-  return norm > region.radius;
-}
-
-static bool clip_to_box(const Region& region, const RowScratch& s) {
-  bool changed = false;
-  for (std::size_t j = 0; j < region.d; ++j) {
-    const double y = (s.x[j] - region.center[j]) * region.scale[j], limit = region.limit[j];
-    s.y[j] = y > limit ? limit : y < -limit ? -limit : y;
-    changed |= s.y[j] != y;
-  }
-  return changed;
-}
-
-// y <- 0, as for the centre.
-static void count_nonfinite(const Region& region, double* y, ClipCounts& counts) {
-  ++counts.clipped, ++counts.nonfinite;
-  for (std::size_t j = 0; j < region.d; ++j) y[j] = 0;
-}
-
-// What the row of numbers x adds goes to y, in grid units, by the whole of the rule.
-template <Task task>
-static void clip_alone(const Region& region, const RowScratch& s, ClipCounts& counts) {
-  if (!all_finite(region.d, s.x)) return count_nonfinite(region, s.y, counts);
-  counts.clipped += task == Task::box ? clip_to_box(region, s) : clip_to_ball(region, s);
-}
-
-// The squared distance that the row of numbers x is counted by: beyond every edge where it is no
-// number below 2^1000, and 0, that of the centre, for a row that is not finite.
-static double distance_alone(const Region& region, const RowScratch& s) {
-  if (!all_finite(region.d, s.x)) return 0;
-  const double norm2 = scale_row(region, s);
-  return norm2 < exceptional_norm2 ? norm2 : double(INFINITY);
+// y <- the clipped row of numbers x, all finite; was it outside?
+static bool clip_huge_row(const Region& region, const RowScratch& s) {
+  for (std::size_t j = 0; j < region.d; ++j)
+    s.h[j] = 0.25 * s.x[j] - 0.25 * region.center[j];  // 0.25: no overflow
+  if (region.matrix) return clip_huge_input(region, s, 2);
+  return clip_scaled(region.radius, region.d, s.h, region.scale, 2, s.y);
 }

@@ -59,17 +59,19 @@ static void multiply(const double* h, const double* packed, double* y, std::size
   }
 }
 
-// h_j = x_j - c_j in 29 bits; a row out of range becomes NaN, which makes it exceptional.
+// h_j = x_j - c_j in 29 bits; false for a row out of range, which becomes NaN.
 template <class T>
-static void load_matrix_input(const double* center, const char* row, std::size_t d,
+static bool load_matrix_input(const double* center, const char* row, std::size_t d,
                               std::size_t chunk, double* h) {
   VecInt outside{};
   for (std::size_t j = 0; j < d; j += vec_lanes) {
     const char* from = row + j * sizeof(T);
-    const Vec x = j + vec_lanes <= d ? load<T>(from) : load_first<T>(from, d - j);
+    const Vec x = load_some<T>(from, d - j);
     const Vec offset = x - load<double>(center + j);
     store(h + j / depth * chunk + j % depth,
           split_29_bits(offset, smallest_matrix_input, largest_matrix_input, outside));
   }
-  if (count_nonzero(outside)) h[0] = __builtin_nan("");
+  const bool inside = count_nonzero(outside) == 0;
+  if (!inside) h[0] = __builtin_nan("");
+  return inside;
 }

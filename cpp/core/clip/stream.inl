@@ -18,6 +18,7 @@ struct Stream {
   std::size_t turn;
   std::int64_t* sum;   // bits of the magic sums, modulo 2^64
   std::int64_t* size;  // the same of the magnitudes, for the halves
+  std::int64_t* absent;  // holes of each coordinate
   Bins bins;
   // What moves with the rows.
   double factor[vec_lanes];
@@ -68,9 +69,10 @@ static inline void walk_step(const Stream& s, Group<R>& g, std::size_t j, std::s
   if (task == Task::halves) store(s.size + j, size);
 }
 
-// One walk over the columns; the copies tell the compiler that no store changes a pointer.
+// One walk over the columns; the copies tell the compiler that no store changes a pointer. Always
+// inline: a call would keep the group in memory.
 template <class T, int R, Task task, bool reads>
-static inline void walk(Stream& stream, Group<R>& group) {
+__attribute__((always_inline)) static inline void walk(Stream& stream, Group<R>& group) {
   const Stream s = stream;
   Group<R> g;
   ELLIPSUM_UNROLL
@@ -94,11 +96,44 @@ static inline void walk(Stream& stream, Group<R>& group) {
 struct Origin {
   const Region& region;
   const Batch& batch;  // a copy, where the batch of the call is strided
-  std::size_t first;   // index in `batch` of the first row of the pass
+  const double* h;     // with a matrix: inputs of the first row of the pass, and from one chunk of
+  std::size_t chunk;   // them to the next
 };
 
-// Norms of the rows with the exceptional ones taken out: 0, so that their factor is 1, or
-// what a distance is counted as.
+// Row i of the pass, from a copy without holes, to where the walk keeps row r of `rows`; its squared
+// norm, 0 in a box, where it is clamped and counted.
+template <class T, Task task>
+__attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin& from,
+                                                        std::size_t i, int rows, int r) {
+  const char* row = row_at(from.batch, i);
+  s.counts.nonfinite += copy_row<T>(row, s.d, from.region.center, s.alone.x, s.absent);
+  Vec norm2 = fill(0.0);
+  VecInt changed{};
+  for (std::size_t j = 0; j < s.d; j += vec_lanes) {
+    Vec y = (load<double>(s.alone.x + j) - load<double>(s.center + j)) * load<double>(s.scale + j);
+    if (task == Task::box) {
+      const Vec inside = clamp(y, load<double>(s.limit + j));
+      changed = or_difference(changed, y, inside);
+      y = inside;
+    } else {
+      norm2 = norm2 + y * y;
+    }
+    if (task != Task::distances) store(s.y + j * std::size_t(rows) + r * vec_lanes, y);
+  }
+  if (task == Task::box) s.counts.clipped += count_nonzero(changed) > 0;
+  return sum_lanes(norm2);
+}
+
+// alone.y <- the huge row i of a pass, clipped; was it outside?
+static bool clip_huge(const Stream& s, const Origin& from, std::size_t i) {
+  if (!from.region.matrix) return clip_huge_row(from.region, s.alone);
+  for (std::size_t k = 0; k < s.d; ++k)
+    s.alone.h[k] = from.h[i * h_stride + k / depth * from.chunk + k % depth];
+  return clip_huge_input(from.region, s.alone, 0);
+}
+
+// Norms of the rows with the exceptional ones' own: of those with holes that of the present
+// numbers; of huge ones 0, so that their factor is 1, or the infinity that distances count.
 template <class T, Task task>
 __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const Origin& from,
                                                                std::size_t i, int rows,
@@ -106,12 +141,13 @@ __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const 
   double n2[vec_lanes];
   store(n2, norm2);
   for (int r = 0; r < rows; ++r) {
+    const std::size_t row = i + std::size_t(r);
     if (n2[r] < exceptional_norm2) continue;
-    copy_row<T>(row_at(from.batch, from.first + i + std::size_t(r)), from.batch.column_stride,
-                s.d, s.alone.x);
-    n2[r] = task == Task::distances ? distance_alone(from.region, s.alone) : 0;
+    if (!from.region.matrix) n2[r] = walk_alone<T, task>(s, from, row, rows, r);
+    if (n2[r] < exceptional_norm2) continue;
+    n2[r] = task == Task::distances ? double(INFINITY) : 0;
     if (task == Task::distances) continue;
-    clip_alone<task>(from.region, s.alone, s.counts);
+    s.counts.clipped += clip_huge(s, from, row);
     for (std::size_t j = 0; j < s.d; ++j)
       s.y[(j / vec_lanes * std::size_t(rows) + std::size_t(r)) * vec_lanes + j % vec_lanes] =
           s.alone.y[j];
@@ -119,7 +155,7 @@ __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const 
   return load<double>(n2);
 }
 
-// A row of a box that is not finite (norm2 is NaN) is counted by replace_exceptional.
+// A row of a box with holes (norm2 is NaN) is counted by replace_exceptional.
 template <int R>
 static inline std::int64_t count_changed(const Group<R>& g, const Vec& norm2) {
   double n2[vec_lanes];

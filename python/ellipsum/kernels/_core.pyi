@@ -23,6 +23,7 @@ def clip_sum(
     partial: _Ints,
     threads: int = 1,
     halves: bool = False,
+    absent: _Ints = ...,
 ) -> tuple[int, int]: ...
 def distance_counts(
     rows: NDArray[Any],
@@ -32,6 +33,7 @@ def distance_counts(
     edges: _Doubles,
     counts: _Ints,
     threads: int = 1,
+    absent: _Ints = ...,
 ) -> None: ...
 def merge(low: _Words, high: _Ints, other_low: _Words, other_high: _Ints) -> None: ...
 def keystream(out: _Words, key: bytes | bytearray, nonce: int, start: int) -> None: ...

@@ -125,6 +125,19 @@ def _finite(x):
 
 
 @jit
+def _copy_row(row, center, x, absent):
+    """x <- the row, each number read once, the centre in its holes (counted): has it any?"""
+    holes = 0
+    for j in range(row.size):
+        read = np.float64(row[j])
+        hole = not math.isfinite(read)
+        x[j] = center[j] if hole else read
+        absent[j] += hole
+        holes |= hole
+    return holes
+
+
+@jit
 def _clip_box(y, limit):
     changed = False
     for j in range(y.size):
@@ -156,24 +169,20 @@ def _clip_ball(y, n2, radius):
 
 
 @jit
-def _clip_exceptional(row, center, scale, columns, limit, radius, x, h, y, lane):
-    """y <- what the row adds: (clipped, nonfinite). All of it follows from one copy of the row."""
-    for j in range(row.size):
-        x[j] = np.float64(row[j])
-    if not _finite(x):
-        y[:] = 0.0
-        return 1, 1
+def _clip_exceptional(row, center, scale, columns, limit, radius, x, h, y, lane, absent):
+    """y <- what the row adds: (clipped, has holes). All of it follows from one copy of the row."""
+    holes = _copy_row(row, center, x, absent)
     ordinary = _scale_row(x, center, scale, columns, h, y)
     if limit.size:
-        return np.int64(_clip_box(y, limit)), 0
+        return np.int64(_clip_box(y, limit)), holes
     n2 = _squared_norm(y, lane) if ordinary else math.inf
     if n2 < EXCEPTIONAL_NORM2:
-        return np.int64(_clip_ball(y, n2, radius)), 0
-    return np.int64(_clip_huge_row(x, center, scale, columns, radius, h, y, lane)), 0
+        return np.int64(_clip_ball(y, n2, radius)), holes
+    return np.int64(_clip_huge_row(x, center, scale, columns, radius, h, y, lane)), holes
 
 
 @jit
-def _clip_sum(rows, center, scale, columns, limit, radius, partial):
+def _clip_sum(rows, center, scale, columns, limit, radius, partial, absent):
     n, d = rows.shape
     x = np.empty(d)
     h = np.empty(d)
@@ -186,7 +195,8 @@ def _clip_sum(rows, center, scale, columns, limit, radius, partial):
         ordinary = _scale_row(row, center, scale, columns, h, y)
         n2 = _squared_norm(y, lane) if ordinary and limit.size == 0 else 0.0
         if not (ordinary and n2 < EXCEPTIONAL_NORM2 and (limit.size == 0 or _finite(y))):
-            counts = _clip_exceptional(row, center, scale, columns, limit, radius, x, h, y, lane)
+            shape = center, scale, columns, limit, radius
+            counts = _clip_exceptional(row, *shape, x, h, y, lane, absent)
             clipped += counts[0]
             nonfinite += counts[1]
         elif limit.size:
@@ -198,19 +208,16 @@ def _clip_sum(rows, center, scale, columns, limit, radius, partial):
 
 
 @jit
-def _exceptional_distance(row, center, scale, columns, x, h, y, lane):
-    """Squared distance from one copy of the row: infinite beyond 2^1000, 0 if not finite."""
-    for j in range(row.size):
-        x[j] = np.float64(row[j])
-    if not _finite(x):
-        return 0.0
+def _exceptional_distance(row, center, scale, columns, x, h, y, lane, absent):
+    """Squared distance of the present cells of one copy of the row: infinite beyond 2^1000."""
+    _copy_row(row, center, x, absent)
     ordinary = _scale_row(x, center, scale, columns, h, y)
     n2 = _squared_norm(y, lane) if ordinary else math.inf
     return n2 if n2 < EXCEPTIONAL_NORM2 else math.inf
 
 
 @jit
-def _distance_counts(rows, center, scale, columns, above, counts):
+def _distance_counts(rows, center, scale, columns, above, counts, absent):
     n, d = rows.shape
     x = np.empty(d)
     h = np.empty(d)
@@ -220,21 +227,22 @@ def _distance_counts(rows, center, scale, columns, above, counts):
         ordinary = _scale_row(rows[i], center, scale, columns, h, y)
         n2 = _squared_norm(y, lane) if ordinary else math.inf
         if not n2 < EXCEPTIONAL_NORM2:
-            n2 = _exceptional_distance(rows[i], center, scale, columns, x, h, y, lane)
+            n2 = _exceptional_distance(rows[i], center, scale, columns, x, h, y, lane, absent)
         k = 0
         for start in above:
             k += n2 >= start
         counts[k] += 1
 
 
-def _shared(kernel, rows, threads, partial):
-    """Each thread's share of the rows through ``kernel``, the sums to ``partial``; its answers."""
+def _shared(kernel, rows, threads, partial, absent):
+    """Each thread's share of the rows through ``kernel``, the sums to ``partial`` and, if it has
+    entries, ``absent``; its answers."""
     if len(rows) > CLIP_ROWS_LIMIT:
         raise ValueError("internal: more rows than a partial sum can hold")
 
     def work(part):
-        sums = np.zeros_like(partial)
-        return kernel(part, sums), sums
+        sums, holes = np.zeros_like(partial), np.zeros(rows.shape[1], np.int64)
+        return kernel(part, sums, holes), sums, holes
 
     parts = np.array_split(rows, min(threads, max(len(rows), 1)))
     if len(parts) == 1:
@@ -242,9 +250,11 @@ def _shared(kernel, rows, threads, partial):
     else:
         with ThreadPoolExecutor(len(parts)) as pool:
             results = list(pool.map(work, parts))
-    for _, sums in results:
+    for _, sums, holes in results:
         partial += sums
-    return [answer for answer, _ in results]
+        if absent.size:
+            absent += holes
+    return [answer for answer, _, _ in results]
 
 
 def _columns(matrix, d):
@@ -253,19 +263,26 @@ def _columns(matrix, d):
     return np.ascontiguousarray(np.reshape(matrix, (d, d)).T)
 
 
-def clip_sum(rows, center, scale, matrix, limit, radius, partial, threads=1, halves=False):
-    """Add the clipped, quantised rows to ``partial`` (int64); return (clipped, nonfinite)."""
+_NONE = np.empty(0, np.int64)
+
+
+def clip_sum(
+    rows, center, scale, matrix, limit, radius, partial, threads=1, halves=False, absent=_NONE
+):
+    """Add the clipped, quantised rows to ``partial`` (int64), and to ``absent`` the rows with a
+    hole in a coordinate; return (clipped, nonfinite)."""
     d = center.size
     if d == 1 and not (matrix.size or limit.size or halves):
         limit = np.array([radius])  # on the line, ball and box are one set
     shape = center, scale, _columns(matrix, d), limit, float(radius)
     assert partial.size == (2 * d if halves else d)
-    counts = _shared(lambda part, sums: _clip_sum(part, *shape, sums), rows, threads, partial)
+    counts = _shared(lambda part, *to: _clip_sum(part, *shape, *to), rows, threads, partial, absent)
     return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
 
 
-def distance_counts(rows, center, scale, matrix, edges, counts, threads=1):
-    """Add to ``counts`` (int64) the rows by the bins, ending at ``edges``, of their distance."""
+def distance_counts(rows, center, scale, matrix, edges, counts, threads=1, absent=_NONE):
+    """Add to ``counts`` (int64) the rows by the bins, ending at ``edges``, of their distance, and
+    to ``absent`` the rows with a hole in a coordinate."""
     cut = (edges[:-1] * edges[:-1]).view(np.int64) >> 32  # the next number of 21 bits is above
     shape = center, scale, _columns(matrix, center.size), ((cut + 1) << 32).view(np.float64)
-    _shared(lambda part, sums: _distance_counts(part, *shape, sums), rows, threads, counts)
+    _shared(lambda part, *to: _distance_counts(part, *shape, *to), rows, threads, counts, absent)

@@ -1,0 +1,73 @@
+"""Regions and rows for tests of the clip kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+RADIUS = 2.0**23 + 0.5  # a ball in grid units: C/g lies in [2^23, 2^24)
+NONE = np.empty(0)
+SUMS = ["ball", "box", "matrix", "halves", "matrix halves"]
+KINDS = [*SUMS, "distances", "matrix distances"]
+BINS = 23
+DTYPES = [np.float32, np.float64]
+
+
+class Region:
+    """Arguments of the kernels for a random region of each kind. ``unit`` magnifies: with 2^26
+    the integers have 51 bits, and a difference in the last bit of a norm is seen."""
+
+    def __init__(self, kind: str, d: int, seed: int = 0, unit: float = 1.0) -> None:
+        rng = np.random.default_rng([seed, d])
+        self.kind, self.d = kind, d
+        self.center = rng.standard_normal(d)
+        self.scale = RADIUS / np.sqrt(d) * np.exp(rng.standard_normal(d))
+        self.matrix = self.limit = NONE
+        if kind == "box":
+            self.limit = RADIUS * np.abs(rng.standard_normal(d)) + 1
+        if "matrix" in kind:
+            matrix = rng.standard_normal((d, d)) * (RADIUS / d)
+            self.matrix = matrix.astype(np.float32).astype(np.float64).ravel()
+            self.scale = NONE
+        self.radius = RADIUS * unit
+        self.scale, self.matrix, self.limit = (
+            unit * v for v in (self.scale, self.matrix, self.limit)
+        )
+        self.edges = self.radius * 2.0 ** (np.arange(BINS) - 12)
+        self.width = 2 * d if "halves" in kind else BINS if "distances" in kind else d
+
+    def sums(self, backend, rows, threads: int = 1):
+        return self.sums_and_holes(backend, rows, threads)[:2]
+
+    def sums_and_holes(self, backend, rows, threads: int = 1):
+        partial, absent = np.zeros(self.width, np.int64), np.zeros(self.d, np.int64)
+        shape = self.center, self.scale, self.matrix
+        if "distances" in self.kind:
+            arguments = *shape, self.edges, partial, threads
+            counts = backend.distance_counts(rows, *arguments, absent=absent)
+        else:
+            arguments = *shape, self.limit, self.radius, partial, threads, "halves" in self.kind
+            counts = backend.clip_sum(rows, *arguments, absent=absent)
+        return counts, partial.tobytes(), absent.tobytes()
+
+
+def gaussian_rows(n, d, dtype, seed=1):
+    """Rows of which some are clipped and some are not."""
+    rng = np.random.default_rng([seed, n, d])
+    return (rng.standard_normal((n, d)) * np.exp(rng.standard_normal((n, 1)))).astype(dtype)
+
+
+def hostile_rows(n, d, dtype, seed=1):
+    """Huge, tiny, zero and non-finite numbers in every place of the vector."""
+    rng = np.random.default_rng([seed, n, d])
+    rows = gaussian_rows(n, d, dtype, seed)
+    top = float(np.finfo(dtype).max)
+    special = [0.0, -0.0, np.nan, np.inf, -np.inf, top, -top, top / 3, np.finfo(dtype).tiny]
+    special += [float(np.finfo(dtype).smallest_subnormal), 1e30, 1e-30, 1e-38]
+    if dtype == np.float64:
+        special += [1e308, 1e151, 1e150, -1e125, 1e121, 1e-121, 1e-160, 1e-308]
+    for i in range(1, n, 2):
+        at = rng.integers(0, d, size=1 + i % 3)
+        rows[i, at] = rng.choice(special, size=at.size)
+    with np.errstate(over="ignore"):
+        rows[::5] *= dtype(2.0) ** rng.integers(-100, 100)
+    return rows
