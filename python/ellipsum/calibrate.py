@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["delta", "dp_event", "dp_relation", "epsilon", "mu", "noise_multiplier", "rho"]
 
-_UNIT_ROUNDOFF = 2.0**-53
+_UNIT_ROUNDOFF = 2.0**-53  # of a double, to nearest
 #: Relative error of ``_mills_difference`` and ``_mills``, with a margin. The quadrature was
 #: within 3 units of roundoff of 80 digits, erfcx within 7; M(a) - M(a + mu), where the second is
 #: below 0.6 of the first, makes of these at most 4 * (7 + 2) = 36 units.

@@ -40,7 +40,7 @@ SCALE_MIN, SCALE_MAX = 2.0**-400, 2.0**400
 #: Beyond this a matrix of 24-bit entries may be singular, or its inverse mean nothing.
 _WORST_CONDITION = 1e6
 
-_UNIT_ROUNDOFF = 2.0**-53
+_UNIT_ROUNDOFF = 2.0**-53  # of a double, to nearest
 _NORM_LANES = 8  # cpp/core/clip/clip.hpp
 _BOUND_SLACK = 1 + 2.0**-48  # covers the roundings of a bound's own evaluation (under 20)
 

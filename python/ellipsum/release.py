@@ -14,7 +14,7 @@ __all__ = ["Release", "rows_text"]
 
 Array = NDArray[np.float64]
 
-_ROWS_PRINTED = 12
+_ROWS_PRINTED = 12  # coordinates of a printed release; `value` has all
 
 
 def rows_text(n: float | None, *, noisy: bool) -> str:

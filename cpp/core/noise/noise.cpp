@@ -10,8 +10,8 @@
 namespace ellipsum {
 namespace {
 
-constexpr std::size_t block_words = 8;
-constexpr std::size_t chunk = 2048;  // samples: 16 KB of words, which stay in L1
+constexpr std::size_t block_words = 8;  // of 64 bits: a block of ChaCha20
+constexpr std::size_t chunk = 2048;     // samples: 16 KB of words, which stay in L1
 
 // Stores that the compiler may not drop as dead.
 void wipe(void* p, std::size_t size) {

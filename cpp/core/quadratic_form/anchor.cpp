@@ -23,7 +23,7 @@ namespace {
 constexpr double shared_reach = 0.6;     // of q' from the anchor, in sd of the tilted distribution
 constexpr double tolerance = 3e-14;      // stricter than the anchor's own rule: no halving follows
 constexpr double largest_change = 1e-8;  // of the last two levels
-constexpr double anchor_error = 1e-13;
+constexpr double anchor_error = 1e-13;   // of an anchor that may serve other q's
 constexpr double end_size = 1e-15;       // of the last node against the sum
 constexpr std::size_t run_length = 512;  // q's, whatever the threads: they change no bit
 

@@ -36,9 +36,9 @@ constexpr double negligible = 1e-17;         // of a node against the largest: a
 constexpr double shared_negligible = 1e-22;  // where the nodes shall serve other q, too
 constexpr double largest_u = 690;            // sinh overflows at 710
 constexpr int first_budget = 1 << 14;        // nodes of a path before the other one is tried
-constexpr int most_nodes = 200000;
-constexpr double met = 1e-10;            // error at which no other path is tried
-constexpr double chernoff_slack = 1e-6;  // of the bound's logarithm: its own rounding is below
+constexpr int most_nodes = 200000;           // a guard: the error that is left is then reported
+constexpr double met = 1e-10;                // error at which no other path is tried
+constexpr double chernoff_slack = 1e-6;      // of the bound's logarithm: its own rounding is below
 
 FormPath choose_path(const QuadraticForm& f, const FormSaddle& s, double q) {
   FormPath p{0, 0, 0, s.t, s.drift, s.normal_variance, s.second};
@@ -216,6 +216,7 @@ FormIntegral integrate_along(const FormPath& path, int most, const QuadraticForm
          blocks * double(form_block) * h < largest_u)
     ++blocks;
   double value = in.all.value * h, pdf = in.all.pdf * h;
+  // A change below this that shrinks no more is rounding, not the rule's error.
   const double noise = std::fmax(1e-11, 4 * s.rounding);
   // The first level is three: with every node, every second, every fourth.
   Convergence tail{relative_change(value, in.even.value * 2 * h),

@@ -10,8 +10,8 @@
 namespace ellipsum {
 namespace {
 
-constexpr double fraction_from = 5;
-constexpr int fraction_terms = 60;
+constexpr double fraction_from = 5;  // of x: Mills' ratio is its continued fraction from here on,
+constexpr int fraction_terms = 60;   //   with so many terms to 1e-28
 constexpr double body_above = -1.2;  // of log r: the first guess is linear in it
 constexpr double body_slope = 1.25;  // -du/dlog r at r = 1/2: sqrt(pi/2)
 constexpr int newton_steps = 6;      // each squares the error

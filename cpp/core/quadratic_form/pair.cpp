@@ -10,7 +10,7 @@
 namespace ellipsum {
 namespace {
 
-constexpr double unit_roundoff = 0x1p-53;
+constexpr double unit_roundoff = 0x1p-53;  // of a double, to nearest
 
 // Two and more terms of one small dof without shift are multiplied; the rest come one by one.
 void group_terms(GaussianPair& pair) {
@@ -118,24 +118,8 @@ FormPoint solve(const GaussianPair& pair, double epsilon) {
   const double distance = epsilon - mean.slope;
   const double root = std::sqrt(distance * distance + 8 * mean.bend);
   const double t = distance > 0 ? (distance + root) / (2 * mean.bend) : 4 / (root - distance);
-  double x = std::log(highest > 0 ? pair.highest * t : t);
-  double below = -infinity, above = infinity, reach = 4;
-  for (int step = 0; step < 200; ++step) {
-    const FormPoint p = point_at(x, highest);
-    const Balance b = balance(pair, epsilon, p);
-    const double miss = std::log(b.up / b.down);
-    (miss < 0 ? below : above) = x;
-    const double slope = (b.up_slope / b.up - b.down_slope / b.down) * p.gap;
-    double dx = -miss / slope;
-    if (!(std::fabs(dx) <= reach)) {
-      dx = miss < 0 ? reach : -reach;
-      reach *= 2;
-    }
-    if (!(x + dx > below && x + dx < above)) dx = 0.5 * (below + above) - x;
-    x = std::min(std::max(x + dx, -largest_chart), largest_chart);
-    if (std::fabs(dx) < 0.02) break;
-  }
-  return point_at(x, highest);
+  const double x = std::log(highest > 0 ? pair.highest * t : t);
+  return balanced_point(x, highest, [&](const FormPoint& p) { return balance(pair, epsilon, p); });
 }
 
 // What t lacks of the point whose 1 - t e is the gap.

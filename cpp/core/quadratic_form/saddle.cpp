@@ -2,7 +2,7 @@
 // 1980; Helstrom 1996): Newton's method on log(up/down) = 0, the terms of the equation split by
 // sign, in a chart where the slope lies between 0 and 4 whatever the scales; a bracket guards it.
 //
-// How exact: t0 only to `near_enough` (any path through a point near it gives the same
+// How exact: t0 only to `Chart::near_enough` (any path through a point near it gives the same
 // integral), but what is said of the point found is right to rounding: each 1 - 2wt from the
 // carried gap, K(t0) - t0 q summed with compensation, terms with 2wt < 1/2 without their mean.
 #include "quadratic_form/saddle.hpp"
@@ -16,9 +16,6 @@
 namespace ellipsum {
 namespace {
 
-constexpr double near_enough = 0.02;    // last step in the chart: 2 % of t, or of the gap
-constexpr double first_reach = 4;       // of a step in the chart, doubled where it is too short
-constexpr int most_steps = 200;         // bisection alone takes 60
 constexpr double centered_below = 0.5;  // |2wt| of terms that are summed without their mean
 
 // Taken for one weight at their mean, a cluster's weights move K' by spread^2 u^2 sqrt(mass) of
@@ -81,24 +78,9 @@ double first_chart(const QuadraticForm& f, double sign, double highest, double q
 }
 
 FormPoint solve(const QuadraticForm& f, double sign, double highest, double q, const Poles& poles) {
-  double x = first_chart(f, sign, highest, q, poles.power);
-  double below = -infinity, above = infinity, reach = first_reach;
-  for (int step = 0; step < most_steps; ++step) {
-    const FormPoint p = point_at(x, highest);
-    const Balance b = balance(f, sign, highest, q, poles, p);
-    const double miss = std::log(b.up / b.down);
-    (miss < 0 ? below : above) = x;
-    const double slope = (b.up_slope / b.up - b.down_slope / b.down) * p.gap;
-    double dx = -miss / slope;
-    if (!(std::fabs(dx) <= reach)) {
-      dx = miss < 0 ? reach : -reach;
-      reach *= 2;
-    }
-    if (!(x + dx > below && x + dx < above)) dx = 0.5 * (below + above) - x;
-    x = std::min(std::max(x + dx, -largest_chart), largest_chart);
-    if (std::fabs(dx) < near_enough) break;
-  }
-  return point_at(x, highest);
+  const double x = first_chart(f, sign, highest, q, poles.power);
+  return balanced_point(x, highest,
+                        [&](const FormPoint& p) { return balance(f, sign, highest, q, poles, p); });
 }
 
 // Fills a FormSaddle term by term; K(t) = log_mgf + t * center.
@@ -244,7 +226,7 @@ FormSaddle find_saddle(const QuadraticForm& f, double q, double sign, double pow
 
 FormSaddle saddle_of_tail(const QuadraticForm& f, double log_tail, double sign, double& q) {
   const double highest = sign > 0 ? f.highest : -f.lowest;
-  constexpr int most = 100;
+  constexpr int most = 100;          // steps: bisection alone takes 60
   constexpr double log_near = 0.02;  // miss of the log tail: the approximation itself is no better
   constexpr double stalled = 1e-6;   // of the chart
   double below = -infinity, above = infinity, reach = 2;

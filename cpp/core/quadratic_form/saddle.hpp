@@ -1,5 +1,6 @@
 // The saddlepoint of K(t) - tq - p log t and what the contour needs to know there.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -25,6 +26,36 @@ struct FormPoint {
 // Of the chart of the positive axis: t is its exponential, or its logistic function over 2w.
 constexpr double largest_chart = 700;  // e^700 is still a double, and so is its reciprocal
 FormPoint point_at(double chart, double highest);
+
+// The search for a saddlepoint, in the chart.
+struct Chart {
+  static constexpr double near_enough = 0.02;  // last step: 2 % of t, or of the gap
+  static constexpr double first_reach = 4;     // of a step, doubled where it is too short
+  static constexpr int most_steps = 200;       // bisection alone takes 60
+};
+
+// Where `up` and `down` of balance_at(point) are equal: Newton's method on log(up/down) from x,
+// kept within its reach and within a bracket. Slopes are derivatives times t.
+template <class BalanceAt>
+FormPoint balanced_point(double x, double highest, const BalanceAt& balance_at) {
+  double below = -infinity, above = infinity, reach = Chart::first_reach;
+  for (int step = 0; step < Chart::most_steps; ++step) {
+    const FormPoint p = point_at(x, highest);
+    const auto b = balance_at(p);
+    const double miss = std::log(b.up / b.down);
+    (miss < 0 ? below : above) = x;
+    const double slope = (b.up_slope / b.up - b.down_slope / b.down) * p.gap;
+    double dx = -miss / slope;
+    if (!(std::fabs(dx) <= reach)) {
+      dx = miss < 0 ? reach : -reach;
+      reach *= 2;
+    }
+    if (!(x + dx > below && x + dx < above)) dx = 0.5 * (below + above) - x;
+    x = std::min(std::max(x + dx, -largest_chart), largest_chart);
+    if (std::fabs(dx) < Chart::near_enough) break;
+  }
+  return point_at(x, highest);
+}
 
 // The upper tail of sign * Q, seen from `point`. All lengths in the t-plane are in units of
 // 2^unit, near t itself, so that t = 1e200 overflows nothing.

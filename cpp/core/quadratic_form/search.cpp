@@ -14,12 +14,12 @@
 namespace ellipsum {
 namespace {
 
-constexpr double interpolated = 1e-7;    // a miss of the log tail that one more step squares
-constexpr double underflow = 700;        // of -log|x|: the doubles end there
-constexpr double slow = 0.2;             // the least miss against that of all but the last two:
-constexpr std::size_t stall_points = 4;  //   above, after so many points, the bracket is halved
-constexpr double least_share = 0.05;     // of the bracket, that false position leaves on a side
-constexpr double smallest_step = 1e-300;
+constexpr double interpolated = 1e-7;     // a miss of the log tail that one more step squares
+constexpr double underflow = 700;         // of -log|x|: the doubles end there
+constexpr double slow = 0.2;              // the least miss against that of all but the last two:
+constexpr std::size_t stall_points = 4;   //   above, after so many points, the bracket is halved
+constexpr double least_share = 0.05;      // of the bracket, that false position leaves on a side
+constexpr double smallest_step = 1e-300;  // outward from 0, where doubling would stay
 
 // The cubic a(b) through two points with their slopes; false where it need not be monotone.
 bool cubic(const Search::Point& p, const Search::Point& q, double b, double& a) {

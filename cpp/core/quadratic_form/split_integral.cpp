@@ -38,13 +38,13 @@ constexpr double largest_log = 650;            // of |t|, kept as itself
 constexpr double largest_exponent = 300;       // e^300 squared is still a double
 
 // The trapezoid rule in v(u).
-constexpr double first_step = 0.1;
+constexpr double first_step = 0.1;    // mostly fine enough: one halving confirms it
 constexpr double spacing = 1.5;       // of u about a scale where the step doubles
 constexpr double apart = 4;           // of two scales, in log t: nearer ones share a point
 constexpr double plain_length = 8;    // of a path that needs no second scale
 constexpr double negligible = 1e-17;  // of a node against the largest
-constexpr double tail_met = 1e-13, density_met = 1e-12;
-constexpr int most_nodes = 20000;
+constexpr double tail_met = 1e-13, density_met = 1e-12;  // relative changes that end the halving
+constexpr int most_nodes = 20000;  // a guard: the error that is left is then reported
 
 // First and second derivative of a part of K at a real t.
 struct Slopes {
@@ -146,12 +146,13 @@ struct Chart {
   }
   // u at v, by Newton's method from a smaller one.
   double inverse(double v, double u) const {
-    constexpr int most_steps = 100;
+    constexpr int most_steps = 100;      // a guard: from below, Newton's takes a few
+    constexpr double last_step = 1e-13;  // relative: v(u) is smooth, u need not be exact
     for (int step = 0; step < most_steps; ++step) {
       double at;
       const double slope_here = slope(u, at), du = (v - at) / slope_here;
       u += du;
-      if (std::fabs(du) < 1e-13 * (1 + u)) break;
+      if (std::fabs(du) < last_step * (1 + u)) break;
     }
     return u;
   }
@@ -169,6 +170,7 @@ struct SplitConvergence {
     constexpr double factor = 1e3;  // of the square
     return previous < begun ? std::fmin(change, factor * change * change) + 1e-15 : change;
   }
+  // A change so small that shrinks no more is rounding: no step reduces it.
   bool rounding() const { return change < 1e-11 && change > 0.1 * previous; }
 };
 

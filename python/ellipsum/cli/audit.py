@@ -13,7 +13,7 @@ from .options import split_names
 
 __all__ = ["run"]
 
-_MOST_LABELS = 100
+_MOST_LABELS = 100  # classes: more are mostly a number's values, which no classifier learns
 
 
 def run(arguments: argparse.Namespace) -> int:

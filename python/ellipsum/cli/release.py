@@ -25,7 +25,7 @@ from .shape import known_of_rows, shape_name
 
 __all__ = ["run", "table"]
 
-_ROWS_PRINTED = 30
+_ROWS_PRINTED = 30  # coordinates on a screen; --json and --out have all
 _SUFFIXES = (".json", ".npz")
 
 

@@ -16,7 +16,7 @@ from statistics import NormalDist
 
 __all__ = ["nearest", "tail"]
 
-WORD = 64
+WORD = 64  # bits of a word of the key stream
 GUARD = 64  # bits of the comparison beyond those of U
 MOST_WORDS = 11  # 704 bits: |z| < 31.2 where they decide; they do but for a chance of 2^-640
 

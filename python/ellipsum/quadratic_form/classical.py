@@ -20,9 +20,9 @@ from .protocols import WeightedSum
 __all__ = ["METHODS", "davies", "imhof", "moment", "ruben", "saddlepoint"]
 
 Tails = tuple[float, float, float]
-_TOLERANCE = 1e-12
-_MOST_TERMS = 10_000
-_MOST_NODES = 2_000_000
+_TOLERANCE = 1e-12  # absolute error that Davies' and Ruben's sums stop at
+_MOST_TERMS = 10_000  # of Ruben's series, whose cost is quadratic in them
+_MOST_NODES = 2_000_000  # of Davies' sum, d complex factors each
 
 
 def _active(form: WeightedSum) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -23,7 +23,7 @@ from .pair_spectrum import (
 
 __all__ = ["GaussianPair"]
 
-_UNIT_ROUNDOFF = 2.0**-53
+_UNIT_ROUNDOFF = 2.0**-53  # of a double, to nearest
 _SMALLEST = math.ulp(0.0)
 _DOUBTFUL = 0.5  # of the error of a logarithm: beyond, Chernoff's bound is asked, too
 _NEARLY_NORMAL = 1e-8  # kappa - 1 of a shifted term, which the loss takes for 0

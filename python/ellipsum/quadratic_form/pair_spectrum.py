@@ -26,7 +26,7 @@ __all__ = [
     "of_terms",
 ]
 
-_UNIT_ROUNDOFF = 2.0**-53
+_UNIT_ROUNDOFF = 2.0**-53  # of a double, to nearest
 Array = NDArray[np.float64]
 
 

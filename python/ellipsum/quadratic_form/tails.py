@@ -14,7 +14,7 @@ from .parameters import Array, Parameters, Value
 
 __all__ = ["QuadraticFormResult", "QuadraticFormWarning", "Tails", "check_errors"]
 
-_TOLERANCE = 1e-10
+_TOLERANCE = 1e-10  # relative error that is promised: above it, a warning (see the class)
 
 
 class QuadraticFormWarning(RuntimeWarning):
@@ -145,10 +145,7 @@ class Tails(Parameters):
         ----------
         q : float or array_like, in the unit of Q
         method : str
-            ``"auto"`` or ``"contour"``: this package's way. ``"ruben"``, ``"davies"``,
-            ``"imhof"``, ``"saddlepoint"``, ``"moment"``: a classical one, for comparison (see
-            ``docs/quadratic_forms.md``). Most of these have an absolute error, or none that is
-            known, and warn where that is not enough.
+            As of :meth:`cdf`, which says what each of them is good for.
 
         Returns
         -------
@@ -157,7 +154,7 @@ class Tails(Parameters):
         Raises
         ------
         ValueError
-            The method is not known, or does not take these parameters.
+            As :meth:`cdf`.
         """
         if method in ("auto", "contour"):
             return self._value(q, upper=True, log=False)

@@ -34,13 +34,13 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_BITS = 62
+_BITS = 62  # of a probability: integers whose sum, 2^62, and differences fit 63 bits
 _WHOLE = 1 << _BITS
 #: Logarithms of quotients of 62-bit integers, and sums of a few thousand products.
 _UP = 1 + 2.0**-48
 #: Error of a sum of excesses in doubles: 3 roundings of parts that sum to 2 at most.
 _ROUGH = 2.0**-48
-_EXACT_TERMS = 2_000_000
+_EXACT_TERMS = 2_000_000  # summed in Python's integers: beyond, in doubles with their error
 #: Bits after the point of e^epsilon, rounded down.
 _FACTOR_BITS = 120
 

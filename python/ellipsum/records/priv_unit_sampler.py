@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 GRID_BITS = 28  # sigma = 2^28 and L = 2^22: |s| < 31.2 sqrt(d) 2^50 (1 + 2^-15) fits 63 bits
-DIRECTION_BITS = 22
+DIRECTION_BITS = 22  # of L, see above
 
 #: |Z_i| <= 31.2 sigma: `_exact_gaussian.MOST_WORDS`.
 _FARTHEST = 31.2

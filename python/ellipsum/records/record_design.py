@@ -29,7 +29,8 @@ Array = NDArray[np.float64]
 
 SHAPES = ("mse", "information", "isotropic", "rate-distortion", "bottleneck")
 
-#: Candidates: strengths of a shape (its sum of snr) and radii, over the rms norm of y.
+#: Candidates: strengths of a shape (its sum of snr) and radii, over the rms norm of y. Steps of
+#: 28 % and 14 %: the criterion is flat near its best.
 _STRENGTHS = np.geomspace(0.02, 2000.0, 48)
 _RADII = np.geomspace(0.01, 4.0, 48)
 

@@ -19,7 +19,7 @@ __all__ = ["Reader", "fit_reader"]
 
 Array = NDArray[np.float64]
 
-_KNOTS = 12
+_KNOTS = 12  # of the reader's curve: each then has thousands of the simulated releases
 _PULL = 1e-4  # of the normal equations' trace, towards h = 1
 
 

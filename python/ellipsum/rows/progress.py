@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 __all__ = ["watch"]
 
-_SECONDS_BETWEEN_LINES = 0.2
+_SECONDS_BETWEEN_LINES = 0.2  # of the bar: five a second, as an eye can follow
 
 
 def watch(

@@ -27,12 +27,12 @@ __all__ = ["Law", "Result", "constant_channel", "descend", "information", "norma
 
 Array = NDArray[np.float64]
 
-_STEPS = 20_000
+_STEPS = 20_000  # of alternation: a guard; the certified gap says what is missing
 #: Letters of less than these masses are tried without, the largest first.
 _FAINT = (1e-2, 1e-3, 1e-4, 1e-6, 1e-9)
 _DEAD = -1e4  # log-probability of a letter that was taken out: exp underflows to 0
 _VANISHED = -600.0  # e^-600 and less counts as 0: subnormal numbers are slow
-_HIGHEST_PRICE = 1e12
+_HIGHEST_PRICE = 1e12  # of distortion, nats a unit: beyond, its least is all that counts
 
 
 class Law(NamedTuple):

@@ -25,8 +25,8 @@ __all__ = ["AttackResult", "Audit", "audit", "knn_information"]
 
 Array = NDArray[np.float64]
 
-_KNN_DIMENSIONS = 10
-_FOLDS = 2
+_KNN_DIMENSIONS = 10  # principal ones: in more, nearest neighbours are not near
+_FOLDS = 2  # of the calibration of scores: each trains every attacker once more
 
 
 @dataclass(frozen=True)

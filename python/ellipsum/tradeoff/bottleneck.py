@@ -16,9 +16,9 @@ from .alternating import Array, Law, Result, constant_channel, descend, normalis
 
 __all__ = ["best_of", "proved_gap"]
 
-_MOST_SIMPLICES = 50_000
-_MOST_HALVINGS = 150
-_POLISH = 3000
+_MOST_SIMPLICES = 50_000  # of branch and bound: a guard; the gap says what is missing
+_MOST_HALVINGS = 150  # of the simplices: a guard, as above
+_POLISH = 3000  # steps of descent from the best start: linear convergence, to rounding
 
 
 def best_of(law: Law, restarts: int, seed: int, tolerance: float = 1e-11) -> Result:

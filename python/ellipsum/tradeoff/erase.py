@@ -13,7 +13,7 @@ __all__ = ["LinearEraser", "OracleShift"]
 
 Array = NDArray[np.float64]
 
-_RANK = 1e-9
+_RANK = 1e-9  # share of the largest: directions below it are rounding, not data
 
 
 class LinearEraser(Estimator):

@@ -9,10 +9,10 @@ from .newton import channel_by_newton, output_law
 
 __all__ = ["least_cost", "least_leakage"]
 
-_ALTERNATIONS = 600
+_ALTERNATIONS = 600  # before Newton's method is tried: where they converge, they are cheaper
 #: Multiplications of a step of Newton's: beyond this, alternation goes on instead.
 _NEWTON_COST = 2e9
-_HALVINGS = 60
+_HALVINGS = 60  # of a bracket of prices: to the last bit of a double
 
 
 def least_cost(law: Law) -> float:

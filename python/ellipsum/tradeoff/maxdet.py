@@ -29,12 +29,15 @@ Array = NDArray[np.float64]
 
 #: Rows of N up to which Newton's equations are factorised: r(r+1)/2 unknowns, 465 at 30.
 _DENSE = 30
+#: Weight of the barrier at a cold start, and from a neighbour of the curve.
 _FIRST_MU, _WARM_MU = 0.1, 1e-3
 #: How far one predictor lowers mu: the corrector then takes two or three steps.
 _REDUCTION = 0.02
-_TO_BOUNDARY = 0.95
+_TO_BOUNDARY = 0.95  # share of the way to the boundary that a step may go
 #: Newton decrement (in units of the barrier) at which a point counts as centred.
 _CENTRED = 0.05
+#: Guards; the certified gap says what is missing. The inner solve, by conjugate gradients, is of a
+#: Newton step: its relative residual need not be below what the step itself neglects.
 _MOST_STEPS, _MOST_INNER = 400, 500
 _INNER_TOLERANCE = 1e-4
 #: mu stays above this share of the multiplier: the smallest eigenvalues of N and I - N are about

@@ -17,9 +17,9 @@ __all__ = ["channel_by_newton", "output_law"]
 
 Array = NDArray[np.float64]
 
-_STEPS = 150
-_TO_BOUNDARY = 0.95
-_SHRINK = 0.1
+_STEPS = 150  # a guard; the certified gap says what is missing
+_TO_BOUNDARY = 0.95  # share of the way to the boundary that a step may go
+_SHRINK = 0.1  # of the barrier's weight, from one step to the next
 
 
 def channel_by_newton(joint: Array, charge: Array, start: Array, tolerance: float) -> Array:

@@ -19,9 +19,9 @@ LEAST_LOG = -700.0  # of |x|: the doubles end there
 _INTERPOLATED = 1e-7  # a miss of the log tail that one more step squares
 _SLOW, _STALL_POINTS = 0.2, 4  # the last two points bring little: the bracket is halved
 _LEAST_SHARE = 0.05  # of the bracket, that false position leaves on a side
-_SMALLEST_STEP = 1e-300
-_LARGEST_EXPONENT = 709.0
-_MOST_POINTS = 64
+_SMALLEST_STEP = 1e-300  # outward from 0, where doubling would stay
+_LARGEST_EXPONENT = 709.0  # exp of it is still a double
+_MOST_POINTS = 64  # that the arrays hold: more than MOST_TAILS
 
 
 class SidedTail(NamedTuple):

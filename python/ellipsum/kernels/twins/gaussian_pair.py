@@ -21,7 +21,7 @@ from .form_saddle import (
 )
 from .jit import in_parts, jit
 
-_UNIT_ROUNDOFF = 2.0**-53
+_UNIT_ROUNDOFF = 2.0**-53  # of a double, to nearest
 _FAR = 0.5  # |te| from here on: the second form of K
 _SMALLEST = 1e-100  # of kappa - 1, below which a term is normal but for that part of it
 

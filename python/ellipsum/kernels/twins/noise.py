@@ -15,7 +15,7 @@ from numba import njit, uint32, uint64
 from .gaussian_coefficients import ATANH, DENOMINATOR, NUMERATOR
 from .jit import jit
 
-BLOCK_WORDS = 8
+BLOCK_WORDS = 8  # of 64 bits: a block of ChaCha20
 CHUNK = 4096  # samples
 Z_ERROR = 2.0**-46  # as in gaussian.hpp
 MAGIC = 1.5 * 2.0**52
