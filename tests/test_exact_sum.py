@@ -230,7 +230,7 @@ def test_nonfinite_raise_leaves_the_sum_as_it_was(region, rows):
     [
         (np.zeros((4, 12)), ValueError, r"batch must have shape \(n, 13\), got 12 columns$"),
         (np.zeros((2, 13, 2)), ValueError, r"batch must have shape \(n, 13\), got 3 dimensions$"),
-        (np.zeros(77), ValueError, r"batch must have shape \(n, 13\), got .* ndim 1$"),
+        (np.zeros(77), ValueError, r"batch must have shape \(n, 13\), got one dimension$"),
         (5.0, ValueError, "batch must have shape"),
         ([np.zeros((2, 12))], ValueError, r"must have shape \(n, 13\), got 12 columns$"),
         (np.array([["a"] * 13]), TypeError, "batch must be numeric"),
