@@ -14,8 +14,11 @@ from .ellipsoid import Ellipsoid
 from .shapes.best import ErrorPrediction
 from .gaussian_shape import GaussianShape
 from .exact_sum import ExactSum
+from .parts import Parts
 from .guarantee import DeltaGuarantee, GaussianGuarantee, Guarantee, Neighbors
 from .release import Release
+from .composition import ComposedGuarantee, compose
+from .budget import Budget, BudgetError
 from .sum_release import SumRelease
 from .adaptive.plan import Plan, Step
 from .adaptive.release import AdaptiveRelease
@@ -34,6 +37,7 @@ __all__ = [
     "GaussianShape",
     "ErrorPrediction",
     "ExactSum",
+    "Parts",
     "PrivateSum",
     "PrivateMean",
     "Plan",
@@ -45,6 +49,10 @@ __all__ = [
     "GaussianGuarantee",
     "DeltaGuarantee",
     "Neighbors",
+    "Budget",
+    "BudgetError",
+    "ComposedGuarantee",
+    "compose",
     "Estimate",
     "estimate_center",
     "estimate_scale",

@@ -6,9 +6,11 @@ import decimal
 import enum
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NoReturn
 
 from . import _validate, calibrate
+from .cost import Cost
 
 __all__ = [
     "DeltaGuarantee",
@@ -104,6 +106,16 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ``kind`` among them."""
         raise NotImplementedError
+
+    def cost(self) -> Cost:
+        """What it takes from a budget (claim ledger-2).
+
+        Raises
+        ------
+        TypeError
+            For a kind that is no differential privacy.
+        """
+        raise TypeError(f"a guarantee of kind {self.kind!r} is not differential privacy: no cost")
 
     def budget(self) -> dict[str, Any]:
         """What was spent, as a release lists it; empty where nothing is."""
@@ -217,6 +229,14 @@ class GaussianGuarantee(Guarantee):
             return self.asked_epsilon
         return calibrate.epsilon(self.noise_multiplier, delta)
 
+    def cost(self) -> Cost:
+        """mu^2 as asked, or 2 rho, else 1/s^2: exactly, the floats as the fractions they are."""
+        if self.asked_mu is not None:
+            return Cost(mu_squared=Fraction(self.asked_mu) ** 2)
+        if self.asked_rho is not None:
+            return Cost(mu_squared=2 * Fraction(self.asked_rho))
+        return Cost(mu_squared=1 / Fraction(self.noise_multiplier) ** 2)
+
     def dp_event(self) -> Any:
         """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`
         (claim composition-1)."""
@@ -284,6 +304,10 @@ class DeltaGuarantee(Guarantee):
         if delta >= self.asked_delta:
             return self.asked_epsilon
         raise ValueError(f"this guarantee is for delta = {self.asked_delta:g} and above alone")
+
+    def cost(self) -> Cost:
+        """epsilon and delta as asked."""
+        return Cost(epsilon=Fraction(self.asked_epsilon), delta=Fraction(self.asked_delta))
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in ("mu", "rho", "dp_event", "dp_relation"):

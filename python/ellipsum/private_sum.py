@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from .adaptive.passes import Passes, one_shot
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
 from .adaptive.rounds import run
+from .budget import Budget, Entry, Share
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum, as_integers
 from .gaussian_shape import GaussianShape
@@ -28,6 +30,12 @@ __all__ = ["PrivateMean", "PrivateSum"]
 
 #: Least share of the sum, and of its count where there is one: neither noise overflows.
 _SMALLEST_SHARE = 2.0**-20
+
+_UNCOUNTED = (
+    "the best region of a GaussianShape follows from the number of rows, and data cannot be "
+    "counted before they are read: give mechanism.region_for(n), shape.resolve(n, ...) or "
+    "shape.at(0.01) in place of the shape"
+)
 
 
 class PrivateSum:
@@ -109,10 +117,16 @@ class PrivateSum:
         elif any(what is not None for what in known):
             raise ValueError("give either an ellipsoid, or a box or ball: not both")
         self._shape: GaussianShape | None = None
-        if isinstance(ellipsoid, GaussianShape):
-            self._shape, ellipsoid = ellipsoid, ellipsoid.at()
-        self._ellipsoid = ellipsoid
         self.guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors)
+        if isinstance(ellipsoid, GaussianShape):
+            if not self.guarantee.neighbors.count_is_public:
+                raise ValueError(
+                    "the best region of a GaussianShape follows from the number of rows, which "
+                    "add-remove calls private: give shape.at(0.01), or shape.resolve(n, ...) for a "
+                    "public guess of it"
+                )
+            self._shape, ellipsoid = ellipsoid, None
+        self._ellipsoid = ellipsoid
 
     def __repr__(self) -> str:
         what = repr(self._ellipsoid if self._shape is None else self._shape)
@@ -123,13 +137,16 @@ class PrivateSum:
 
     @property
     def ellipsoid(self) -> Ellipsoid:
-        """The clip region; of a GaussianShape the one where the rows cannot be counted first.
+        """The clip region.
 
         Raises
         ------
         AttributeError
-            Where a box or ball was given: each pass then has a region of its own.
+            Where a box or ball was given: each pass then has a region of its own; or a
+            GaussianShape, whose region follows from the number of rows (:meth:`region_for`).
         """
+        if self._shape is not None:
+            raise AttributeError("no ellipsoid before the rows are counted: see region_for(n)")
         if self._ellipsoid is None:
             raise AttributeError("no ellipsoid: a box or ball was given, see plan()")
         return self._ellipsoid
@@ -157,6 +174,7 @@ class PrivateSum:
         self,
         data: Any,
         *,
+        budget: Budget | Share | None = None,
         spend_again: bool = False,
         threads: int | None = None,
         seed: int | bytes | None = None,
@@ -169,6 +187,8 @@ class PrivateSum:
             With a box or ball, something that can be read several times: an array, a memory
             map, a table, ``open_rows(...)``, or a function that returns a new iterator.
             Arrow streams are anything with ``__arrow_c_stream__`` (pyarrow, Polars, DuckDB).
+        budget : Budget or Share, optional
+            What the release is drawn from, before its noise is: refused where there is no room.
         spend_again : bool
             Release an ExactSum that was released before: the budget is then spent twice.
         threads : int, optional
@@ -184,10 +204,10 @@ class PrivateSum:
         ------
         TypeError, ValueError
             For data of the wrong shape or type, an ExactSum over another region, or one that
-            was released before.
+            was released before; a budget without room for it (BudgetError).
         """
         if self._domain is not None:
-            return self._by_plan(self._domain, data, threads, seed)
+            return self._by_plan(self._domain, data, threads, seed, budget)
         ellipsoid = self._region_for(data)
         total = self._total(data, ellipsoid, threads)
         neighbors, levels = self.guarantee.neighbors, self._noise_levels(ellipsoid)
@@ -195,6 +215,8 @@ class PrivateSum:
         if neighbors.count_is_public and state.rows == 0:  # claim channels-3
             raise ValueError("data has no rows: give at least one")
         keys = self._keys(ellipsoid, state, seed)
+        total.claim_release(again=spend_again, only_ask=True)
+        entry = self._draw(budget, keys.of(Use.ENTRY).hex())
         draw = noise.rounded_gaussian(ellipsoid.d, levels.sum_sigma, key=keys.of(Use.SUM))
         count: float | None = state.rows if neighbors.count_is_public else None
         if levels.count_sigma is not None:
@@ -210,7 +232,11 @@ class PrivateSum:
         caveats = seed_caveats(seed)
         if total.nonfinite == "raise":
             caveats += ('not private: the sum was made with nonfinite="raise"',)
-        return SumRelease(self._kind, noisy, self.guarantee, caveats)
+        return SumRelease(self._kind, noisy, self.guarantee, caveats).drawn_from(entry)
+
+    def _draw(self, budget: Budget | Share | None, job: str) -> Entry | None:
+        """Take the release from the budget: it is on the disk before any noise is drawn."""
+        return None if budget is None else budget.draw(self.guarantee, self._kind, job=job)
 
     def noise_sd(self, n: int) -> NDArray[np.float64]:
         """Return the noise that a release of ``n`` rows will carry, before any row is read.
@@ -231,7 +257,7 @@ class PrivateSum:
             Where a box or ball was given: the noise then follows from what the rounds find.
         """
         rows = _validate.whole("n", n, least=1)
-        region = self._resolved(rows)
+        region = self.region_for(rows)
         levels, zeros = self._noise_levels(region), np.zeros(region.d, dtype=object)
         noisy = NoisySum(region, zeros, levels.sum_sigma, float(rows), levels.count_sigma)
         return SumRelease(self._kind, noisy, self.guarantee).sd
@@ -262,34 +288,52 @@ class PrivateSum:
         return JobKeys(root_key(seed), *job, state.rows, state.low, state.high)
 
     def _by_plan(
-        self, domain: Domain, data: Any, threads: int | None, seed: int | bytes | None
+        self,
+        domain: Domain,
+        data: Any,
+        threads: int | None,
+        seed: int | bytes | None,
+        budget: Budget | Share | None,
     ) -> AdaptiveRelease:
         promise, root = self.guarantee, root_key(seed)
+        entries: list[Entry | None] = []
         job = (promise.mu_to_spend, promise.neighbors, self._kind, root, threads)
-        outcome = run(data, domain, *job)
-        return AdaptiveRelease(self._kind, outcome, domain, self.guarantee, seed_caveats(seed))
+        draw = partial(self._draw, budget, "")
+        outcome = run(data, domain, *job, before_noise=lambda: entries.append(draw()))
+        release = AdaptiveRelease(self._kind, outcome, domain, promise, seed_caveats(seed))
+        return release.drawn_from(entries[0] if entries else None)
+
+    def region_for(self, n: int) -> Ellipsoid:
+        """Return the clip region of a release of ``n`` rows: what every part of a sum must have.
+
+        Parameters
+        ----------
+        n : int, rows, public; it matters to a GaussianShape alone
+        """
+        if self._shape is None:
+            return self.ellipsoid
+        rows = _validate.whole("n", n, least=1)
+        return self._shape.resolve(rows, self.guarantee.noise_multiplier)
 
     def _region_for(self, data: Any) -> Ellipsoid:
-        """The region; of a shape the best one, where n is public and the rows can be counted.
-
-        That is not so of an iterator, stream or ExactSum.
-        """
-        countable = isinstance(data, (Rows, list, tuple)) or len(getattr(data, "shape", ())) == 2
-        countable = countable and not one_shot(data)
-        if self._shape is None or not (countable and self.guarantee.neighbors.count_is_public):
+        """The region: of a shape the best one, never another in its place (claim parts-4)."""
+        if self._shape is None:
             return self.ellipsoid
-        return self._resolved(Passes(data, self._shape.d).count_rows())
-
-    def _resolved(self, n: int) -> Ellipsoid:
-        """The region for n rows."""
-        if self._shape is None or n == 0 or not self.guarantee.neighbors.count_is_public:
-            return self.ellipsoid
-        return self._shape.resolve(n, self.guarantee.noise_multiplier)
+        if isinstance(data, ExactSum):
+            rows = data.count
+        elif isinstance(data, (Rows, list, tuple)) or len(getattr(data, "shape", ())) == 2:
+            if one_shot(data):
+                raise ValueError(_UNCOUNTED)
+            rows = Passes(data, self._shape.d).count_rows()
+        else:
+            raise ValueError(_UNCOUNTED)
+        return self.region_for(rows) if rows else self._shape.at()  # refused: no rows
 
     def _total(self, data: Any, ellipsoid: Ellipsoid, threads: int | None) -> ExactSum:
         if isinstance(data, ExactSum):
             if data.ellipsoid != ellipsoid:
-                raise ValueError("data is an ExactSum over another ellipsoid: use the same region")
+                what = "use the same region" if self._shape is None else "use region_for(n)"
+                raise ValueError(f"data is an ExactSum over another ellipsoid: {what}")
             return data
         total = ExactSum(ellipsoid, threads=threads)
         for batch in as_batches(data, ellipsoid.d):

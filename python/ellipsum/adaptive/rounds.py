@@ -12,6 +12,7 @@ would carry.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +64,7 @@ def run(
     kind: str,
     root: bytes,
     threads: int | None = None,
+    before_noise: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Carry out the plan on ``data``.
 
@@ -72,7 +74,9 @@ def run(
     steps chose too, and the squares of the steps' mu add up to mu^2.
     """
     rows, relation = Passes(data, domain.center.size), Neighbors.of(neighbors)
-    return _Run(rows, domain, mu, relation, kind, root, threads).go()
+    plan = _Run(rows, domain, mu, relation, kind, root, threads)
+    plan.before_noise = before_noise
+    return plan.go()
 
 
 def halves_sensitivity(region: Ellipsoid, neighbors: str) -> float:
@@ -112,6 +116,7 @@ class _Run:
         self.shares: tuple[Array, float] | None = None
         self.integers: list[NDArray[np.object_]] = []
         self.regions: list[Ellipsoid] = []
+        self.before_noise: Callable[[], None] = lambda: None  # called once
 
     def go(self) -> Outcome:
         n = self._rows_counted()
@@ -186,6 +191,8 @@ class _Run:
 
     def _noisy(self, exact: NDArray[Any], sensitivity: float, mu: float) -> NDArray[np.object_]:
         """The one place where private integers become public ones."""
+        if not self.integers:
+            self.before_noise()
         sigma = rounded_up(sensitivity / mu)
         # All that the step's region came from: the domain, what is known, and what was answered.
         known = (self.domain.center, self.domain.half, self.domain.basis, self.domain.sigma)

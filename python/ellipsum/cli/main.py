@@ -1,4 +1,4 @@
-"""The command line: ``ellipsum sum|mean|records|tradeoff|audit|info|demo``.
+"""The command line: ``ellipsum sum|mean|records|tradeoff|audit|ledger|info|demo``.
 
 Standard output carries the release, standard error the progress bar and one-sentence errors.
 No traceback is ever printed: an exception's text could quote a record.
@@ -29,6 +29,7 @@ exit codes:
     4  the data cannot be read as rows of numbers
     5  an optional package is missing (the message names it)
     6  the output cannot be written
+    7  the ledger has no budget left for the release, or cannot be read or written
   130  interrupted; nothing was released, unless the message says otherwise
 """
 
@@ -152,6 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_records(commands)
     _add_tradeoff(commands)
     _add_audit(commands)
+    _add_ledger(commands)
     _add_info(commands)
     _add_demo(commands)
     return parser
@@ -181,6 +183,7 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
         default="replace",
         help="replace (default): the number of rows is public; add-remove: it is private",
     )
+    budget.add_argument("--ledger", metavar="FILE", help="draw it from this ledger, or be refused")
 
     _add_shape(parser)
     add_data(parser).add_argument(
@@ -274,6 +277,14 @@ def _add_audit(commands: argparse._SubParsersAction[_Parser]) -> None:
     add_json(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the split and the attackers")
     parser.set_defaults(run=_audit)
+
+
+def _add_ledger(commands: argparse._SubParsersAction[_Parser]) -> None:
+    from . import ledger
+
+    parser = _add_command(commands, "ledger", "make a budget that lasts, and show what it holds")
+    parser.epilog = _EXIT_CODES
+    ledger.add_arguments(parser)
 
 
 def _add_info(commands: argparse._SubParsersAction[_Parser]) -> None:

@@ -14,12 +14,15 @@ import numpy as np
 from .. import __version__
 from ..adaptive.passes import Passes
 from ..adaptive.release import AdaptiveRelease
+from ..budget import BudgetError
 from ..kernels.backend import thread_count
+from ..ledger import LedgerError
 from ..private_sum import PrivateMean, PrivateSum
 from ..release import rows_text
 from ..rows.files import Rows
 from ..sum_release import SumRelease
 from .exit import Exit, Problem, own_text
+from .ledger import open_ledger
 from .options import opened, write_whole
 from .shape import known_of_rows, shape_name
 
@@ -49,7 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if "lower" in known and not arguments.json:
             _announce(mechanism, rows, d)
-        release = mechanism(rows, threads=threads, seed=arguments.seed)
+        budget = None if arguments.ledger is None else open_ledger(arguments.ledger)
+        release = mechanism(rows, budget=budget, threads=threads, seed=arguments.seed)
+    except (BudgetError, LedgerError) as error:
+        raise Problem(Exit.BUDGET, own_text(error)) from None
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, own_text(error)) from None
     names = _names(rows, d)
@@ -136,6 +142,7 @@ def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
         f"private {release.kind}{count}, {places}",
         f"guarantee: {release.guarantee}",
         *_spent(release),
+        *([] if release.entry is None else [f"entry {release.entry.number} of the ledger"]),
         *(f"CAVEAT: {caveat}" for caveat in release.caveats),
         "",
         *table(release, names),
