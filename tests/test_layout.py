@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "cost": {"calibrate"},
     "accounting": {"calibrate", "cost"},
     "durable": set(),
+    "checkpoint": {"durable", "noise_keys"},
     "ledger": {"cost", "durable"},
     "guarantee": {"_validate", "calibrate", "cost"},
     "noise": {"_validate", "kernels", "noise_keys"},
@@ -53,9 +54,16 @@ MAY_IMPORT = {
         "_validate", "ellipsoid", "exact_sum", "grid", "guarantee", "kernels", "noise",
         "noise_keys", "release", "rows", "sum_release",
     },
+    "resumable": {
+        "adaptive", "checkpoint", "ellipsoid", "exact_sum", "guarantee", "noise_keys", "rows",
+    },
+    "one_sum": {
+        "ellipsoid", "exact_sum", "guarantee", "noise", "noise_keys", "sum_bytes", "sum_release",
+    },
     "private_sum": {
-        "_validate", "adaptive", "budget", "ellipsoid", "exact_sum", "gaussian_shape", "guarantee",
-        "noise", "noise_keys", "rows", "sum_bytes", "sum_release",
+        "_validate", "adaptive", "budget", "checkpoint", "ellipsoid", "exact_sum",
+        "gaussian_shape", "guarantee", "noise", "noise_keys", "one_sum", "resumable", "rows",
+        "sum_release",
     },
     "estimates": {"adaptive", "budget", "guarantee", "private_sum", "release"},
     "second_moments": {

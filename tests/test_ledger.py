@@ -91,10 +91,10 @@ STEPS = 3 + 2 * 4
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.97])
-def test_a_kill_at_every_write_loses_no_grant_and_grants_no_more(tmp_path, share):
+def test_a_kill_at_every_write_loses_no_grant_and_grants_no_more(memory_path, share):
     """The spender is killed at its k-th write or sync, for every k; then another goes on."""
     steps = range(1, STEPS + 2)
-    runs = [(tmp_path / f"{k}.ledger", tmp_path / f"{k}.log", k, share) for k in steps]
+    runs = [(memory_path / f"{k}.ledger", memory_path / f"{k}.log", k, share) for k in steps]
     ends = run_spenders(runs, together=False)
     assert ends == [signal.SIGKILL] * STEPS + [0]
     ends = run_spenders([(path, log, 0, 0.0) for path, log, _, _ in runs], together=False)
@@ -104,8 +104,8 @@ def test_a_kill_at_every_write_loses_no_grant_and_grants_no_more(tmp_path, share
         assert Budget(path=path).left.mu < 0.5
 
 
-def test_eight_processes_share_one_budget_and_half_of_them_are_killed(tmp_path):
-    path, log = tmp_path / "shared.ledger", tmp_path / "log"
+def test_eight_processes_share_one_budget_and_half_of_them_are_killed(memory_path):
+    path, log = memory_path / "shared.ledger", memory_path / "log"
     jobs = [(path, log, step, 0.5) for step in (1, 3, 4, 5, 0, 0, 0, 0)]
     ends = run_spenders(jobs, together=True)
     assert set(ends) <= {0, signal.SIGKILL}
@@ -113,8 +113,8 @@ def test_eight_processes_share_one_budget_and_half_of_them_are_killed(tmp_path):
     assert Budget(path=path).left.mu < 0.5
 
 
-def test_a_last_line_torn_at_any_byte_is_spent(tmp_path):
-    path = tmp_path / "torn.ledger"
+def test_a_last_line_torn_at_any_byte_is_spent(memory_path):
+    path = memory_path / "torn.ledger"
     budget = Budget(mu=1, path=path)
     budget.spend(mu=QUARTER)
     before = path.stat().st_size
@@ -136,8 +136,8 @@ def test_a_last_line_torn_at_any_byte_is_spent(tmp_path):
         assert spent == Fraction(6 if readable else 2, 16)
 
 
-def test_a_torn_line_is_closed_also_where_the_closing_is_torn(tmp_path):
-    path = tmp_path / "torn.ledger"
+def test_a_torn_line_is_closed_also_where_the_closing_is_torn(memory_path):
+    path = memory_path / "torn.ledger"
     Budget(mu=1, path=path).spend(mu=QUARTER)
     first = path.read_bytes()[:-9]
     path.write_bytes(first)
@@ -150,8 +150,8 @@ def test_a_torn_line_is_closed_also_where_the_closing_is_torn(tmp_path):
         assert Fraction(3, 16) <= Budget(path=path).spent.mu_squared <= Fraction(4, 16)
 
 
-def test_a_line_that_was_altered_is_found(tmp_path):
-    path = tmp_path / "altered.ledger"
+def test_a_line_that_was_altered_is_found(memory_path):
+    path = memory_path / "altered.ledger"
     budget = Budget(mu=1, path=path)
     budget.spend(mu=QUARTER, what="first")
     budget.spend(mu=QUARTER, what="second")
@@ -169,8 +169,8 @@ def test_a_line_that_was_altered_is_found(tmp_path):
         Budget(path=path)
 
 
-def test_a_ledger_that_was_cut_back_is_found_by_whoever_saw_it(tmp_path):
-    path = tmp_path / "cut.ledger"
+def test_a_ledger_that_was_cut_back_is_found_by_whoever_saw_it(memory_path):
+    path = memory_path / "cut.ledger"
     budget = Budget(mu=1, path=path)
     fresh = path.read_bytes()
     budget.spend(mu=QUARTER)
@@ -179,25 +179,25 @@ def test_a_ledger_that_was_cut_back_is_found_by_whoever_saw_it(tmp_path):
         budget.spend(mu=QUARTER)
 
 
-def test_another_budget_or_another_file_is_refused(tmp_path):
-    path = tmp_path / "one.ledger"
+def test_another_budget_or_another_file_is_refused(memory_path):
+    path = memory_path / "one.ledger"
     Budget(mu=1, path=path)
     with pytest.raises(LedgerError, match="another budget"):
         Budget(mu=2, path=path)
     with pytest.raises(LedgerError, match="another budget"):
         Budget(mu=1, neighbors="add-remove", path=path)
-    letter = tmp_path / "letter.txt"
+    letter = memory_path / "letter.txt"
     letter.write_text("dear reader")
     with pytest.raises(LedgerError, match="no ledger"):
         Budget(mu=1, path=letter)
     assert letter.read_text() == "dear reader"
     with pytest.raises(LedgerError, match="cannot be opened"):
-        Budget(path=tmp_path / "none")
+        Budget(path=memory_path / "none")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full disk to write to")
-def test_a_full_disk_grants_nothing_and_spends_nothing(tmp_path, monkeypatch):
-    path = tmp_path / "full.ledger"
+def test_a_full_disk_grants_nothing_and_spends_nothing(memory_path, monkeypatch):
+    path = memory_path / "full.ledger"
     budget = Budget(mu=1, path=path)
     before, write = path.read_bytes(), os.write
 
@@ -214,8 +214,8 @@ def test_a_full_disk_grants_nothing_and_spends_nothing(tmp_path, monkeypatch):
     assert budget.spend(mu=QUARTER).entry.number == 1
 
 
-def test_a_sync_that_fails_grants_nothing_and_is_spent(tmp_path, monkeypatch):
-    budget = Budget(mu=1, path=tmp_path / "sync.ledger")
+def test_a_sync_that_fails_grants_nothing_and_is_spent(memory_path, monkeypatch):
+    budget = Budget(mu=1, path=memory_path / "sync.ledger")
 
     def fails(fd: int) -> None:
         raise OSError(5, "Input/output error")
@@ -227,8 +227,8 @@ def test_a_sync_that_fails_grants_nothing_and_is_spent(tmp_path, monkeypatch):
     assert budget.spent.mu_squared == Fraction(1, 16)
 
 
-def test_what_does_not_fit_is_refused_with_what_is_left(tmp_path):
-    budget = Budget(mu=1, path=tmp_path / "small.ledger")
+def test_what_does_not_fit_is_refused_with_what_is_left(memory_path):
+    budget = Budget(mu=1, path=memory_path / "small.ledger")
     budget.spend(mu=0.75)
     before = Path(budget.path).read_bytes()
     with pytest.raises(BudgetError, match=r"mu = 0\.75 is spent; left is mu = 0\.66143"):

@@ -22,6 +22,7 @@ from .budget import Budget, BudgetError
 from .sum_release import SumRelease
 from .adaptive.plan import Plan, Step
 from .adaptive.release import AdaptiveRelease
+from .checkpoint import Checkpoint, CheckpointError
 from .private_sum import PrivateMean, PrivateSum
 from .estimates import Estimate, estimate_center, estimate_scale
 from .second_moments import estimate_covariance
@@ -53,6 +54,8 @@ __all__ = [
     "BudgetError",
     "ComposedGuarantee",
     "compose",
+    "Checkpoint",
+    "CheckpointError",
     "Estimate",
     "estimate_center",
     "estimate_scale",

@@ -2,7 +2,7 @@
 
 One spend is one write of two lines, on the disk before any noise is drawn:
 
-    {"spend": {entry, mu_squared, epsilon, delta, what, job, time}} HASH
+    {"spend": {entry, job, mu_squared, epsilon, delta, what, time}} HASH
     {"granted": entry} HASH
 
 so a last line that is torn is one that was spent, to the last digit: its amount stands in the
@@ -18,8 +18,8 @@ import hashlib
 import json
 import os
 import re
-import secrets
 import stat
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -35,8 +35,8 @@ _VERSION = 1
 _HASH_BYTES = 16
 _CLOSING = b'{"torn":'
 _AMOUNTS = re.compile(
-    rb'^\{"spend":\{"entry":(\d+),"mu_squared":"(\d+/\d+)","epsilon":"(\d+/\d+)",'
-    rb'"delta":"(\d+/\d+)"'
+    rb'^\{"spend":\{"entry":(\d+),"job":"(\w*)","mu_squared":"(\d+/\d+)",'
+    rb'"epsilon":"(\d+/\d+)","delta":"(\d+/\d+)"'
 )
 
 
@@ -142,7 +142,7 @@ class Ledger:
             text, chain = _line({"torn": state.torn}, chain)
         text = b"\n" * state.cut + text
         amounts = {name: _ratio(getattr(cost, name)) for name in ("mu_squared", "epsilon", "delta")}
-        body = {"entry": number, **amounts, "what": what, "job": job, "time": time}
+        body = {"entry": number, "job": job, **amounts, "what": what, "time": time}
         spend, chain = _line({"spend": body}, chain)
         named = chain.hex()
         granted, chain = _line({"granted": number}, chain)
@@ -264,8 +264,8 @@ def _take_fragment(state: LedgerState, fragment: bytes) -> None:
     """A torn line: spent where its amounts can be read."""
     found = _AMOUNTS.match(fragment)
     if found is not None:
-        amounts = (Fraction(found[k].decode()) for k in (2, 3, 4))
-        state.lines.append(Line(int(found[1]), Cost(*amounts), "(torn)"))
+        amounts = (Fraction(found[k].decode()) for k in (3, 4, 5))
+        state.lines.append(Line(int(found[1]), Cost(*amounts), "(torn)", found[2].decode()))
     elif fragment.startswith(b'{"s'):
         state.void += 1
     state.torn += 1
@@ -302,7 +302,7 @@ def _contents(fd: int) -> bytes:
 
 
 def _header(terms: dict[str, Any]) -> bytes:
-    known = {"ellipsum ledger": _VERSION, **terms, "id": secrets.token_hex(16)}
+    known = {"ellipsum ledger": _VERSION, **terms, "id": uuid.uuid4().hex}
     return _line(known, b"")[0]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,16 +15,17 @@ from .adaptive.domain import Domain, make_domain
 from .adaptive.passes import Passes, one_shot
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
-from .adaptive.rounds import run
 from .budget import Budget, Entry, Share
+from .checkpoint import Checkpoint
 from .ellipsoid import Ellipsoid
-from .exact_sum import ExactSum, as_integers
+from .exact_sum import ExactSum
 from .gaussian_shape import GaussianShape
-from .guarantee import GaussianGuarantee, rounded_up, seed_caveats
-from .noise_keys import JobKeys, Use, root_key
+from .guarantee import GaussianGuarantee, seed_caveats
+from .noise_keys import Use, root_key
+from .one_sum import noise_energy_root, noise_levels, one_sum, sum_keys
+from .resumable import How, binding_of, by_plan, sum_of_files
 from .rows.batches import as_batches
 from .rows.files import Rows
-from .sum_bytes import SumState
 from .sum_release import NoisySum, SumRelease
 
 __all__ = ["PrivateMean", "PrivateSum"]
@@ -175,6 +177,8 @@ class PrivateSum:
         data: Any,
         *,
         budget: Budget | Share | None = None,
+        resume: Checkpoint | str | os.PathLike[str] | None = None,
+        jobs: int = 1,
         spend_again: bool = False,
         threads: int | None = None,
         seed: int | bytes | None = None,
@@ -189,6 +193,11 @@ class PrivateSum:
             Arrow streams are anything with ``__arrow_c_stream__`` (pyarrow, Polars, DuckDB).
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
+        resume : Checkpoint or path, optional
+            For ``open_rows(...)``: a secret file from which a run that was killed goes on, and
+            which repeats the same release until it is discarded (:class:`Checkpoint`).
+        jobs : int
+            Files of ``open_rows(...)`` that are read at the same time, where an ellipsoid is given.
         spend_again : bool
             Release an ExactSum that was released before: the budget is then spent twice.
         threads : int, optional
@@ -206,33 +215,30 @@ class PrivateSum:
             For data of the wrong shape or type, an ExactSum over another region, or one that
             was released before; a budget without room for it (BudgetError).
         """
+        workers = _validate.whole("jobs", jobs, least=1)
+        if (resume is not None or workers > 1) and not isinstance(data, Rows):
+            raise TypeError("resume and jobs need files as data: give open_rows(...)")
+        if resume is not None and seed is not None:
+            raise ValueError("give resume or seed: a checkpoint has a key of its own")
+        draw, caveats = partial(self._draw, budget), seed_caveats(seed)
+        if resume is None:
+            how = How(None, root_key(seed), workers, threads, draw, caveats)
+            return self._released(data, how, again=spend_again)
+        region = self._region_for(data) if self._domain is None else self._domain
+        binding = binding_of(data, self._kind, self.guarantee, region)
+        with Checkpoint.of(resume).opened(binding) as job:
+            how = How(job, job.root, workers, threads, draw, caveats)
+            return self._released(data, how, again=True)
+
+    def _released(self, data: Any, how: How, *, again: bool) -> SumRelease | AdaptiveRelease:
+        """The release: by a plan, or of one sum."""
         if self._domain is not None:
-            return self._by_plan(self._domain, data, threads, seed, budget)
+            return by_plan(self._kind, self.guarantee, self._domain, data, how)
         ellipsoid = self._region_for(data)
-        total = self._total(data, ellipsoid, threads)
-        neighbors, levels = self.guarantee.neighbors, self._noise_levels(ellipsoid)
-        state = total.snapshot()
-        if neighbors.count_is_public and state.rows == 0:  # claim channels-3
-            raise ValueError("data has no rows: give at least one")
-        keys = self._keys(ellipsoid, state, seed)
-        total.claim_release(again=spend_again, only_ask=True)
-        entry = self._draw(budget, keys.of(Use.ENTRY).hex())
-        draw = noise.rounded_gaussian(ellipsoid.d, levels.sum_sigma, key=keys.of(Use.SUM))
-        count: float | None = state.rows if neighbors.count_is_public else None
-        if levels.count_sigma is not None:
-            count = noise.noisy_count(state.rows, levels.count_sigma, key=keys.of(Use.COUNT))
-        total.claim_release(again=spend_again)  # last, so that a call that fails spends nothing
-        noisy = NoisySum(
-            ellipsoid=ellipsoid,
-            integers=as_integers(state.low, state.high) + draw.astype(object),
-            sum_sigma=levels.sum_sigma,
-            count=count,
-            count_sigma=levels.count_sigma,
-        )
-        caveats = seed_caveats(seed)
-        if total.nonfinite == "raise":
-            caveats += ('not private: the sum was made with nonfinite="raise"',)
-        return SumRelease(self._kind, noisy, self.guarantee, caveats).drawn_from(entry)
+        total = self._total(data, ellipsoid, how)
+        levels = noise_levels(self.guarantee, ellipsoid, self.count_share)
+        known = (levels, how.root, how.draw, how.caveats)
+        return one_sum(self._kind, self.guarantee, total, *known, again=again)
 
     def _draw(self, budget: Budget | Share | None, job: str) -> Entry | None:
         """Take the release from the budget: it is on the disk before any noise is drawn."""
@@ -258,7 +264,8 @@ class PrivateSum:
         """
         rows = _validate.whole("n", n, least=1)
         region = self.region_for(rows)
-        levels, zeros = self._noise_levels(region), np.zeros(region.d, dtype=object)
+        levels = noise_levels(self.guarantee, region, self.count_share)
+        zeros = np.zeros(region.d, dtype=object)
         noisy = NoisySum(region, zeros, levels.sum_sigma, float(rows), levels.count_sigma)
         return SumRelease(self._kind, noisy, self.guarantee).sd
 
@@ -277,31 +284,9 @@ class PrivateSum:
         -------
         array (d,) of int64, grid units
         """
-        sigma = self._noise_levels(total.ellipsoid).sum_sigma
-        key = self._keys(total.ellipsoid, total.snapshot(), seed).of(Use.SUM)
-        return noise.rounded_gaussian(total.ellipsoid.d, sigma, key=key)
-
-    def _keys(self, ellipsoid: Ellipsoid, state: SumState, seed: int | bytes | None) -> JobKeys:
-        """Bound to the kind, the relation, the budget, the region and the exact sum."""
-        promise = self.guarantee
-        job = (self._kind, promise.neighbors.value, *promise.asked, ellipsoid.fingerprint())
-        return JobKeys(root_key(seed), *job, state.rows, state.low, state.high)
-
-    def _by_plan(
-        self,
-        domain: Domain,
-        data: Any,
-        threads: int | None,
-        seed: int | bytes | None,
-        budget: Budget | Share | None,
-    ) -> AdaptiveRelease:
-        promise, root = self.guarantee, root_key(seed)
-        entries: list[Entry | None] = []
-        job = (promise.mu_to_spend, promise.neighbors, self._kind, root, threads)
-        draw = partial(self._draw, budget, "")
-        outcome = run(data, domain, *job, before_noise=lambda: entries.append(draw()))
-        release = AdaptiveRelease(self._kind, outcome, domain, promise, seed_caveats(seed))
-        return release.drawn_from(entries[0] if entries else None)
+        sigma = noise_levels(self.guarantee, total.ellipsoid, self.count_share).sum_sigma
+        keys = sum_keys(self._kind, self.guarantee, total, root_key(seed))
+        return noise.rounded_gaussian(total.ellipsoid.d, sigma, key=keys.of(Use.SUM))
 
     def region_for(self, n: int) -> Ellipsoid:
         """Return the clip region of a release of ``n`` rows: what every part of a sum must have.
@@ -329,24 +314,18 @@ class PrivateSum:
             raise ValueError(_UNCOUNTED)
         return self.region_for(rows) if rows else self._shape.at()  # refused: no rows
 
-    def _total(self, data: Any, ellipsoid: Ellipsoid, threads: int | None) -> ExactSum:
+    def _total(self, data: Any, ellipsoid: Ellipsoid, how: How) -> ExactSum:
+        if how.job is not None or how.jobs > 1:
+            return sum_of_files(data, ellipsoid, how.job, jobs=how.jobs, threads=how.threads)
         if isinstance(data, ExactSum):
             if data.ellipsoid != ellipsoid:
                 what = "use the same region" if self._shape is None else "use region_for(n)"
                 raise ValueError(f"data is an ExactSum over another ellipsoid: {what}")
             return data
-        total = ExactSum(ellipsoid, threads=threads)
+        total = ExactSum(ellipsoid, threads=how.threads)
         for batch in as_batches(data, ellipsoid.d):
             total.add(batch)
         return total
-
-    def _noise_levels(self, ellipsoid: Ellipsoid) -> _NoiseLevels:
-        share = self.count_share
-        bound = ellipsoid.sensitivity(self.guarantee.neighbors) / ellipsoid.grid
-        multiplier = self.guarantee.noise_multiplier
-        sum_sigma = rounded_up(multiplier * bound / math.sqrt(1 - share))
-        count_sigma = rounded_up(multiplier / math.sqrt(share)) if share else None
-        return _NoiseLevels(sum_sigma, count_sigma)
 
     @property
     def count_share(self) -> float:
@@ -361,7 +340,7 @@ class PrivateSum:
         center = math.hypot(*self.ellipsoid.center)
         if center == 0:
             return 0.0
-        share = 1 / (1 + _noise_energy_root(self.ellipsoid) / center)
+        share = 1 / (1 + noise_energy_root(self.ellipsoid) / center)
         return min(max(share, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
 
 
@@ -386,14 +365,3 @@ class PrivateMean(PrivateSum):
         if self.guarantee.neighbors.count_is_public:
             return 0.0
         return 1 / (2 * math.sqrt(self.ellipsoid.d) + 2)
-
-
-class _NoiseLevels(NamedTuple):
-    sum_sigma: float  # grid units
-    count_sigma: float | None  # rows
-
-
-def _noise_energy_root(ellipsoid: Ellipsoid) -> float:
-    """sqrt(sum_j (C / b_j)^2), or C ||B^-1||_F: the noise of a sum, per 1/mu, data units."""
-    identity = np.ones(ellipsoid.d) if ellipsoid.scale.ndim == 1 else np.eye(ellipsoid.d)
-    return ellipsoid.clip_norm * float(np.linalg.norm(ellipsoid.unscale(identity)))

@@ -82,6 +82,11 @@ class Passes:
             self.check()
         return self.count or 0
 
+    def expect(self, passes: int) -> None:
+        """Say how many passes there will be, for the progress bars of files."""
+        if isinstance(self._data, Rows):
+            self._data.expect(passes)
+
     def check(self) -> None:
         """One pass that adds nothing: what cannot be rows of d numbers is refused."""
         for _ in self.batches():

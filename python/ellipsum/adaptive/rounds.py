@@ -65,6 +65,7 @@ def run(
     root: bytes,
     threads: int | None = None,
     before_noise: Callable[[], None] = lambda: None,
+    keep: Callable[[Passes], Any] = lambda passes: passes,
 ) -> Outcome:
     """Carry out the plan on ``data``.
 
@@ -73,7 +74,7 @@ def run(
     noise to integers whose sensitivity holds for any region, so for regions that earlier
     steps chose too, and the squares of the steps' mu add up to mu^2.
     """
-    rows, relation = Passes(data, domain.center.size), Neighbors.of(neighbors)
+    rows, relation = keep(Passes(data, domain.center.size)), Neighbors.of(neighbors)
     plan = _Run(rows, domain, mu, relation, kind, root, threads)
     plan.before_noise = before_noise
     return plan.go()
@@ -121,6 +122,7 @@ class _Run:
     def go(self) -> Outcome:
         n = self._rows_counted()
         plan = make_plan(max(n, 1), self.domain, self.mu, self.neighbors, self.kind)
+        self.rows.expect(plan.passes)
         if plan.hopeless:
             self.rows.check()  # no round will read them
         rounds = [step for step in plan.steps if step.name != "count"]

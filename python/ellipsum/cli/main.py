@@ -186,8 +186,12 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
     budget.add_argument("--ledger", metavar="FILE", help="draw it from this ledger, or be refused")
 
     _add_shape(parser)
-    add_data(parser).add_argument(
+    data = add_data(parser)
+    data.add_argument(
         "--dim", type=int, metavar="D", help="coordinates of a row, for lists and --no-header"
+    )
+    data.add_argument(
+        "--jobs", type=int, metavar="N", help="files that are read at the same time (default: 1)"
     )
     output = parser.add_argument_group("output")
     add_json(output)
@@ -199,7 +203,23 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
         "for the holder's eyes, since with add-remove the number of rows is private",
     )
     output.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # for tests: not private
+    _add_resume(parser)
     parser.set_defaults(run=_release, kind=kind)
+
+
+def _add_resume(parser: argparse.ArgumentParser) -> None:
+    resume = parser.add_argument_group("a run that survives")
+    resume.add_argument(
+        "--resume",
+        metavar="FILE",
+        help="a secret file: a run that was killed goes on from it, and repeats the same release",
+    )
+    resume.add_argument("--resume-key", metavar="FILE", help="32 bytes that it is encrypted with")
+    resume.add_argument(
+        "--discard",
+        action="store_true",
+        help="remove it once the release is written: the next run is another release",
+    )
 
 
 def _add_shape(parser: argparse.ArgumentParser) -> None:
