@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "noise_keys": set(),
     "plot": set(),
     "sum_bytes": set(),
+    "units": {"_validate"},
     "wishart": set(),
     "calibrate": {"_validate"},
     "guarantee": {"_validate", "calibrate"},
@@ -41,7 +42,7 @@ MAY_IMPORT = {
     "sum_release": {"_validate", "ellipsoid", "guarantee", "release"},
     "adaptive": {
         "_validate", "ellipsoid", "exact_sum", "grid", "guarantee", "kernels", "noise",
-        "noise_keys", "release", "rows", "sum_release",
+        "noise_keys", "release", "rows", "sum_release", "units",
     },
     "private_sum": {
         "_validate", "adaptive", "ellipsoid", "exact_sum", "gaussian_shape", "guarantee", "noise",
