@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "plot": set(),
     "sum_bytes": set(),
     "partial_bytes": {"sum_bytes"},
+    "units": {"_validate"},
     "wishart": set(),
     "calibrate": {"_validate"},
     "cost": {"calibrate"},
@@ -52,7 +53,7 @@ MAY_IMPORT = {
     "sum_release": {"_validate", "ellipsoid", "guarantee", "release"},
     "adaptive": {
         "_validate", "ellipsoid", "exact_sum", "grid", "guarantee", "kernels", "noise",
-        "noise_keys", "release", "rows", "sum_release",
+        "noise_keys", "release", "rows", "sum_release", "units",
     },
     "resumable": {
         "adaptive", "checkpoint", "ellipsoid", "exact_sum", "guarantee", "noise_keys", "rows",

@@ -81,6 +81,10 @@ class PrivateSum:
         ``"replace"``: one person's row takes another value; the number of rows is public.
         ``"add-remove"``: one person's row is there or not; the number is private. Where it is
         needed (a centre that is not zero) a noisy count is released jointly.
+    error : ``"box"``, ``"relative"``, ``"absolute"`` or weights (d,), 1/data unit
+        With a box or ball, what is made small: the mean squared error in widths of the box (the
+        default), in the columns' own standard deviations, in the data's unit, or
+        sum_j (weight_j error_j)^2.
 
     Raises
     ------
@@ -108,11 +112,12 @@ class PrivateSum:
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "replace",
+        error: str | ArrayLike | None = None,
     ) -> None:
-        known = (lower, upper, center, radius, sigma, covariance)
+        known = (lower, upper, center, radius, sigma, covariance, error)
         self._domain: Domain | None = None
         if ellipsoid is None:
-            self._domain = make_domain(*known)
+            self._domain = make_domain(*known[:-1], error="box" if error is None else error)
         elif not isinstance(ellipsoid, (Ellipsoid, GaussianShape)):
             kind = type(ellipsoid).__name__
             raise TypeError(f"ellipsoid must be an Ellipsoid or a GaussianShape, got {kind}")

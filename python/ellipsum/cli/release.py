@@ -163,7 +163,7 @@ def _dump(path: str, file: Any, result: dict[str, Any]) -> None:
 def _spent(release: SumRelease | AdaptiveRelease) -> list[str]:
     if not isinstance(release, AdaptiveRelease):
         return []
-    return [f"{'' if release.plan.hopeless else 'spent '}{release.plan.summary()}"]
+    return [f"{'' if release.plan.infeasible else 'spent '}{release.plan.summary()}"]
 
 
 def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
