@@ -128,3 +128,12 @@ def test_the_label_of_a_pandas_row_is_not_told():
         with pytest.raises(TypeError, match="data has dtype object") as caught:
             ExactSum(BALL).add(data)
         assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("other", [np.longdouble(0.5), 0.5, 1, True, np.float32(1), 10**400, "x"])
+def test_a_masked_cell_of_a_list_is_the_same_beside_any_record(other):
+    masked = [[np.ma.masked, 1.0]] * 9  # as list(row) of a masked array gives it
+    alone = ExactSum(BALL).add([[other, 0.0]]).integers()
+    both = ExactSum(BALL).add([*masked, [other, 0.0]])
+    assert (both.integers() == alone).all()
+    assert (ExactSum(BALL).add(masked).integers() == 0).all()
