@@ -9,6 +9,7 @@ import numpy as np
 from cli_folder import CANARY, NAMES, N, folder, inside, rows, run
 from ellipsum.cli.exit import Exit
 from ellipsum.records import RecordRelease
+from ellipsum.rows import csv_file
 
 __all__ = ["folder", "inside", "rows"]
 
@@ -76,3 +77,33 @@ def test_a_line_that_is_no_record_is_released_as_the_centre(capsys):
     with np.load("d.npz") as file:
         assert file["read"].shape == (3, 3)
         assert np.isfinite(file["read"]).all()
+
+
+def test_a_csv_line_that_is_no_record_keeps_its_place(capsys, monkeypatch, rows):
+    """The order is public: were such a line moved, where the others are would tell of it."""
+    seen, transform = [], RecordRelease.transform
+    monkeypatch.setattr(
+        RecordRelease, "transform", lambda self, x: (seen.append(x), transform(self, x))[1]
+    )
+    lines = [",".join(map(repr, row)) for row in rows[:40].tolist()]
+    for odd in ("1", lines[3] + ",1", '"', "x" * 9000):
+        with open("odd.csv", "w") as file:
+            file.write("\n".join([",".join(NAMES), *lines[:3], odd, *lines[4:]]) + "\n")
+        code, _, err = run(capsys, "records", "odd.csv", *BUDGET, "--out", "a.npz")
+        assert (code, err) == (Exit.OK, "")
+        want = rows[:40].copy()
+        want[3] = np.nan
+        assert len(seen[-1]) == 40
+        np.testing.assert_array_equal(np.delete(seen[-1], 3, 0), np.delete(want, 3, 0))
+        assert np.isnan(seen[-1][3]).any()
+
+
+def test_a_records_place_in_a_batch_does_not_follow_from_others(capsys, monkeypatch, rows):
+    sizes, transform = [], RecordRelease.transform
+    monkeypatch.setattr(csv_file, "CHUNK_BYTES", 512)
+    monkeypatch.setattr(
+        RecordRelease, "transform", lambda self, x: (sizes.append(len(x)), transform(self, x))[1]
+    )
+    np.savetxt("many.csv", rows[:200], delimiter=",", header=",".join(NAMES), comments="")
+    code, _, err = run(capsys, "records", "many.csv", *BUDGET, "--out", "a.npz")
+    assert (code, err, sizes) == (Exit.OK, "", [200])

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -113,3 +114,30 @@ def test_a_long_line_with_an_open_quote_is_one_record(tmp_path):
     run = [sys.executable, "-c", LONG]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
+
+
+def test_an_item_whose_dimensions_are_no_number_is_one_record():
+    class Odd:
+        ndim = np.array([2, 2])
+
+        def __array__(self, *_args, **_options):
+            return np.array([1.0, 2.0])
+
+    with np.errstate(all="raise"):
+        assert ExactSum(BALL).add([[0.0, 1.0], Odd(), [1.0, 0.0]]).count == 3
+
+
+def test_the_label_of_a_pandas_row_is_not_told():
+    for data in (row := pd.Series([1, "x"], name="canary"), [row]):
+        with pytest.raises(TypeError, match="data has dtype object") as caught:
+            ExactSum(BALL).add(data)
+        assert "canary" not in str(caught.value)
+
+
+@pytest.mark.parametrize("other", [np.longdouble(0.5), 0.5, 1, True, np.float32(1), 10**400, "x"])
+def test_a_masked_cell_of_a_list_is_the_same_beside_any_record(other):
+    masked = [[np.ma.masked, 1.0]] * 9  # as list(row) of a masked array gives it
+    alone = ExactSum(BALL).add([[other, 0.0]]).integers()
+    both = ExactSum(BALL).add([*masked, [other, 0.0]])
+    assert (both.integers() == alone).all()
+    assert (ExactSum(BALL).add(masked).integers() == 0).all()

@@ -231,11 +231,13 @@ def records(items: Sequence[Any], d: int) -> NDArray[Any]:
 def _block(items: Sequence[Any], d: int) -> NDArray[Any]:
     """The rows of some records: at once if NumPy sees d numbers in each, else one by one."""
     masked = any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, items)))
+    shape = (len(items), d)
     with suppress(Exception):
         array = np.asarray(None if masked else items)
-        if array.dtype.kind in "fiub" and array.shape == (len(items), d):
+        # A long double beside it would make a masked cell 0, which is NaN beside doubles.
+        if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8 and array.shape == shape:
             return array
-    rows = np.full((len(items), d), np.nan)
+    rows = np.full(shape, np.nan)
     for row, item in zip(rows, items, strict=True):
         _read_record(item, row)
     return rows

@@ -73,12 +73,13 @@ def run(arguments: argparse.Namespace) -> int:
     if not rows.accepts(d):
         raise Problem(Exit.PARAMETER, f"--public has {d} coordinates, the data {rows.d}")
     try:
-        parts = [release.transform(block) for block in rows.batches(d)]
+        # At once: a record's place in a batch must not follow from how long others' lines are.
+        whole = np.concatenate([np.empty((0, d), np.float32), *rows.batches(d)])
+        if not len(whole):
+            raise Problem(Exit.DATA, "the data has no rows")
+        released = release.transform(whole)
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, own_text(error)) from None
-    if not parts:
-        raise Problem(Exit.DATA, "the data has no rows")
-    released = np.concatenate(parts)
     read = release.inverse_transform(released)
     summary = _summary(release, len(released))
     names = list(rows.columns or ()) if len(rows.columns or ()) == d else []

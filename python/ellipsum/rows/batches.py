@@ -104,12 +104,14 @@ def _without_index(data: Any) -> Any:
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(data, (pandas.DataFrame, pandas.Series)):
         return data
-    columns = data.items() if isinstance(data, pandas.DataFrame) else [(data.name, data)]
+    # The name of a series is not told: of one that was a row it is a person's label.
+    columns = data.items() if isinstance(data, pandas.DataFrame) else [(None, data)]
     for name, column in columns:
         if column.dtype == object:
+            what = "data" if name is None else f"column {name!r} of data"
             raise TypeError(
-                f"column {name!r} of data has dtype object, which may hold anything: convert it "
-                "first, as by pandas.to_numeric(column, errors='coerce')"
+                f"{what} has dtype object, which may hold anything: convert it first, as by "
+                "pandas.to_numeric(column, errors='coerce')"
             )
     if isinstance(data, pandas.DataFrame) and not data.columns.is_unique:
         twice = data.columns[data.columns.duplicated()][0]
@@ -140,6 +142,6 @@ def _is_batch(item: Any) -> bool:
     if isinstance(item, (list, tuple)):
         return False
     try:
-        return is_arrow(item) or (hasattr(item, "__array__") and item.ndim == 2)
+        return bool(is_arrow(item) or (hasattr(item, "__array__") and item.ndim == 2))
     except Exception:  # of the item's own code
         return False

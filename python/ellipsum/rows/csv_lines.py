@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["Parser"]
-
-#: Ragged lines of a chunk that pyarrow may report, some 20 us each, before they are taken out.
-REPORTS = 200
 
 # Only a quote that begins a cell counts. Each part of a line can match in one way alone, so that
 # time grows with the line's length.
@@ -32,39 +30,36 @@ class Parser:
         self._next = re.compile(_CELL.replace(b",", mark) + mark)
 
     def parse(self, chunk: bytes) -> tuple[Any, int]:
-        """A row for each line, and how many lines could not be split into ``width`` cells."""
-        lines = chunk.count(b"\n")
-        table, ragged = (None, 0) if self._ends_open(chunk) else self._read(chunk, REPORTS)
-        if table is None or table.num_rows + ragged != lines:
-            # An open quote has swallowed the next line, or many lines are ragged.
-            chunk, ragged = self._straight(chunk)
-            table = self._read(chunk, 0)[0] if lines > ragged else self._blank(0)
-        if table is None or table.num_rows + ragged != lines:
-            return self._halves(chunk, ragged)
-        return self._pa.concat_tables([table, self._blank(ragged)]), ragged
+        """A row for each line, in their order, and how many lines could not be split into
+        ``width`` cells.
 
-    def _read(self, chunk: bytes, reports: int) -> tuple[Any, int]:
-        """Whatever pyarrow makes of the lines, and the ragged ones that it has left out; no
-        table where it refuses a line, or more are ragged than ``reports``."""
+        A line that is no row keeps its place: a release of each record by itself tells the order.
+        """
+        lines = chunk.count(b"\n")
+        table = None if self._ends_open(chunk) else self._read(chunk)
+        if table is not None and table.num_rows == lines:
+            return table, 0
+        # An open quote has swallowed the next line, or lines are ragged.
+        kept, right = self._straight(chunk)
+        rows = int(right.sum())
+        table = self._read(kept) if rows else self._blank(0)
+        if table is None or table.num_rows != rows:
+            return self._halves(chunk)
+        places = np.cumsum(right) - 1
+        return table.take(self._pa.array(places, mask=~right)), lines - rows
+
+    def _read(self, chunk: bytes) -> Any:
+        """Whatever pyarrow makes of the lines; no table where it refuses one."""
         from pyarrow import csv as reader
 
-        ragged = 0
-
-        def count(_row: Any) -> str:
-            nonlocal ragged
-            ragged += 1
-            return "skip" if ragged <= reports else "error"
-
         try:
-            table = reader.read_csv(
+            return reader.read_csv(
                 self._pa.BufferReader(chunk),
                 read_options=reader.ReadOptions(
                     column_names=self._keys, block_size=len(chunk) + 1, use_threads=True
                 ),
                 parse_options=reader.ParseOptions(
-                    delimiter=self._delimiter,
-                    ignore_empty_lines=False,
-                    invalid_row_handler=count,
+                    delimiter=self._delimiter, ignore_empty_lines=False
                 ),
                 convert_options=reader.ConvertOptions(
                     include_columns=self._chosen,
@@ -73,8 +68,7 @@ class Parser:
                 ),
             )
         except (self._pa.ArrowException, ValueError):
-            return None, 0
-        return table, ragged
+            return None
 
     def _ends_open(self, chunk: bytes) -> bool:
         """Whether the last line leaves a quote open, which would take its newline in."""
@@ -82,8 +76,8 @@ class Parser:
         start = chunk.rfind(b"\n", 0, end) + 1
         return b'"' in chunk[start:] and bool(self._open.fullmatch(chunk, start, end))
 
-    def _straight(self, chunk: bytes) -> tuple[bytes, int]:
-        """The lines of ``width`` cells, each quote closed, and how many others there are."""
+    def _straight(self, chunk: bytes) -> tuple[bytes, NDArray[np.bool_]]:
+        """The lines of ``width`` cells, each quote closed, and which of all lines they are."""
         chunk, quoted = self._closed(chunk)
         text = np.frombuffer(chunk, np.uint8)
         ends = np.flatnonzero(text == ord("\n"))
@@ -94,7 +88,7 @@ class Parser:
         sizes = np.diff(ends, prepend=-1)
         right = (cells == self._width) | (sizes == 1)  # a blank line is a row of nulls
         kept = text[np.repeat(right, sizes)]
-        return kept.tobytes(), int((~right).sum())
+        return kept.tobytes(), right
 
     def _closed(self, chunk: bytes) -> tuple[bytes, dict[int, int]]:
         """The lines, a quote at the end of each that leaves one open; and the cells of each line
@@ -118,16 +112,14 @@ class Parser:
             start, count = cell.end(), count + 1
         return count
 
-    def _halves(self, chunk: bytes, ragged: int) -> tuple[Any, int]:
+    def _halves(self, chunk: bytes) -> tuple[Any, int]:
         """What pyarrow refuses after all, down to the line that it is."""
-        lines = chunk.count(b"\n")
-        if lines == 1:
-            return self._blank(1 + ragged), 1 + ragged
+        if chunk.count(b"\n") == 1:
+            return self._blank(1), 1
         middle = chunk.index(b"\n", len(chunk) // 2) + 1
         middle = middle if middle < len(chunk) else chunk.index(b"\n") + 1
         parts = [self.parse(chunk[:middle]), self.parse(chunk[middle:])]
-        table = self._pa.concat_tables([parts[0][0], parts[1][0], self._blank(ragged)])
-        return table, parts[0][1] + parts[1][1] + ragged
+        return self._pa.concat_tables([parts[0][0], parts[1][0]]), parts[0][1] + parts[1][1]
 
     def _blank(self, rows: int) -> Any:
         cells = self._pa.nulls(rows, self._pa.string())
