@@ -197,13 +197,19 @@ def test_draws_cut_the_bits_where_the_weights_say(monkeypatch):
         assert made.draw(np.full(6, row)).tolist() == [0, 0, 1, 1, 2, 2]
 
 
+def test_a_letter_outside_the_alphabet_is_no_error():
+    """An error would tell of one person's letter: it counts as the nearest."""
+    made = Channel([[1.0, 0.0], [0.0, 1.0]])
+    assert made.draw([-5, 0, 1, 2, 99]).tolist() == [0, 0, 1, 1, 1]
+
+
 def test_what_is_refused():
     with pytest.raises(ValueError, match="must sum to 1"):
         Channel([[0.5, 0.4]])
     with pytest.raises(ValueError, match="none below 0"):
         Channel([[1.5, -0.5]])
-    with pytest.raises(ValueError, match="row numbers from 0 to 0"):
-        Channel([[1.0]]).draw([1])
+    with pytest.raises(ValueError, match="sequence of row numbers"):
+        Channel([[1.0]]).draw([[0]])
     with pytest.raises(ValueError, match="probabilities that sum to 1"):
         blahut_arimoto([0.5, 0.4], 1 - np.eye(2), 1.0)
     with pytest.raises(ValueError, match="cost must have 2 rows"):

@@ -136,8 +136,21 @@ def test_the_label_of_a_pandas_row_is_not_told():
 
 @pytest.mark.parametrize("other", [np.longdouble(0.5), 0.5, 1, True, np.float32(1), 10**400, "x"])
 def test_a_masked_cell_of_a_list_is_the_same_beside_any_record(other):
-    masked = [[np.ma.masked, 1.0]] * 9  # as list(row) of a masked array gives it
+    masked = [[np.ma.masked, 0.5]] * 9  # as list(row) of a masked array gives it
     alone = ExactSum(BALL).add([[other, 0.0]]).integers()
     both = ExactSum(BALL).add([*masked, [other, 0.0]])
-    assert (both.integers() == alone).all()
-    assert (ExactSum(BALL).add(masked).integers() == 0).all()
+    holes = ExactSum(BALL).add(masked).integers()
+    assert (both.integers() == alone + holes).all()
+    assert holes[0] == 0 and holes[1] > 0
+
+
+def test_an_iterator_among_the_records_of_a_list_is_one_record():
+    """It would have made the plan refuse the list, and the shape count no rows (claim rows-2)."""
+    records = [[0.1, 0.2]] * 500
+    box = {"lower": [0, 0], "upper": [1, 1], "epsilon": 1, "delta": 1e-6}
+    assert PrivateMean(**box)([*records, iter([1, 2])]).n == 501
+    mechanism = PrivateMean(GaussianShape(np.ones(2)), rho=0.5)
+    with_one, without = mechanism([*records[1:], iter([1])]), mechanism(records)
+    assert (with_one.sd == without.sd).all()
+    with pytest.raises(TypeError, match="only once"):  # batches that can be read once
+        PrivateMean(**box)([pa.table({"a": [0.1], "b": [0.2]}).to_reader()])

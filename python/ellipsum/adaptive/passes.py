@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..exact_sum import ExactSum, add_partial, as_integers, kernel_parts
 from ..kernels.backend import kernels, thread_count
-from ..rows.batches import as_batches
+from ..rows.batches import as_batches, is_batch
 from ..rows.files import Rows
 from .domain import Frame
 
@@ -37,9 +37,17 @@ _ONE_SHOT = (
 
 
 def one_shot(data: Any) -> bool:
-    """Whether data, or an item of a list of batches, can be read only once: by its type."""
-    items = data if isinstance(data, (list, tuple)) else [data]
-    return any(hasattr(type(x), "__next__") or hasattr(type(x), "read_next_batch") for x in items)
+    """Whether data, or a batch in a list of batches, can be read only once: by its type.
+
+    An iterator that is no batch is one record of a list, and decides nothing (claim rows-2).
+    """
+    if isinstance(data, (list, tuple)):
+        return any(_once(item) and is_batch(item) for item in data)
+    return _once(data)
+
+
+def _once(data: Any) -> bool:
+    return hasattr(type(data), "__next__") or hasattr(type(data), "read_next_batch")
 
 
 class Passes:

@@ -156,15 +156,14 @@ class Channel:
 
         Parameters
         ----------
-        x : array (n,) of int, row numbers
+        x : array (n,) of int, row numbers; one outside the alphabet counts as the nearest in it
         key : bytes, optional
             For tests: bits from it instead of the operating system. Not private.
         """
         rows = np.asarray(x)
         if rows.ndim != 1 or rows.dtype.kind not in "iu":
             raise ValueError("x must be a sequence of row numbers")
-        if rows.size and not (0 <= rows.min() and rows.max() < len(self.weights)):
-            raise ValueError(f"x must hold row numbers from 0 to {len(self.weights) - 1}")
+        rows = np.clip(rows, 0, len(self.weights) - 1)  # an error would tell of one letter
         source = secrets.token_bytes if key is None else _stream(key)
         bits = np.frombuffer(source(8 * rows.size), dtype=np.uint64) >> np.uint64(64 - _BITS)
         ends = np.cumsum(self.weights, 1)  # of integers: exact

@@ -13,7 +13,7 @@ from .. import _validate
 from .arrow import is_arrow, stream_batches
 from .files import Rows
 
-__all__ = ["as_batches"]
+__all__ = ["as_batches", "is_batch"]
 
 #: Numbers of records that are converted at once (4 MiB).
 _NUMBERS_PER_BLOCK = 1 << 19
@@ -123,8 +123,8 @@ def _without_index(data: Any) -> Any:
 
 def _runs(data: Iterable[Any], d: int) -> Iterator[NDArray[Any]]:
     """Batches by themselves, and what stands between them as records."""
-    for is_batch, items in groupby(data, _is_batch):
-        if not is_batch:
+    for whole, items in groupby(data, is_batch):
+        if not whole:
             yield from _blocks(items, d)
             continue
         for item in items:
@@ -137,7 +137,7 @@ def _blocks(records: Iterator[Any], d: int) -> Iterator[NDArray[Any]]:
         yield _validate.records(block, d)
 
 
-def _is_batch(item: Any) -> bool:
+def is_batch(item: Any) -> bool:
     """Whether an item is a batch and no record, by its type: arrays (n, d) and Arrow data."""
     if isinstance(item, (list, tuple)):
         return False
