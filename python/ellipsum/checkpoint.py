@@ -40,7 +40,7 @@ class Checkpoint:
     the checkpoint: every block of rows counts once, and the release is the same one, under the
     same key, however often it is run (claims resume-1, resume-2). Another job, changed files, or
     a second run at the same time is refused (claim resume-3). The file is replaced atomically,
-    and only its owner can read it.
+    and only its owner can read it (claim resume-4).
 
     **It is secret**: with the release it gives the raw sum. :meth:`discard` it when the release is
     safe: the same call would then begin a new job, whose release is a second one.
