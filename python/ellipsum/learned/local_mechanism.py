@@ -157,7 +157,8 @@ class LocalMechanism:
     **Guarantees.** `release` is a function of integers + rounded Gaussian noise; the integers of
     any two records and labels are within ``mu`` of each other in the metric of that noise: the
     bits have the guarantee (claims learned-1, learned-2). No error, warning or shape depends on
-    a value: a row that is not finite counts as 0, an unknown label as the first.
+    a value (claim learned-4): a row that is not finite counts as 0, an unknown label as the
+    first.
 
     Parameters
     ----------
