@@ -34,7 +34,7 @@ def _curve(rows: dict) -> None:
             values = [v[what]["information"] for _, v in points]
             axes[1].plot(budgets, values, style, color=color[name], marker="o")
     axes[0].axhline(0.5, color="0.8", zorder=0)
-    axes[0].set_ylabel("accuracy, strongest of two attackers")
+    axes[0].set_ylabel("accuracy of an RBF attacker")
     axes[1].set_ylabel("information, lower bound (nats)")
     for ax in axes:
         ax.set_xscale("log")
@@ -166,6 +166,15 @@ def write_tables(results: dict) -> str:
             ]
             parts.append(f"| {name} | {row['raw']:.3f} | {both[0]} | {both[1]} |")
         parts.append("")
+    if "several" in results:
+        parts += ["## Two useful labels at once (strongest of network and RBF)", ""]
+        parts += ["| release | private: 5 or more | odd | circle |", "|---|---|---|---|"]
+        for name, row in results["several"].items():
+            if isinstance(row, dict):
+                cells = " | ".join(f"{row[k]['strongest']:.3f}" for k in row)
+                parts.append(f"| {name} | {cells} |")
+        epsilon = results["several"]["epsilon of mu = 4 at delta 1e-3"]
+        parts += ["", f"mu = 4 is epsilon = {epsilon:.2f} at delta = 1e-3.", ""]
     parts += ["## Table 5: two users with opposite choices (b = 5)", "", *table5_lines(results)]
     text = "\n".join(parts) + "\n"
     (RESULTS / "filter_figures.md").write_text(text)

@@ -92,7 +92,7 @@ def test_the_best_attacker_on_the_worst_pair_is_right_as_often_as_mu_says():
     """Phi(mu/2), within five standard errors on both sides: the noise is neither less nor more."""
     z, private, useful = people()
     made = GenerativeFilter(mu=2.0, clip=1.5, method="isotropic").fit(z, private, useful)
-    n = 40_000
+    n = 200_000
     direction = np.array([1.0, 0, 0, 0])
     truth = np.arange(n) % 2
     rows = np.where(truth[:, None] == 1, 9.0, -9.0) * direction
@@ -343,6 +343,17 @@ def test_what_is_refused(params, said):
     z, private, useful = people(50)
     with pytest.raises(ValueError, match=said):
         GenerativeFilter(**params).fit(z, private, useful)
+
+
+def test_a_progress_bar_goes_to_standard_error_and_changes_nothing(capsys):
+    z, private, useful = people(60)
+    made = [
+        GenerativeFilter(1.0, steps=4, progress=shown).fit(z, private, useful)
+        for shown in (False, True)
+    ]
+    said = capsys.readouterr()
+    assert "filter" in said.err and not said.out
+    assert (made[0].A_ == made[1].A_).all()
 
 
 def test_labels_go_with_filters_that_use_them():

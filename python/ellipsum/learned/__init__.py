@@ -5,23 +5,29 @@ mechanism on clipped latents, given the weights; everything else is measured.
 """
 
 from . import needs
-from .encoder import VariationalEncoder
-from .filter_bank import FilterBank
-from .generative_filter import GenerativeFilter
-from .guaranteed_filter import GuaranteedFilter
-from .local_mechanism import LatentRelease, LocalGuarantee, together
-from .privacy_network import PrivacyNetwork
-from .storage import load
+
+needs.check()
+
+from .encoder import VariationalEncoder  # noqa: E402
+from .filter_bank import FilterBank, UserAudit  # noqa: E402
+from .generative_filter import GenerativeFilter  # noqa: E402
+from .guaranteed_filter import GuaranteedFilter  # noqa: E402
+from .leakage import Leakage, LearnedPoint  # noqa: E402
+from .local_mechanism import LatentRelease, LocalGuarantee, together  # noqa: E402
+from .privacy_network import PrivacyNetwork  # noqa: E402
+from .storage import load  # noqa: E402
 
 __all__ = [
     "FilterBank",
     "GenerativeFilter",
     "GuaranteedFilter",
     "LatentRelease",
+    "Leakage",
+    "LearnedPoint",
     "LocalGuarantee",
     "PrivacyNetwork",
+    "UserAudit",
     "VariationalEncoder",
     "load",
-    "needs",
     "together",
 ]

@@ -143,11 +143,11 @@ class GenerativeFilter(Learned):
             For tests: with a seed, or without ``clip``, nothing is private.
         """
         check_is_fitted(self)
-        which = self._which(private, len(np.asarray(Z)))
         if self._mechanism is not None:
             rows = _validate.rows("Z", Z, d=self.n_features_in_)
-            return self._mechanism.release(rows, which, seed)
+            return self._mechanism.release(rows, self._which(private, len(rows)), seed)
         latents = networks.finite_rows("Z", Z, self.n_features_in_)
+        which = self._which(private, len(latents))
         rng = np.random.default_rng(seed)
         noisy = latents + rng.standard_normal(latents.shape) @ self.A_.T
         return noisy if which is None else noisy + self.V_.T[which]

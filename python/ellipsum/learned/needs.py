@@ -20,6 +20,3 @@ def check() -> None:
             importlib.import_module(name)
         except ImportError:
             raise ImportError(f"ellipsum.learned needs {package}: {EXTRA}", name=name) from None
-
-
-check()
