@@ -8,6 +8,7 @@ terminal, in a repository and on the site, and needs no script from anywhere.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from importlib.metadata import version as _version
 from pathlib import Path
@@ -35,6 +36,10 @@ python_maximum_signature_line_length = 88
 numpydoc_show_class_members = False
 default_role = "py:obj"
 viewcode_line_numbers = True
+# The pages of learned releases are built where PyTorch is not installed, too.
+autodoc_mock_imports = [
+    name for name in ("torch", "safetensors", "sklearn") if importlib.util.find_spec(name) is None
+]
 
 # ---- references: every one of them must be found --------------------------------------
 nitpicky = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
 
@@ -17,6 +18,15 @@ PAGES = [
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     if any(b.info in ("python", "console") for b in blocks(page.read_text(encoding="utf-8")))
 ]
+HAS_TORCH = importlib.util.find_spec("torch") and importlib.util.find_spec("safetensors")
+NEEDS_TORCH = pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not installed")
+
+
+def where_torch_is(name, uses_it):
+    """A parameter that is skipped, with a word, where it needs PyTorch and there is none."""
+    return pytest.param(name, marks=[NEEDS_TORCH] if uses_it else [])
+
+
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(ellipsum.__path__, "ellipsum.")
@@ -28,7 +38,11 @@ GUIDES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [where_torch_is(p, "ellipsum.learned import" in p.read_text(encoding="utf-8")) for p in PAGES],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
 def test_a_page_prints_what_it_shows(page):
     for wrong in run_page(page):
         pytest.fail(
@@ -48,7 +62,9 @@ def test_a_wrong_output_is_found(tmp_path):
     assert [(w.shown, w.printed) for w in run_page(page)] == [("2\n", "1\n"), ("", "3\n")]
 
 
-@pytest.mark.parametrize("name", ["ellipsum", *MODULES])
+@pytest.mark.parametrize(
+    "name", [where_torch_is(n, "learned" in n) for n in ["ellipsum", *MODULES]]
+)
 def test_the_examples_in_docstrings_hold(name):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     with fixed_randomness():

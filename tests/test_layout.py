@@ -75,6 +75,10 @@ MAY_IMPORT = {
         "_estimator", "_validate", "calibrate", "cost", "estimates", "guarantee", "noise",
         "noise_keys",
         "quadratic_form", "shapes", "tradeoff"},
+    "learned": {
+        "_validate", "calibrate", "guarantee", "noise", "noise_keys", "records", "release",
+        "tradeoff",
+    },
 }  # fmt: skip
 DOORS = {"__init__", "__main__", "cli"}  # they may import every room
 

@@ -36,6 +36,7 @@ class Use(enum.Enum):
     PROPOSAL = b"unit vector, proposals"
     COIN = b"unit vector, coins"
     ENTRY = b"name of a budget's entry"  # public, and no noise
+    LATENT = b"latents"
 
 
 def root_key(seed: int | bytes | None) -> bytes:

@@ -10,6 +10,7 @@ from .erase import LinearEraser, OracleShift
 from .filters import filter_mu, scale_to_budget
 from .gaussian import GaussianTradeoff, TradeoffCurve, gaussian_bottleneck
 from .guarantee import EstimatedInformation, LinearErasure, MutualInformation
+from .neighbors import ksg_information
 
 __all__ = [
     "AttackResult",
@@ -26,5 +27,6 @@ __all__ = [
     "divergences",
     "filter_mu",
     "gaussian_bottleneck",
+    "ksg_information",
     "scale_to_budget",
 ]

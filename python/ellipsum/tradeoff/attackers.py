@@ -104,6 +104,7 @@ def audit(
     *,
     draws: int = 4,
     test_share: float = 0.4,
+    test: ArrayLike | None = None,
     seed: int = 0,
 ) -> Audit:
     """Train fresh attackers on a release and measure them on records held out.
@@ -127,6 +128,9 @@ def audit(
         Releases of every record that attackers see, and are tested on.
     test_share : float
         Share of the records held out.
+    test : array of int, optional
+        In its place, the numbers of the records held out: those that the release was not trained
+        on either, or those of one user.
     seed : int
 
     Raises
@@ -144,21 +148,22 @@ def audit(
     classes, which = np.unique(given, return_inverse=True)
     if len(classes) < 2:
         raise ValueError("labels must hold two different values or more")
-    train, test = _split(which, _validate.open_unit("test_share", test_share), seed)
-    entropy = _entropy(which[test])
+    share = _validate.open_unit("test_share", test_share)
+    train, held = _split(which, share, seed) if test is None else _given(which, test)
+    entropy = _entropy(which[held])
     results = [
-        _attack(name, released, which, (train, test), len(classes), entropy, seed)
+        _attack(name, released, which, (train, held), len(classes), entropy, seed)
         for name in attackers
     ]
     common = np.bincount(which[train]).argmax()
     near = knn_information(released[0], given) if released.shape[2] <= _KNN_DIMENSIONS else None
     return Audit(
         tuple(results),
-        float((which[test] == common).mean()),
+        float((which[held] == common).mean()),
         entropy,
         near,
         len(train),
-        len(test),
+        len(held),
         len(released),
     )
 
@@ -221,6 +226,16 @@ def _split(which: NDArray[Any], share: float, seed: int) -> tuple[NDArray[Any], 
         np.arange(len(which)), test_size=share, random_state=seed, stratify=which
     )
     return train, test
+
+
+def _given(which: NDArray[Any], test: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    held = np.unique(np.asarray(test, dtype=np.int64))
+    if not held.size or held[0] < 0 or held[-1] >= len(which):
+        raise ValueError(f"test must hold row numbers from 0 to {len(which) - 1}")
+    train = np.setdiff1d(np.arange(len(which)), held)
+    if len(np.unique(which[train])) < len(np.unique(which)):
+        raise ValueError("test must leave records of every label to train attackers on")
+    return train, held
 
 
 def _entropy(which: NDArray[Any]) -> float:

@@ -1,0 +1,181 @@
+"""Pictures and tables of filter_figures.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def draw(results: dict) -> None:
+    """filter_curve.png, filter_samples.png, filter_latents.png, filter_confusions.png."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    if "curve" in results:
+        _curve(results["curve"])
+    _digits()
+
+
+def _curve(rows: dict) -> None:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6))
+    color = {"isotropic": "0.5", "adversarial": "#1d5fbf"}
+    for name in color:
+        points = sorted((float(k.split()[1]), v) for k, v in rows.items() if k.startswith(name))
+        budgets = [b for b, _ in points]
+        for what, style in (("useful", "-"), ("private", "--")):
+            values = [v[what]["strongest"] for _, v in points]
+            label = f"{what}, {'filter' if name == 'adversarial' else 'isotropic noise'}"
+            axes[0].plot(budgets, values, style, color=color[name], marker="o", label=label)
+            values = [v[what]["information"] for _, v in points]
+            axes[1].plot(budgets, values, style, color=color[name], marker="o")
+    axes[0].axhline(0.5, color="0.8", zorder=0)
+    axes[0].set_ylabel("accuracy of an RBF attacker")
+    axes[1].set_ylabel("information, lower bound (nats)")
+    for ax in axes:
+        ax.set_xscale("log")
+        ax.set_xlabel("distortion budget b")
+    axes[0].legend(fontsize=8, frameon=False)
+    _save(figure, "filter_curve.png")
+
+
+def _digits() -> None:
+    """Samples, latent maps and confusions of digits: raw, isotropic noise, filter."""
+    import matplotlib.pyplot as plt
+    from sklearn.decomposition import PCA
+    from sklearn.metrics import confusion_matrix
+    from sklearn.svm import SVC
+
+    from ellipsum.learned import GenerativeFilter
+    from filter_figures import BUDGET, encoded
+    from learned_data import digits
+
+    data = digits()
+    encoder, latents = encoded(data)
+    private, useful = data.labels["5 or more"], data.labels["odd"]
+    seen = (latents[data.train], private[data.train], useful[data.train])
+    made = {"raw": latents}
+    for name, params in {
+        "isotropic noise": {"method": "isotropic"},
+        "filter": {"steps": 800},
+        "filter (label)": {"steps": 800, "uses_label": True},
+    }.items():
+        one = GenerativeFilter(BUDGET, **params).fit(*seen)
+        made[name] = one.transform(latents, *([private] if one.uses_label else []), seed=0)
+    shown = data.test[:12]
+    figure, axes = plt.subplots(len(made) + 1, 12, figsize=(9, 4.2))
+    pictures = {"data": data.rows} | {k: encoder.inverse_transform(v) for k, v in made.items()}
+    for line, (name, rows) in zip(axes, pictures.items(), strict=True):
+        for ax, image in zip(line, rows[shown], strict=True):
+            ax.imshow(image.reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
+            ax.set_xticks([])
+            ax.set_yticks([])
+        line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
+    _save(figure, "filter_samples.png")
+    figure, axes = plt.subplots(2, len(made), figsize=(11, 5.4))
+    axis = PCA(2).fit(latents)
+    for column, (name, rows) in enumerate(made.items()):
+        flat = axis.transform(rows[data.test])
+        for line, (label, value) in enumerate((("5 or more", private), ("odd", useful))):
+            ax = axes[line, column]
+            ax.scatter(*flat.T, c=value[data.test], s=6, cmap="coolwarm", alpha=0.7)
+            ax.set_title(f"{name}: {label}", fontsize=8)
+            ax.set_xticks([])
+            ax.set_yticks([])
+    _save(figure, "filter_latents.png")
+    figure, axes = plt.subplots(1, len(made), figsize=(11, 3.2))
+    digit = data.labels["digit"]
+    for ax, (name, rows) in zip(axes, made.items(), strict=True):
+        attacker = SVC(C=10.0).fit(rows[data.train], digit[data.train])
+        table = confusion_matrix(
+            digit[data.test], attacker.predict(rows[data.test]), normalize="true"
+        )
+        ax.imshow(table, cmap="Blues", vmin=0, vmax=1)
+        ax.set_title(f"{name}: {np.trace(table) / 10:.2f} right", fontsize=9)
+        ax.set_xlabel("digit guessed")
+        ax.set_xticks(range(0, 10, 3))
+        ax.set_yticks(range(0, 10, 3))
+    axes[0].set_ylabel("digit")
+    _save(figure, "filter_confusions.png")
+
+
+def _save(figure, name: str) -> None:
+    import matplotlib.pyplot as plt
+
+    figure.tight_layout()
+    figure.savefig(RESULTS / name, dpi=110)
+    plt.close(figure)
+
+
+def _cells(row: dict) -> str:
+    return " / ".join(f"{row[k]:.3f}"[1:] for k in ("linear", "mlp", "rbf", "knn") if k in row)
+
+
+def table1_lines(results: dict) -> list[str]:
+    """Digits, all releases: linear / network / RBF / neighbours."""
+    lines = [
+        "| release | private (5 or more) | useful (odd) | circle, RBF | proof allows |",
+        "|---|---|---|---|---|",
+    ]
+    for name, row in results.get("table1", {}).items():
+        allowed = f"{row['most, by the proof']:.3f}" if "mu" in row else ""
+        circle = f"{row['non-target']['strongest']:.3f}"[1:]
+        both = f"{_cells(row['private'])} | {_cells(row['useful'])}"
+        lines.append(f"| {name} | {both} | {circle} | {allowed} |")
+    return lines
+
+
+def table5_lines(results: dict) -> list[str]:
+    """Two users."""
+    lines = ["| | pooled attacker | attacker who knows the user |", "|---|---|---|"]
+    for name, row in results.get("table5", {}).items():
+        lines.append(f"| {name} | {row['pooled']:.3f} | {row['informed']:.3f} |")
+    return lines
+
+
+def write_tables(results: dict) -> str:
+    """All tables as Markdown, also to bench/results/filter_figures.md."""
+    parts = ["# Generative filter on stand-ins", "", "`python bench/filter_figures.py`", ""]
+    if "encoder" in results:
+        parts += [f"Encoder on digits: {results['encoder']}", ""]
+    parts += ["## Table 1: digits, accuracy of linear / network / RBF / neighbours", ""]
+    parts += [*table1_lines(results), ""]
+    for table in ("table2", "table3"):
+        rows = results.get(table, {})
+        if rows:
+            said = rows["labels"]
+            parts += [f"## {table}: private {said['private']}, useful {said['useful']}", ""]
+            parts += ["| release | private | useful |", "|---|---|---|"]
+            for name, row in rows.items():
+                if name != "labels":
+                    private, useful = row["private"]["strongest"], row["useful"]["strongest"]
+                    parts.append(f"| {name} | {private:.3f} | {useful:.3f} |")
+            parts.append("")
+    if "table4" in results:
+        parts += ["## Table 4: drawings, one factor hidden, round kept (RBF, b = 6)", ""]
+        parts += ["| hidden | raw | noise: private, useful | filter: private, useful |"]
+        parts += ["|---|---|---|---|"]
+        for name, row in results["table4"].items():
+            both = [
+                f"{row[k]['private']:.3f}, {row[k]['useful']:.3f}"
+                for k in ("isotropic", "adversarial")
+            ]
+            parts.append(f"| {name} | {row['raw']:.3f} | {both[0]} | {both[1]} |")
+        parts.append("")
+    if "several" in results:
+        parts += ["## Two useful labels at once (strongest of network and RBF)", ""]
+        parts += ["| release | private: 5 or more | odd | circle |", "|---|---|---|---|"]
+        for name, row in results["several"].items():
+            if isinstance(row, dict):
+                cells = " | ".join(f"{row[k]['strongest']:.3f}" for k in row)
+                parts.append(f"| {name} | {cells} |")
+        epsilon = results["several"]["epsilon of mu = 4 at delta 1e-3"]
+        parts += ["", f"mu = 4 is epsilon = {epsilon:.2f} at delta = 1e-3.", ""]
+    parts += ["## Table 5: two users with opposite choices (b = 5)", "", *table5_lines(results)]
+    text = "\n".join(parts) + "\n"
+    (RESULTS / "filter_figures.md").write_text(text)
+    return text

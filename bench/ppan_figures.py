@@ -1,0 +1,246 @@
+"""Figures and the table of Tripathy, Wang & Ishwar (PPAN), with the optimum beside each point.
+
+python bench/ppan_figures.py              everything that is not in bench/results yet
+python bench/ppan_figures.py affine       five Gaussian settings, three seeds (Figures 4, 5, 6)
+                             network      the same with networks, by three estimates
+                             discrete     Figure 3
+                             recipe       the paper's own recipe: plug-in against neighbours
+                             components   Figure 12
+                             images       Figures 7 to 9, on digits of 8 x 8 pixels
+                             pictures     draw ppan_*.png; show: print the tables
+
+Results: bench/results/ppan_figures.json and .md.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ellipsum.tradeoff import DiscreteTradeoff, GaussianTradeoff, ksg_information
+from learned_settings import covariances, draw, pairs_observed, symmetric_pair
+
+RESULTS = Path(__file__).parent / "results"
+FILE = RESULTS / "ppan_figures.json"
+TARGETS = {
+    "scalar, useful": (0.2, 0.5, 0.8),
+    "scalar, full": (0.1, 0.3),
+    "vector, useful": (0.5, 1.5, 3.0),
+    "vector, full": (0.3, 0.8),
+    "rate-distortion": (0.5, 1.2),
+}
+ROWS = 8000  # as in the paper
+
+
+def affine(results: dict) -> None:
+    """Exact leakage and distortion on the true covariance; n rows to train."""
+    from ellipsum.learned import PrivacyNetwork
+
+    rows = results.setdefault("affine", [])
+    known = {(r["setting"], r["rows"], r["target"]) for r in rows}
+    for n in (ROWS, 100_000):
+        for setting, targets in TARGETS.items():
+            observe, covariance, k = covariances()[setting]
+            for target in targets if n == ROWS else targets[1:2]:
+                if (setting, n, target) in known:
+                    continue
+                for seed in range(3):
+                    data = draw(covariance, n, 100 + seed)
+                    net = PrivacyNetwork("affine", observe=observe, distortion=target, seed=seed)
+                    start = time.process_time()
+                    net.fit(data[:, :k], data[:, k:])
+                    seconds = time.process_time() - start
+                    point = net.evaluate(covariance, k)
+                    rows.append(
+                        {
+                            "setting": setting,
+                            "rows": n,
+                            "target": target,
+                            "seed": seed,
+                            "distortion": point.distortion,
+                            "leakage": point.leakage,
+                            "optimum": point.optimum,
+                            "seconds": round(seconds, 2),
+                        }
+                    )
+                keep(results)
+
+
+def network(results: dict) -> None:
+    """Universal, Gaussian and mixture mechanisms; estimates on 40,000 new rows."""
+    from ellipsum.learned import PrivacyNetwork
+
+    rows = results.setdefault("network", {})
+    for setting, targets in TARGETS.items():
+        observe, covariance, k = covariances()[setting]
+        names = ("universal", "gaussian", "mixture") if setting == "scalar, useful" else None
+        for name in names or ("universal",):
+            for seed in range(3 if name == "universal" and k == 1 else 1):
+                target = targets[1]
+                key = f"{setting}; {name}; {target:g}; seed {seed}"
+                if key in rows:
+                    continue
+                data = draw(covariance, ROWS, 100 + seed)
+                net = PrivacyNetwork(name, observe=observe, distortion=target, seed=seed)
+                start = time.process_time()
+                net.fit(data[:, :k], data[:, k:])
+                seconds = time.process_time() - start
+                test = draw(covariance, 40_000, 200 + seed)
+                found = net.measure(test[:, :k], test[:, k:])
+                best = GaussianTradeoff(observe, distortion=found.distortion)
+                rows[key] = {
+                    "distortion": found.distortion,
+                    "plug-in": found.plug_in,
+                    "held-out network": found.held_out,
+                    "se": found.standard_error,
+                    "neighbours": found.neighbors,
+                    "optimum": best.from_covariance(covariance, k).leakage_,
+                    "seconds": round(seconds, 1),
+                }
+                keep(results)
+                print(key, flush=True)
+
+
+def discrete(results: dict) -> None:
+    """Figure 3: ten letters, error 0.4; from the exact law and from samples."""
+    from ellipsum.learned import PrivacyNetwork
+
+    joint, cost = symmetric_pair(), 1 - np.eye(10)
+    rows = results.setdefault("discrete", [])
+    rows.clear()
+    flat = np.random.default_rng(0).choice(100, 10_000, p=joint.ravel())
+    counted = np.bincount(flat, minlength=100).reshape(10, 10) / 10_000
+    for observe in ("useful", "full"):
+        for target in (0.05, 0.1, 0.2, 0.3, 0.45, 0.6):
+            row = {"observe": observe, "target": target}
+            for name, law in (("exact", joint), ("10,000 samples", counted)):
+                table, costs = (law, cost) if observe == "useful" else pairs_observed(law, cost)
+                true = joint if observe == "useful" else pairs_observed(joint, cost)[0]
+                net = PrivacyNetwork("discrete", distortion=target).fit_law(table, costs)
+                spent = float((true.sum(0)[:, None] * net.channel_ * costs).sum())
+                seen = true @ net.channel_
+                apart = np.outer(seen.sum(1), seen.sum(0))
+                live = seen > 0
+                leakage = float((seen[live] * np.log(seen[live] / apart[live])).sum())
+                best = DiscreteTradeoff(distortion=spent).fit(true, costs).leakage_
+                row[name] = {"distortion": spent, "leakage": leakage, "optimum": best}
+            rows.append(row)
+    keep(results)
+
+
+def recipe(results: dict) -> None:
+    """The paper's own recipe at one distortion, read by a Gaussian plug-in and by neighbours."""
+    from ppan_recipe import train
+
+    _, covariance, _ = covariances()["scalar, useful"]
+    rows = results.setdefault("recipe", {})
+    for target in (0.5, 0.8):
+        if str(target) in rows:
+            continue
+        start = time.process_time()
+        released = train(draw(covariance, ROWS, 0), target)
+        seconds = time.process_time() - start
+        test = draw(covariance, 40_000, 1)
+        z = released(test[:, 1:])
+        rho = np.corrcoef(test[:, 0], z[:, 0])[0, 1]
+        error = float(((z - test[:, 1:]) ** 2).mean())
+        best = GaussianTradeoff(distortion=error).from_covariance(covariance, 1).leakage_
+        rows[str(target)] = {
+            "distortion": error,
+            "plug-in": float(-0.5 * np.log(1 - rho**2)),
+            "neighbours": ksg_information(test[:, 0], z[:, 0]),
+            "optimum": best,
+            "seconds": round(seconds, 1),
+            "points": np.c_[test[:1500, 1], z[:1500, 0]].round(4).tolist(),
+        }
+        keep(results)
+
+
+def components(results: dict) -> None:
+    """Figure 12: useful against released, the components of rho .85, .47 and .07."""
+    from ellipsum.learned import PrivacyNetwork
+
+    _, covariance, k = covariances()["vector, useful"]
+    data = draw(covariance, ROWS, 0)
+    net = PrivacyNetwork("affine", distortion=1.5).fit(data[:, :k], data[:, k:])
+    test = draw(covariance, 600, 1)
+    z = net.transform(test[:, k:], seed=0)
+    results["components"] = {
+        f"{rho:g}": np.c_[test[:, k + j], z[:, j]].round(4).tolist()
+        for rho, j in ((0.85, 2), (0.47, 0), (0.07, 3))
+    }
+    keep(results)
+
+
+def images(results: dict) -> None:
+    """Hide the digit, keep the pixels: a universal mechanism on images, cross-entropy of the digit.
+
+    X is the digit, one column for each; the adversary's fresh counterparts are those of `audit`.
+    """
+    from ellipsum.learned import PrivacyNetwork
+    from ellipsum.tradeoff import audit
+    from learned_data import digits
+
+    data = digits()
+    digit = data.labels["digit"]
+    hot = np.eye(10)[digit][:, :9] + 1e-3 * np.random.default_rng(0).normal(size=(len(digit), 9))
+    rows = results.setdefault("images", {})
+    live = data.rows.std(0) > 0.02
+    pixels = data.rows[:, live]
+    for target in (1.5, 3.0):
+        if str(target) in rows:
+            continue
+        net = PrivacyNetwork(distortion=target, hidden=(96, 96), steps=400, batch_size=500)
+        net.fit(hot[data.train], pixels[data.train])
+        z = np.array([net.transform(pixels, seed=i) for i in range(2)])
+        error = float(((z[0] - pixels)[data.test] ** 2).sum(1).mean())
+        noise = np.random.default_rng(1).normal(size=z.shape) * (error / pixels.shape[1]) ** 0.5
+        found = {
+            name: audit(v, digit, test=data.test, attackers=("mlp", "rbf")).to_dict()["results"]
+            for name, v in (("learned", z), ("plain noise", pixels + noise))
+        }
+        rows[str(target)] = {
+            "squared error": error,
+            "variance": float(pixels[data.test].var(0).sum()),
+            **{
+                name: {r["attacker"]: round(r["accuracy"], 4) for r in each}
+                for name, each in found.items()
+            },
+        }
+        shown = np.zeros((2, 8, 64))
+        shown[0], shown[1][:, live] = data.rows[data.test[:8]], z[0][data.test[:8]]
+        rows[str(target)]["samples"] = shown.round(3).tolist()
+        keep(results)
+
+
+def keep(results: dict) -> None:
+    """Write what there is."""
+    RESULTS.mkdir(exist_ok=True)
+    FILE.write_text(json.dumps(results) + "\n")
+
+
+def main() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    results = json.loads(FILE.read_text()) if FILE.exists() else {}
+    jobs = {f.__name__: f for f in (affine, network, discrete, recipe, components, images)}
+    for name in sys.argv[1:] or [*jobs, "pictures", "show"]:
+        if name in jobs:
+            jobs[name](results)
+        elif name == "pictures":
+            from ppan_pictures import draw as paint
+
+            paint(results)
+        else:
+            from ppan_pictures import write_tables
+
+            print(write_tables(results))
+
+
+if __name__ == "__main__":
+    main()

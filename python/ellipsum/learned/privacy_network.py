@@ -1,0 +1,389 @@
+"""Privacy-preserving adversarial networks (PPAN), with the optimum beside what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .. import _validate
+from ..tradeoff import DiscreteTradeoff, GaussianTradeoff, MutualInformation
+from ..tradeoff.discrete import joint_table
+from . import finite_network, mechanisms, networks, ppan_training
+from .leakage import Leakage, LearnedPoint, gaussian_information, measured
+from .local_mechanism import unmeasured
+from .storage import Learned, grouped
+
+__all__ = ["PrivacyNetwork"]
+
+Array = NDArray[np.float64]
+
+_DEGENERATE = (
+    "utility='information' has no meaningful optimum for continuous attributes where the release "
+    "sees Y itself: the fractional part of a multiple of Y carries as much of I(Y; Z) as one likes "
+    "at no leakage. Give W without Y (observe='given'), or use finite alphabets"
+)
+_STEPS = 800  # of the affine map
+_TABLE_STEPS, _TABLE_RATE = 2000, 0.3
+_NETWORK_STEPS = 1000
+
+
+class PrivacyNetwork(Learned):
+    """The release of least leakage at a given distortion, learned against an adversary.
+
+    **Guarantees.** None of differential privacy. For ``"affine"`` and a Gaussian law that is known
+    `evaluate` gives the exact leakage; for ``"discrete"`` it is exact under the table; for all
+    others `measure` gives estimates. Where :class:`ellipsum.tradeoff.GaussianTradeoff` or
+    ``DiscreteTradeoff`` apply they are faster and certified: compare with them.
+
+    Parameters
+    ----------
+    mechanism : {"universal", "affine", "gaussian", "mixture", "discrete"}
+        A network of data and seed, on top of an affine map; the affine map alone; a conditional
+        Gaussian, or a mixture of them; a table for finite alphabets.
+    observe : {"useful", "full", "given"}
+        What the release is computed from: Y, (X, Y), or a W of its own.
+    distortion : float
+        Largest mean cost, in the squared unit of Y; of ``"discrete"``, of its cost.
+    multiplier : float
+        In its place, for ``"discrete"``: minimise I(X; Z) + multiplier E d.
+    utility : {"squared-error", "information"} or callable
+        ``"information"``: I(Y; Z) at least ``least_information``. A callable takes tensors y and z
+        of shape (n, k), in the data's unit, and returns n costs.
+    least_information : float, nats
+    discriminator : float
+        Weight of a discriminator that wants releases to look like Y (least squares); 0 for none.
+    components : int, of ``"mixture"``
+    hidden : sequence of int
+    steps : int or None
+        Of the network; 1000, 800 for ``"affine"``, 2000 for ``"discrete"``, if left out.
+    batch_size : int
+    learning_rate : float
+    seed : int, numpy Generator or None
+    device : str
+    progress : bool
+
+    Attributes
+    ----------
+    matrix_, noise_root_, offset_ : arrays, of ``"affine"``
+        The release is ``offset_`` + ``matrix_`` w + ``noise_root_`` u, in the data's unit.
+    channel_ : array (n_w, n_z), of ``"discrete"``
+    guarantee_ : MutualInformation or EstimatedInformation
+
+    Source: Tripathy, Wang & Ishwar, with the limit on the *mean* distortion, Gaussian seeds and an
+    adversary whose linear part is exact (docs/learned.md).
+    """
+
+    def __init__(
+        self,
+        mechanism: str = "universal",
+        *,
+        observe: str = "useful",
+        distortion: float | None = None,
+        multiplier: float | None = None,
+        utility: str | Callable[[Any, Any], Any] = "squared-error",
+        least_information: float | None = None,
+        discriminator: float = 0.0,
+        components: int = 4,
+        hidden: Sequence[int] = (32, 32),
+        steps: int | None = None,
+        batch_size: int = 1000,
+        learning_rate: float = 1e-2,
+        seed: Any = 0,
+        device: str = "cpu",
+        progress: bool = False,
+    ) -> None:
+        self.mechanism = mechanism
+        self.observe = observe
+        self.distortion = distortion
+        self.multiplier = multiplier
+        self.utility = utility
+        self.least_information = least_information
+        self.discriminator = discriminator
+        self.components = components
+        self.hidden = hidden
+        self.steps = steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.seed = seed
+        self.device = device
+        self.progress = progress
+
+    # ---- training --------------------------------------------------------------------
+
+    def fit(self, X: ArrayLike, Y: ArrayLike, W: ArrayLike | None = None) -> PrivacyNetwork:
+        """Train on rows.
+
+        Parameters
+        ----------
+        X : array (n, k), sensitive; for ``"discrete"`` labels (n,)
+        Y : array (n, r), useful; for ``"discrete"`` labels (n,), with cost 1 for another label
+        W : array (n, m), for ``observe="given"``: what the release is computed from
+        """
+        self._check()
+        if self.mechanism == "discrete":
+            return self._fit_labels(X, Y, W)
+        x, y = networks.finite_rows("X", X), networks.finite_rows("Y", Y)
+        w = self._observed(x, y, W)
+        if not len(x) == len(y) == len(w):
+            raise ValueError(f"X, Y and W must have the same rows: {len(x)}, {len(y)}, {len(w)}")
+        problem = self._problem(x, y, w)
+        size = y.shape[1]
+        steps = _STEPS if self.steps is None or self.mechanism != "affine" else self.steps
+        affine = ppan_training.train_affine(problem, size, steps, self.learning_rate, self.progress)
+        generator = problem.seeds
+        self._made = mechanisms.build(
+            self.mechanism, affine, self._widths(), self.components, generator
+        )
+        if self.mechanism != "affine":
+            ppan_training.train_network(
+                problem,
+                self._made,
+                steps=_NETWORK_STEPS if self.steps is None else self.steps,
+                batch_size=_validate.whole("batch_size", self.batch_size, least=1),
+                rate=self.learning_rate / 2,
+                progress=self.progress,
+            )
+        self.n_features_in_, self._released = w.shape[1], size
+        self._set_affine()
+        self.guarantee_: Any = unmeasured()
+        return self
+
+    def fit_law(
+        self, p_xw: ArrayLike, cost: ArrayLike, p_yw: ArrayLike | None = None
+    ) -> PrivacyNetwork:
+        """Train a ``"discrete"`` mechanism on a law that is known.
+
+        Parameters
+        ----------
+        p_xw : array (n_x, n_w), joint probabilities
+        cost : array (n_w, n_z); for ``utility="information"`` its shape alone counts
+        p_yw : array (n_y, n_w), for ``utility="information"``
+        """
+        self._check()
+        if self.mechanism != "discrete":
+            raise ValueError("fit_law is for mechanism='discrete'; give rows to fit")
+        table, costs = np.asarray(p_xw, dtype=np.float64), np.asarray(cost, dtype=np.float64)
+        if table.ndim != 2 or costs.ndim != 2 or table.shape[1] != len(costs):
+            raise ValueError("p_xw (n_x, n_w) and cost (n_w, n_z) must share the letters w")
+        useful = None if p_yw is None else np.asarray(p_yw, dtype=np.float64)
+        if (useful is not None) != (self.utility == "information"):
+            raise ValueError("p_yw goes with utility='information', and only with it")
+        limit = self.distortion if useful is None else self._least_information()
+        self.channel_ = finite_network.train_channel(
+            table,
+            costs,
+            useful,
+            limit=limit,
+            price=self.multiplier,
+            steps=_TABLE_STEPS if self.steps is None else self.steps,
+            rate=_TABLE_RATE,
+            generator=networks.generator_of(self.seed),
+            progress=self.progress,
+        )
+        found = finite_network.channel_values(self.channel_, table, costs, useful)
+        self.leakage_, self.distortion_ = found
+        self.n_features_in_ = 1
+        self.guarantee_ = MutualInformation(
+            self.leakage_, self.leakage_, "this table of probabilities"
+        )
+        return self
+
+    def transform(self, W: ArrayLike, *, seed: Any = None) -> NDArray[Any]:
+        """Release rows of what is observed (Y, (X, Y) or W), in the unit of Y.
+
+        For ``"discrete"``: letters (n,) to columns of ``channel_``.
+        """
+        check_is_fitted(self)
+        if self.mechanism == "discrete":
+            return np.asarray(self._reader().transform(W, seed=seed))
+        rows = networks.finite_rows("W", W, self.n_features_in_)
+        with torch.no_grad():
+            w = self._tensor((rows - self._center_w) / self._scale_w)
+            z = mechanisms.draw(self._made, w, networks.generator_of(seed))
+        return np.asarray(self._center_y + self._scale_y * networks.as_numpy(z))
+
+    # ---- evaluation ------------------------------------------------------------------
+
+    def evaluate(
+        self,
+        covariance: ArrayLike,
+        n_sensitive: int,
+        observe: ArrayLike | None = None,
+    ) -> LearnedPoint:
+        """Exact leakage and distortion of an ``"affine"`` mechanism under a Gaussian law of mean 0.
+
+        Parameters
+        ----------
+        covariance : array (k + r, k + r), of (X, Y)
+        n_sensitive : int, k
+        observe : array (m, k + r), for ``observe="given"``: W as a matrix times (X, Y)
+
+        Returns
+        -------
+        LearnedPoint, the certified optimum at the distortion reached in it
+        """
+        check_is_fitted(self)
+        if self.mechanism != "affine":
+            raise ValueError("evaluate is exact for mechanism='affine'; measure the others")
+        joint, k = _validate.square("covariance", covariance), n_sensitive
+        eye = np.eye(len(joint))
+        seen = {"useful": eye[k:], "full": eye}.get(self.observe)
+        seen = np.atleast_2d(np.asarray(observe, dtype=np.float64)) if seen is None else seen
+        gain = self.matrix_ @ seen  # of (X, Y)
+        spread = gain @ joint @ gain.T + self.noise_root_ @ self.noise_root_.T
+        cross = joint[:k] @ gain.T
+        both = np.block([[joint[:k, :k], cross], [cross.T, spread]])
+        own = np.trace(joint[k:, k:]) - 2 * np.trace(joint[k:] @ gain.T)
+        distortion = float(own + np.trace(spread) + self.offset_ @ self.offset_)
+        leakage = gaussian_information(both, k)
+        best = GaussianTradeoff(
+            self.observe if self.observe != "given" else seen, distortion=distortion
+        ).from_covariance(joint, k)
+        gap = max(0.0, leakage - best.leakage_) + best.gap_
+        self.guarantee_ = MutualInformation(leakage, gap, "the Gaussian law of this covariance")
+        return LearnedPoint(leakage, distortion, best.leakage_, best.gap_)
+
+    def measure(
+        self, X: ArrayLike, Y: ArrayLike, W: ArrayLike | None = None, *, seed: int = 0
+    ) -> Leakage:
+        """Leakage by a fresh network, the plug-in and nearest neighbours, on **new** rows.
+
+        The fresh network's bound takes X as Gaussian: for another X it may be above I(X; Z).
+        """
+        x, y = networks.finite_rows("X", X), networks.finite_rows("Y", Y)
+        z = self.transform(self._observed(x, y, W), seed=seed)
+        distortion = float(((z - y) ** 2).sum(1).mean()) if z.shape == y.shape else np.nan
+        found = measured(x, y, z, distortion, seed)
+        self.guarantee_ = found.guarantee
+        return found
+
+    # ---- inside ----------------------------------------------------------------------
+
+    def _check(self) -> None:
+        _validate.one_of("mechanism", self.mechanism, (*mechanisms.MECHANISMS, "discrete"))
+        _validate.one_of("observe", self.observe, ("useful", "full", "given"))
+        if not callable(self.utility):
+            _validate.one_of("utility", self.utility, ("squared-error", "information"))
+        if self.utility == "information":
+            if self.mechanism != "discrete" and self.observe != "given":
+                raise ValueError(_DEGENERATE)
+            if self.multiplier is None or self.mechanism != "discrete":
+                self._least_information()
+        elif callable(self.utility) and self.mechanism == "affine":
+            raise ValueError("mechanism='affine' is trained on moments: squared error only")
+        elif self.mechanism != "discrete" and self.distortion is None:
+            raise ValueError("distortion must be given: the largest mean cost of the release")
+        elif self.mechanism == "discrete" and (self.distortion is None) == (
+            self.multiplier is None
+        ):
+            raise ValueError("give distortion or multiplier, one of the two")
+
+    def _least_information(self) -> float | None:
+        if self.mechanism == "discrete" and self.multiplier is not None:
+            return None
+        return -_validate.positive("least_information", self.least_information)
+
+    def _widths(self) -> list[int]:
+        return networks.sizes_of("hidden", self.hidden)
+
+    def _observed(self, x: Array, y: Array, W: ArrayLike | None) -> Array:
+        if (W is None) == (self.observe == "given"):
+            raise ValueError("W goes with observe='given', and only with it")
+        if W is not None:
+            return networks.finite_rows("W", W)
+        return y if self.observe == "useful" else np.hstack([x, y])
+
+    def _tensor(self, value: Array) -> torch.Tensor:
+        return networks.tensor_of(value, self.device, networks.wide(self.device))
+
+    def _problem(self, x: Array, y: Array, w: Array) -> ppan_training.Problem:
+        information = self.utility == "information"
+        self._center_w, sd = w.mean(0), w.std(0)
+        self._scale_w = np.where(sd > 0, sd, 1.0)
+        self._center_y = np.zeros(y.shape[1]) if information else y.mean(0)
+        self._scale_y = 1.0 if information else float(np.sqrt(y.var(0).mean())) or 1.0
+        centered = x - x.mean(0)
+        root = np.linalg.cholesky(centered.T @ centered / len(x) + 1e-12 * np.eye(x.shape[1]))
+        white = np.linalg.solve(root, centered.T).T
+        useful = (y - y.mean(0)) / (y.std(0) if information else self._scale_y)
+        limit = self._least_information() if information else self.distortion
+        squared = 1.0 if information or callable(self.utility) else self._scale_y**2
+        return ppan_training.Problem(
+            self._tensor(white),
+            self._tensor(useful),
+            self._tensor((w - self._center_w) / self._scale_w),
+            float(limit or 0.0) / squared,
+            information,
+            self._cost() if callable(self.utility) else None,
+            float(self.discriminator),
+            networks.generator_of(self.seed),
+        )
+
+    def _cost(self) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
+        center, scale = self._tensor(self._center_y), self._scale_y
+        utility: Any = self.utility
+        return lambda y, z: utility(center + scale * y, center + scale * z)
+
+    def _set_affine(self) -> None:
+        if self.mechanism == "affine":
+            parts = {name: networks.as_numpy(p) for name, p in self._made.named_parameters()}
+            self.matrix_ = self._scale_y * parts["gain"] / self._scale_w
+            self.noise_root_ = self._scale_y * parts["noise"]
+            shift = self._center_y + self._scale_y * parts["offset"]
+            self.offset_ = shift - self.matrix_ @ self._center_w
+
+    def _fit_labels(self, X: ArrayLike, Y: ArrayLike, W: ArrayLike | None) -> PrivacyNetwork:
+        if self.observe != "useful" or W is not None or self.utility == "information":
+            raise ValueError("labels are fitted with observe='useful'; for other laws use fit_law")
+        table, _, self.observed_values_ = joint_table(X, Y)
+        return self.fit_law(table, 1.0 - np.eye(table.shape[1]))
+
+    def _reader(self) -> DiscreteTradeoff:
+        """The same tables in the exact solver's object, which knows how to draw."""
+        made = DiscreteTradeoff(multiplier=0.0)
+        made.channel_ = self.channel_
+        if hasattr(self, "observed_values_"):
+            made.observed_values_ = self.observed_values_
+        return made
+
+    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        if self.mechanism == "discrete":
+            values: dict[str, Any] = {"leakage": self.leakage_, "distortion": self.distortion_}
+            if hasattr(self, "observed_values_"):
+                values["letters"] = self.observed_values_
+            return {"channel": self.channel_}, values
+        arrays = {f"net/{n}": w.detach().cpu().numpy() for n, w in self._made.state_dict().items()}
+        arrays |= {
+            "center_w": self._center_w,
+            "scale_w": self._scale_w,
+            "center_y": self._center_y,
+        }
+        return arrays, {"scale_y": self._scale_y, "released": self._released}
+
+    def _restore(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
+        self.guarantee_ = unmeasured()
+        if self.mechanism == "discrete":
+            self.channel_, self.n_features_in_ = arrays["channel"], 1
+            self.leakage_, self.distortion_ = values["leakage"], values["distortion"]
+            if "letters" in values:
+                self.observed_values_ = np.array(values["letters"])
+            return
+        self._center_w, self._scale_w = arrays["center_w"], arrays["scale_w"]
+        self._center_y, self._scale_y = arrays["center_y"], values["scale_y"]
+        self.n_features_in_, self._released = len(self._center_w), values["released"]
+        start = self._tensor(np.zeros((self._released, self.n_features_in_)))
+        self._made = mechanisms.build(
+            self.mechanism,
+            mechanisms.AffineMechanism(start, 1.0),
+            self._widths(),
+            self.components,
+            networks.generator_of(0),
+        )
+        weights = {n: torch.as_tensor(a) for n, a in grouped("net", arrays).items()}
+        self._made.load_state_dict(weights)
+        self._set_affine()

@@ -1,0 +1,127 @@
+"""Save and load without pickle: arrays in a safetensors file, everything else as JSON in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["Learned", "dump", "flat", "grouped", "load", "rebuild"]
+
+_FORMAT = 1
+
+
+class Learned(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What learned releases share: scikit-learn's conventions, and a file."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _KINDS[cls.__name__] = cls
+
+    def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays by name, and plain values: all that was fitted."""
+        raise NotImplementedError
+
+    def _restore(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def save(self, path: str | Path) -> None:
+        """Write parameters and weights to one safetensors file (JSON in its header, no pickle).
+
+        Weights that were trained on people's data tell of these people: treat the file so.
+        """
+        check_is_fitted(self)
+        arrays, header = dump(self)
+        kept = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        text = json.dumps({"format": _FORMAT} | header)
+        save_file(kept, str(path), metadata={"ellipsum": text})
+
+
+_KINDS: dict[str, type[Learned]] = {}
+
+
+def load(path: str | Path) -> Any:
+    """Read what ``save`` wrote: an object of the same class and parameters, fitted.
+
+    Raises
+    ------
+    ValueError
+        For a file that this package did not write.
+    """
+    with safe_open(str(path), framework="numpy") as file:
+        text = (file.metadata() or {}).get("ellipsum")
+        if text is None:
+            raise ValueError("the file was not written by ellipsum.learned")
+        arrays = {name: file.get_tensor(name) for name in file.keys()}
+    header = json.loads(text)
+    if header.get("format") != _FORMAT:
+        raise ValueError("the file is of another version of ellipsum.learned")
+    return rebuild(arrays, header)
+
+
+def dump(thing: Learned) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays by name, and everything else as plain values; parameters may be of this kind, too."""
+    arrays: dict[str, np.ndarray] = {}
+    values = None
+    if hasattr(thing, "n_features_in_"):
+        arrays, fitted = thing._more_state()
+        values = plain(fitted)
+    params: dict[str, Any] = {}
+    for name, value in thing.get_params(deep=False).items():
+        if isinstance(value, Learned):
+            more, inner = dump(value)
+            arrays = arrays | flat(f"param.{name}", more)
+            params[name] = {"learned": inner}
+        else:
+            params[name] = plain(value)
+    return arrays, {"class": type(thing).__name__, "params": params, "values": values}
+
+
+def rebuild(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Learned:
+    """What `dump` took apart."""
+    if header["class"] not in _KINDS:
+        raise ValueError("the file holds no class of ellipsum.learned")
+    params = dict(header["params"])
+    for name, value in params.items():
+        if isinstance(value, dict) and "learned" in value:
+            params[name] = rebuild(grouped(f"param.{name}", arrays), value["learned"])
+        elif isinstance(value, list):
+            params[name] = tuple(value)
+    made = _KINDS[header["class"]](**params)
+    if header["values"] is not None:
+        made._restore(arrays, header["values"])
+    return made
+
+
+def plain(value: Any) -> Any:
+    """What JSON can hold; a generator is a seed that is gone."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return value
+    if isinstance(value, (np.random.Generator, np.random.BitGenerator)):
+        return None
+    raise TypeError(f"a parameter of type {type(value).__name__} cannot be saved")
+
+
+def flat(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Names with a prefix."""
+    return {f"{prefix}/{name}": array for name, array in arrays.items()}
+
+
+def grouped(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Those of a prefix, without it."""
+    start = f"{prefix}/"
+    return {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
