@@ -95,6 +95,21 @@ def _cpu() -> str:
         return platform.processor() or "unknown"
 
 
+def family() -> str:
+    """Maker, family and model of the processor: what a tuned kernel depends on."""
+    wanted = {"vendor_id": "", "cpu family": "family", "model": "model"}
+    found: dict[str, str] = {}
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() in wanted:
+                found.setdefault(key.strip(), value.strip())
+    except OSError:
+        pass
+    words = [f"{word} {found[key]}".strip() for key, word in wanted.items() if key in found]
+    return " ".join(words) or platform.machine() or "unknown"
+
+
 def machine() -> str:
     """One line for the machine, the build and the versions."""
     packages = ("numpy", "numba", "torch", "jax", "opendp")

@@ -157,7 +157,7 @@ def main() -> None:
         "Growth": growth(1e9 if quick else 1e10),
     }
     RESULTS.mkdir(exist_ok=True)
-    text = [f"Machine: {measure.machine()}.\n"]
+    text = [f"# {measure.family()}\n\nMachine: {measure.machine()}.\n"]
     text += [f"\n## {title}\n\n{markdown(table)}" for title, table in tables.items()]
     (RESULTS / "clip_sum.md").write_text("".join(text))
     (RESULTS / "clip_sum.json").write_text(json.dumps(tables, indent=1))

@@ -151,3 +151,10 @@ def test_a_changed_source_is_not_hidden_by_the_cache_of_another(tmp_path):
 def test_every_twin_is_cached_by_the_one_decorator():
     for path in Path(twins.__file__).parent.glob("*.py"):
         assert "cache=True" not in path.read_text() or path.name == "jit.py"
+
+
+def test_import_loads_no_module_that_takes_longer_than_the_rest():
+    """Half of the time would be scipy.stats and scipy.optimize: they load when first used."""
+    slow = "('scipy.optimize', 'scipy.stats', 'scipy.integrate', 'scipy.spatial', 'pyarrow')"
+    code = f"import sys, ellipsum; print([name for name in {slow} if name in sys.modules])"
+    assert run(code, ELLIPSUM_BACKEND="cpp").stdout.strip() == "[]"

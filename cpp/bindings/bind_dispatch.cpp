@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,12 +10,20 @@
 namespace py = pybind11;
 
 namespace {
-// Replaced with the interpreter's lock held; a call that runs keeps the one that it began with.
+// Changed with the interpreter's lock held; a call that runs keeps the one that it began with.
 std::shared_ptr<const ellipsum::Choice> chosen;
+
+// By name, with what each has measured.
+std::shared_ptr<const ellipsum::Choice> choice_of(const std::string& forced) {
+  static std::map<std::string, std::shared_ptr<const ellipsum::Choice>> all;
+  std::shared_ptr<const ellipsum::Choice>& choice = all[forced];
+  if (!choice) choice = std::make_shared<const ellipsum::Choice>(forced);
+  return choice;
+}
 }  // namespace
 
 std::shared_ptr<const ellipsum::Choice> clip_choice() {
-  if (!chosen) chosen = std::make_shared<const ellipsum::Choice>("");
+  if (!chosen) chosen = choice_of("");
   return chosen;
 }
 
@@ -24,7 +33,7 @@ void bind_dispatch(py::module_& m) {
   m.def(
       "choose_target",
       [](const std::string& forced) {
-        chosen = std::make_shared<const ellipsum::Choice>(forced);
+        chosen = choice_of(forced);
         return chosen->name();
       },
       py::arg("forced"),

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import erfcx
 
 from . import _validate
@@ -337,7 +337,9 @@ def _smallest_safe(excess: Callable[[float], float], high: float) -> float:
     while excess(low := high / factor) <= 0:
         high, factor = low, min(factor * factor, 2.0**64)
     x = float(
-        brentq(_bounded(excess), low, high, xtol=max(low * 2.0**-53, _SMALLEST), rtol=2.0**-50)
+        scipy.optimize.brentq(
+            _bounded(excess), low, high, xtol=max(low * 2.0**-53, _SMALLEST), rtol=2.0**-50
+        )
     )
     step = 2.0**-52
     while excess(x) > 0:

@@ -19,8 +19,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 __all__ = ["best_wishart", "delta"]
 
@@ -106,5 +106,5 @@ def _largest_shift(epsilon: float, nu: float, target: float) -> float:
     high = low + 2.0
     while excess(high) <= 0:
         low, high = high, high + 2.0
-    root = float(brentq(excess, low, high, rtol=1e-13))
+    root = float(scipy.optimize.brentq(excess, low, high, rtol=1e-13))
     return math.exp(root) * (1 - 1e-9)

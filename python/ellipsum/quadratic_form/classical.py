@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy import integrate, optimize, special, stats
+import scipy
 
 from .protocols import WeightedSum
 
@@ -50,7 +50,7 @@ def ruben(form: WeightedSum, q: float) -> Tails:
     c, g = np.zeros(_MOST_TERMS), np.zeros(_MOST_TERMS)  # c relative to exp(log_first)
     c[0] = 1
     first = math.exp(log_first)
-    total, value, left = first, first * special.chdtr(dof, x / beta), 1.0
+    total, value, left = first, first * scipy.special.chdtr(dof, x / beta), 1.0
     for j in range(1, _MOST_TERMS):
         g[j - 1] = 0.5 * float(np.sum(power * (k * gamma + j * nc * beta / w)))
         power = power * gamma
@@ -58,8 +58,8 @@ def ruben(form: WeightedSum, q: float) -> Tails:
         if c[j] > 1e250:  # the series cannot be summed in doubles
             break
         total += first * c[j]
-        value += first * c[j] * special.chdtr(dof + 2 * j, x / beta)
-        left = max(1 - total, 0.0) * special.chdtr(dof + 2 * j + 2, x / beta)
+        value += first * c[j] * scipy.special.chdtr(dof + 2 * j, x / beta)
+        left = max(1 - total, 0.0) * scipy.special.chdtr(dof + 2 * j + 2, x / beta)
         if left <= 1e-16 * value:
             break
     bound = left + 1e-14 * value + (1.0 if first == 0 else 0.0)
@@ -118,7 +118,9 @@ def imhof(form: WeightedSum, q: float) -> Tails:
         top *= 2
     edges = np.concatenate([[0.0], np.geomspace(1e-3, 1, 12) * top])
     parts = [
-        integrate.quad(integrand, a, b, epsabs=1e-13, epsrel=1e-10, limit=500, full_output=1)[:2]
+        scipy.integrate.quad(integrand, a, b, epsabs=1e-13, epsrel=1e-10, limit=500, full_output=1)[
+            :2
+        ]
         for a, b in itertools.pairwise(edges)
     ]
     total = math.fsum(p[0] for p in parts) / math.pi
@@ -148,13 +150,13 @@ def saddlepoint(form: WeightedSum, q: float) -> Tails:
     sign = 1.0 if upper else -1.0
 
     def within(y: float) -> float:  # the real line into (0, end)
-        return 0.5 / extreme * special.expit(y) if extreme else sign * math.exp(y)
+        return 0.5 / extreme * scipy.special.expit(y) if extreme else sign * math.exp(y)
 
     def miss(y: float) -> float:  # its sign is known where the slope is infinite or lost
         value = sign * (slopes(within(y))[0] - x)
         return value if math.isfinite(value) else math.copysign(1e300, y)
 
-    t = within(optimize.brentq(miss, -700, 700))
+    t = within(scipy.optimize.brentq(miss, -700, 700))
     log_mgf = float(form.cgf(t)) - t * form.offset
     r = math.copysign(math.sqrt(max(2 * (t * x - log_mgf), 0)), t)
     u = t * math.sqrt(slopes(t)[1])
@@ -163,7 +165,7 @@ def saddlepoint(form: WeightedSum, q: float) -> Tails:
         return 1 - sf, sf, math.nan
     density = math.exp(-0.5 * r * r) / math.sqrt(2 * math.pi)
     correction = density * (1 / u - 1 / r)
-    return special.ndtr(r) - correction, special.ndtr(-r) + correction, math.nan
+    return scipy.special.ndtr(r) - correction, scipy.special.ndtr(-r) + correction, math.nan
 
 
 def moment(form: WeightedSum, q: float) -> Tails:
@@ -183,7 +185,7 @@ def moment(form: WeightedSum, q: float) -> Tails:
         a = math.sqrt(dof)
     z = sign * (q - form.mean()) / form.std()
     x = z * math.sqrt(2) * a + dof + nc
-    matched = stats.ncx2(dof, nc) if nc > 0 else stats.chi2(dof)
+    matched = scipy.stats.ncx2(dof, nc) if nc > 0 else scipy.stats.chi2(dof)
     cdf, sf = float(matched.cdf(x)), float(matched.sf(x))
     return (cdf, sf, math.nan) if sign > 0 else (sf, cdf, math.nan)
 

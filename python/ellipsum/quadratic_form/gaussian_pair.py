@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
 
 from ..kernels.backend import kernels, thread_count
 from ..plot import check_matplotlib
@@ -217,7 +217,7 @@ class GaussianPair:
             value = self._table.cumulants(t)[0] - t * epsilon + factor
             return float(value) if math.isfinite(value) else 700.0
 
-        found = minimize_scalar(bound, bounds=(-40.0, end - 1e-9), method="bounded")
+        found = scipy.optimize.minimize_scalar(bound, bounds=(-40.0, end - 1e-9), method="bounded")
         return min(0.0, float(found.fun) + 1e-9 * (1 + abs(float(found.fun))))
 
     def epsilon(self, delta: ArrayLike) -> Any:

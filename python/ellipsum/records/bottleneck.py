@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cholesky, solve_triangular
-from scipy.optimize import brentq
 
 from .. import _validate, calibrate
 from .gaussian_channel import GaussianChannel
@@ -46,14 +45,14 @@ class Bottleneck:
         if cross.shape != (len(x), len(y)) or not np.isfinite(cross).all():
             raise ValueError(f"cov_xy must be finite, of shape {(len(x), len(y))}")
         left, right = _root("cov_x", x), _root("cov_y", y)
-        half = solve_triangular(left, cross, lower=True)
-        middle = solve_triangular(right, half.T, lower=True).T
+        half = scipy.linalg.solve_triangular(left, cross, lower=True)
+        middle = scipy.linalg.solve_triangular(right, half.T, lower=True).T
         u, rho, _ = np.linalg.svd(middle, full_matrices=False)
         if rho[0] > _LARGEST_CORRELATION:
             raise ValueError("x determines a part of y (or the covariances contradict each other)")
         self.correlations: Array = rho
         #: rows u_i^T L_x^-1: unit variance, uncorrelated under Sigma_x
-        self.rows: Array = solve_triangular(left, u, lower=True, trans="T").T
+        self.rows: Array = scipy.linalg.solve_triangular(left, u, lower=True, trans="T").T
         self._d = len(x)
 
     @property
@@ -79,7 +78,7 @@ class Bottleneck:
         # ||A||_2 >= the first row's alone; what it misses at `high` is rounding
         while over(high) < 0:
             high *= 1 + 2.0**-50 if high > 0 else 1.0
-        excess = brentq(over, 0.0, high, xtol=high * 2.0**-52, rtol=2.0**-50)
+        excess = scipy.optimize.brentq(over, 0.0, high, xtol=high * 2.0**-52, rtol=2.0**-50)
         return float((1 + excess) / self.correlations[0] ** 2)
 
     def mu(self, *, beta: float, radius: float) -> float:
@@ -150,6 +149,6 @@ def _root(name: str, matrix: Array) -> Array:
     if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-12 * np.abs(matrix).max()):
         raise ValueError(f"{name} must be symmetric: use (S + S.T) / 2")
     try:
-        return np.asarray(cholesky((matrix + matrix.T) / 2, lower=True))
+        return np.asarray(scipy.linalg.cholesky((matrix + matrix.T) / 2, lower=True))
     except np.linalg.LinAlgError:
         raise ValueError(f"{name} must be positive definite: add a floor to its diagonal") from None

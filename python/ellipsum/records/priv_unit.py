@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr
 
 from .. import _validate
@@ -85,7 +85,9 @@ def best_law(d: int, epsilon: float) -> UnitLaw:
         return 2 * -math.log(law.lead) + math.log1p(g * law.lead / d)
 
     high = math.sqrt(2 * epsilon) + 2
-    found = minimize_scalar(loss, bounds=(0.0, high), method="bounded", options={"xatol": 1e-10})
+    found = scipy.optimize.minimize_scalar(
+        loss, bounds=(0.0, high), method="bounded", options={"xatol": 1e-10}
+    )
     return UnitLaw(d, epsilon, float(found.x))
 
 

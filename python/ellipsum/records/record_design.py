@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from .bottleneck import Bottleneck
 from .rate_distortion import RateDistortion
@@ -198,7 +198,9 @@ def information_snr(noise_share: Array, strength: float) -> Array:
     low = high - 1
     while snr(low).sum() < strength:
         low -= 2
-    return snr(float(brentq(lambda x: snr(x).sum() - strength, low, high, xtol=1e-12)))
+    return snr(
+        float(scipy.optimize.brentq(lambda x: snr(x).sum() - strength, low, high, xtol=1e-12))
+    )
 
 
 def _information(law: RecordLaw, channel: Channel1d) -> Iterator[_Candidate]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from scipy.optimize import brentq
+import scipy
 from scipy.special import ndtri
 
 from .. import _validate, calibrate
@@ -71,7 +71,7 @@ class RecordGuarantee(Guarantee):
         high = 1.0
         while self.delta(high) > target:
             high *= 2
-        root = brentq(lambda e: self.delta(e) - target, 0.0, high, xtol=1e-12)
+        root = scipy.optimize.brentq(lambda e: self.delta(e) - target, 0.0, high, xtol=1e-12)
         while self.delta(root) > target:
             root = root * (1 + 1e-10) + 1e-12
         return float(root)

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from .c_stream import CStream
 
-__all__ = ["Layout", "is_arrow", "pyarrow", "stream_batches", "validate", "wide_block"]
+__all__ = [
+    "Layout",
+    "is_arrow",
+    "pyarrow",
+    "stream_batches",
+    "validate",
+    "wide_block",
+    "wide_blocks",
+]
 
 #: Bytes of one block copied from wide columns: small enough to be read again from the cache.
 WIDE_BYTES = 2 << 20
@@ -109,10 +117,11 @@ class Layout:
         size = max(1, PART_BYTES // (8 * d))
         for start in range(0, batch.num_rows, size):
             part = batch.slice(start, size)
-            yield from _wide_blocks([_numbers(self._pa, part.column(c)) for c in self.columns])
+            yield from wide_blocks([_numbers(self._pa, part.column(c)) for c in self.columns])
 
 
-def _wide_blocks(arrays: Sequence[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+def wide_blocks(arrays: Sequence[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+    """Blocks of rows copied from columns, each small enough to be read from the cache."""
     size = max(1, WIDE_BYTES // (8 * len(arrays)))
     for start in range(0, len(arrays[0]), size):
         yield wide_block([array[start : start + size] for array in arrays])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .. import _validate
 from .arrow import is_arrow, stream_batches
 from .files import Rows
+from .frames import float_columns, frame_batches
 
 __all__ = ["as_batches", "is_batch"]
 
@@ -39,6 +40,7 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
                                       its own rows, **anything else one row**, whatever it is
     ``__arrow_c_stream__``            one or more for each record batch: pyarrow, polars,
     or ``__arrow_c_array__``          DuckDB, pandas; see `Layout` for the columns
+    pandas frame of floats            itself, whole, where its columns lie evenly in one array
     ``Rows`` (`ellipsum.open_rows`)   blocks of the files
     ================================  =====================================================
 
@@ -71,6 +73,8 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
             f"data must be rows of numbers, got {type(data).__name__}: "
             "read files by open_rows(paths), and make a mapping an array or a table first"
         )
+    if (columns := float_columns(data, d)) is not None:
+        return frame_batches(columns)
     if is_arrow(data) and not (hasattr(data, "__array__") and _pyarrow_missing()):
         return stream_batches(_without_index(data), d)
     if isinstance(data, (list, tuple)):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from .. import _validate, calibrate
 from ..guarantee import Neighbors
@@ -142,7 +142,9 @@ def best_region(assumed: Assumptions) -> tuple[Array, float]:
     tau = 0.0
     if float(np.ptp(sigma)) > 1e-9 * float(sigma.max()):
         span = (math.log(_TAU_LOW / sigma.max()), math.log(_TAU_HIGH / sigma.min()))
-        found = minimize_scalar(cost, bounds=span, method="bounded", options={"xatol": 0.05})
+        found = scipy.optimize.minimize_scalar(
+            cost, bounds=span, method="bounded", options={"xatol": 0.05}
+        )
         tau = math.exp(float(found.x)) if found.fun < cost(-math.inf) else 0.0
     b = _shape(sigma, tau) / unit
     b = b / math.sqrt(

@@ -19,9 +19,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
-from scipy.stats import chi2
 
 from ..quadratic_form.form import QuadraticForm
 
@@ -68,7 +68,7 @@ class TailDensity:
         low = scale * float(gammaincinv(shape, _LOWEST))
         top = np.argmax(w * (1 + lam))
         far = mean + float(w[top]) * (math.sqrt(float(lam[top])) + 9) ** 2
-        far = max(far, scale / 2 * float(chi2.isf(_FAR, 2 * shape)))
+        far = max(far, scale / 2 * float(scipy.stats.chi2.isf(_FAR, 2 * shape)))
         low = low if self.start is None else self.start
         return np.geomspace(low, max(far, 2 * low), _PANELS + 1)
 

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial import cKDTree
 from scipy.special import digamma
 
 from .. import _validate
@@ -181,9 +181,13 @@ def knn_information(values: ArrayLike, labels: ArrayLike, neighbors: int = 3) ->
     reach = np.empty(len(points))
     for label in np.unique(which):
         same = which == label
-        distance, _ = cKDTree(points[same]).query(points[same], neighbors + 1, p=np.inf)
+        distance, _ = scipy.spatial.cKDTree(points[same]).query(
+            points[same], neighbors + 1, p=np.inf
+        )
         reach[same] = np.nextafter(distance[:, -1], 0)
-    inside = cKDTree(points).query_ball_point(points, reach, p=np.inf, return_length=True)
+    inside = scipy.spatial.cKDTree(points).query_ball_point(
+        points, reach, p=np.inf, return_length=True
+    )
     value = digamma(len(points)) + digamma(neighbors)
     value -= digamma(np.bincount(which)[which]).mean() + digamma(np.maximum(inside, 1)).mean()
     return max(0.0, float(value))

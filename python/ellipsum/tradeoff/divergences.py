@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
 
 from .. import _validate
 
@@ -111,10 +111,10 @@ def _compare(
         root = np.linalg.cholesky(raw)
     except np.linalg.LinAlgError:
         raise ValueError("cov must be positive definite") from None
-    difference = solve_triangular(root, released - raw, lower=True)
-    difference = solve_triangular(root, difference.T, lower=True)
+    difference = scipy.linalg.solve_triangular(root, released - raw, lower=True)
+    difference = scipy.linalg.solve_triangular(root, difference.T, lower=True)
     change, basis = np.linalg.eigh(0.5 * (difference + difference.T))
     if change[0] < -1 - 1e-9:
         raise ValueError("cov_released must have no negative eigenvalue")
     change = np.where(change < -1 + 1e-14, -1.0, change)
-    return change, basis.T @ solve_triangular(root, shift, lower=True)
+    return change, basis.T @ scipy.linalg.solve_triangular(root, shift, lower=True)

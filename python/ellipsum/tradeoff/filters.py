@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from .. import _validate
 from . import divergences
@@ -94,7 +94,9 @@ def _worst_distance2(power: Array, shift: Array, reach: float) -> float:
     if high <= tiny or slope(max(low, tiny)) >= 0:
         excess = max(low, tiny)  # the hard case: the top direction alone takes up the slack
     else:
-        excess = brentq(slope, max(low, tiny), 2 * high, xtol=1e-300, rtol=1e-14, maxiter=500)
+        excess = scipy.optimize.brentq(
+            slope, max(low, tiny), 2 * high, xtol=1e-300, rtol=1e-14, maxiter=500
+        )
     level = top + excess
     spread = np.where(shift == 0, 0.0, level * power * shift**2 / (excess + (top - power)))
     return float(level * reach**2 + spread.sum())
@@ -203,4 +205,8 @@ def _increasing_root(cost: Callable[[float], float], wanted: float) -> float:
             return low  # the budget is above all finite values
     if high <= low:
         return low
-    return float(brentq(lambda scale: cost(scale) - wanted, low, high, xtol=1e-300, rtol=1e-14))
+    return float(
+        scipy.optimize.brentq(
+            lambda scale: cost(scale) - wanted, low, high, xtol=1e-300, rtol=1e-14
+        )
+    )

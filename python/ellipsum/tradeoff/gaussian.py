@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from .. import _validate
 from .._estimator import Estimator
@@ -285,7 +285,9 @@ def gaussian_bottleneck(correlations: ArrayLike, rate: float) -> tuple[float, Ar
         return float(0.5 * np.maximum(0.0, level - odds).sum()) - budget
 
     top = float(level.max())
-    rates = 0.5 * np.maximum(0.0, level - brentq(spent, top - 2 * budget - 1, top, xtol=1e-15))
+    rates = 0.5 * np.maximum(
+        0.0, level - scipy.optimize.brentq(spent, top - 2 * budget - 1, top, xtol=1e-15)
+    )
     return float(-0.5 * np.log1p(rho2 * np.expm1(-2 * rates)).sum()), rates
 
 

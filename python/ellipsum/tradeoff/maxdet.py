@@ -20,8 +20,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 __all__ = ["Problem", "Solution", "certificate", "leakage", "solve"]
 
@@ -227,9 +227,11 @@ def _newton_dense(at: _Point, barrier: Array, slope: Array) -> tuple[Array, floa
     matrix *= np.outer(half, half)
     matrix[np.diag_indices_from(matrix)] += barrier[i, j]
     scale = 1 / np.sqrt(matrix.diagonal())
-    factor = cho_factor(matrix * np.outer(scale, scale), check_finite=False, overwrite_a=True)
+    factor = scipy.linalg.cho_factor(
+        matrix * np.outer(scale, scale), check_finite=False, overwrite_a=True
+    )
     sides = np.column_stack([at.useful[i, j] * size, slope[i, j] * size]) * scale[:, None]
-    along, down = cho_solve(factor, sides, check_finite=False).T
+    along, down = scipy.linalg.cho_solve(factor, sides, check_finite=False).T
     multiplier = float(along @ sides[:, 1] / (along @ sides[:, 0]))
     packed = (multiplier * along - down) * scale / size
     step = np.zeros_like(slope)

@@ -1,0 +1,194 @@
+"""The clip kernels against reading the same array: each target, arrangement, task and layout.
+
+    python bench/bench_layouts.py                  # about five minutes; --quick: one, rougher
+    python bench/bench_layouts.py --check          # also fails where a row is below its ratio
+
+writes ``bench/results/FAMILY/layouts.md``, a folder for each family of processors. One thread;
+every figure is the least of several repeats, taken in turns with reading; every answer is checked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+import peers
+
+peers.single_thread()
+
+import numpy as np  # noqa: E402
+
+import measure  # noqa: E402
+from bench_passes import Case  # noqa: E402
+from ellipsum import Ellipsoid, ExactSum  # noqa: E402
+from ellipsum.kernels.backend import kernels, use_kernels  # noqa: E402
+from report import DTYPES, RESULTS, Table, markdown  # noqa: E402
+
+DS = (4, 16, 64, 128, 1024, 16384)
+#: Least share of reading that a row may reach, by d, for float32 and float64 (the best target).
+WANTED = {16: (0.5, 0.9), 64: (0.75, 0.75), 128: (0.75, 0.75), 1024: (0.75, 0.75)}
+WANTED |= {16384: (0.75, 0.75)}
+#: A column may take this many times as long as a row.
+WANTED_COLUMNS = 1.5
+
+
+def total_of(rows: object, region: Ellipsoid, target: str = "") -> np.ndarray:
+    with use_kernels(f"cpp-{target}"):
+        return ExactSum(region).add(rows).integers()
+
+
+def box_of(region: Ellipsoid) -> Ellipsoid:
+    return Ellipsoid.box(region.center - 0.7, region.center + 0.7)
+
+
+def show(line: dict[str, object]) -> dict[str, object]:
+    print(line, flush=True)
+    return line
+
+
+def targets_table(megabytes: int, repeats: int) -> Table:
+    """GB/s of rows: reading, each target in the arrangement that it measured, and Numba."""
+    table: Table = []
+    names = kernels().targets()
+    for dtype in DTYPES:
+        for d in DS:
+            rows, region = measure.rows_of(d, dtype, megabytes), measure.half_clipped(d)
+            shape = region.center, region.scale, region.clip_norm
+            wanted = total_of(rows, region)
+            assert all((total_of(rows, region, name) == wanted).all() for name in names)
+            jobs = [partial(total_of, rows, region, name) for name in ["", *names[1:]]]
+            seconds = measure.best(
+                partial(measure.read_alone, rows),
+                partial(peers.numba_fastmath, rows, *shape),
+                *jobs,
+                repeats=repeats,
+            )
+            speed = [rows.nbytes / 1e9 / s for s in seconds]
+            line = {"dtype": dtype, "d": d, "read": speed[0], "Numba fastmath": speed[1]}
+            line |= {"ellipsum": speed[2], "ellipsum / read": speed[2] / speed[0]}
+            line |= {"ellipsum / Numba": speed[2] / speed[1]}
+            table.append(show(line | dict(zip(names[1:], speed[3:], strict=True))))
+    return table
+
+
+def arrangements_table(megabytes: int, repeats: int) -> Table:
+    """Share of reading of each arrangement of the best target, and of half its width."""
+    table: Table = []
+    best = kernels().targets()[:2]
+    names = [name for name in kernels().variants() if name.partition(":")[0] in best]
+    for dtype in DTYPES:
+        for d in DS[1:]:
+            rows, region = measure.rows_of(d, dtype, megabytes), measure.half_clipped(d)
+            jobs = [partial(total_of, rows, region, name) for name in names]
+            read, *seconds = measure.best(partial(measure.read_alone, rows), *jobs, repeats=repeats)
+            ratios = {name: read / s for name, s in zip(names, seconds, strict=True)}
+            table.append(show({"dtype": dtype, "d": d, **ratios}))
+    return table
+
+
+def tasks_table(megabytes: int, repeats: int) -> Table:
+    """Time of the other passes in times of the clip's."""
+    table: Table = []
+    for dtype in DTYPES:
+        for d in DS:
+            case = Case(d, dtype, megabytes)
+            region = measure.half_clipped(d)
+            ball, box, halves, distances = measure.best(
+                partial(total_of, case.rows, region),
+                partial(total_of, case.rows, box_of(region)),
+                partial(case.halves, case.rows),
+                partial(case.distances, case.rows),
+                repeats=repeats,
+            )
+            table.append(show({"dtype": dtype, "d": d, "box / ball": box / ball,
+                               "halves / ball": halves / ball,
+                               "distances / ball": distances / ball}))  # fmt: skip
+    return table
+
+
+def in_columns(rows: np.ndarray) -> dict[str, object]:
+    """The same rows by columns, in the containers that are installed."""
+    fortran = np.asfortranarray(rows)
+    layouts: dict[str, object] = {"Fortran array": fortran}
+    names = [f"x{j}" for j in range(rows.shape[1])]
+    try:
+        import pandas
+        import polars
+        import pyarrow
+    except ImportError:
+        return layouts
+    layouts["pandas"] = pandas.DataFrame(fortran, columns=names)
+    layouts["Arrow"] = pyarrow.table([np.ascontiguousarray(c) for c in fortran.T], names=names)
+    layouts["Polars"] = polars.from_arrow(layouts["Arrow"])
+    return layouts
+
+
+def columns_table(megabytes: int, repeats: int) -> Table:
+    """GB/s by columns, and how many times slower than the same rows in row order."""
+    table: Table = []
+    for dtype in DTYPES:
+        for d in DS[:-1]:
+            rows, region = measure.rows_of(d, dtype, megabytes), measure.half_clipped(d)
+            layouts = in_columns(rows)
+            wanted = total_of(rows, region)
+            assert all((total_of(x, region) == wanted).all() for x in layouts.values())
+            jobs = [partial(total_of, x, region) for x in layouts.values()]
+            read, by_rows, *seconds = measure.best(
+                partial(measure.read_alone, rows),
+                partial(total_of, rows, region),
+                *jobs,
+                repeats=repeats,
+            )
+            line: dict[str, object] = {"dtype": dtype, "d": d, "read": rows.nbytes / 1e9 / read}
+            line["rows"] = rows.nbytes / 1e9 / by_rows
+            for name, s in zip(layouts, seconds, strict=True):
+                line |= {name: rows.nbytes / 1e9 / s, f"rows / {name}": s / by_rows}
+            table.append(show(line))
+    return table
+
+
+def failures(tables: dict[str, Table]) -> list[str]:
+    """What falls below its ratio."""
+    found = []
+    for line in tables["Rows, GB/s"]:
+        wanted = WANTED.get(line["d"], (0, 0))[line["dtype"] == "float64"]
+        if line["ellipsum / read"] < wanted:
+            found.append(f"{line['dtype']} d = {line['d']}: {line['ellipsum / read']:.2f} of "
+                         f"reading, wanted {wanted}")  # fmt: skip
+        if line["d"] > 8 and line["ellipsum / Numba"] < 1:
+            found.append(f"{line['dtype']} d = {line['d']}: slower than Numba")
+    for line in tables["Columns, GB/s"]:
+        if line["rows / Fortran array"] > WANTED_COLUMNS:
+            found.append(f"{line['dtype']} d = {line['d']}: Fortran order takes "
+                         f"{line['rows / Fortran array']:.2f} times as long as rows")  # fmt: skip
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    megabytes, repeats = (128, 3) if options.quick else (512, 7)
+    tables = {
+        "Rows, GB/s": targets_table(megabytes, repeats),
+        "Columns, GB/s": columns_table(megabytes // 2, repeats),
+        "Other passes, times of the clip": tasks_table(megabytes // 2, repeats),
+        "Arrangements, of reading": arrangements_table(megabytes // 2, repeats),
+    }
+    family = measure.family()
+    folder = Path(RESULTS) / family.lower().replace(" ", "-")
+    folder.mkdir(parents=True, exist_ok=True)
+    text = [f"# {family}\n\nMachine: {measure.machine()}.\n"]
+    text += [f"\n## {title}\n\n{markdown(table)}" for title, table in tables.items()]
+    below = failures(tables)
+    text += ["\n## Below what is wanted\n\n", *(f"- {line}\n" for line in below or ["nothing"])]
+    (folder / "layouts.md").write_text("".join(text))
+    if options.check and below:
+        sys.exit("\n".join(below))
+
+
+if __name__ == "__main__":
+    main()

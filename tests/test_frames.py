@@ -1,0 +1,91 @@
+"""pandas frames of floats: views of their own memory, with the rows that Arrow would give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ellipsum import Ellipsoid, ExactSum
+from ellipsum.rows.batches import as_batches
+from ellipsum.rows.frames import float_columns
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+
+def frames(dtype):
+    rows = np.random.default_rng(3).normal(size=(500, 6)).astype(dtype)
+    rows[7, 2], rows[8, 1] = np.nan, np.inf
+    names = list("abcdef")
+    whole = pd.DataFrame(rows, columns=names)
+    return rows, {
+        "of rows": whole,
+        "of columns": pd.DataFrame(np.asfortranarray(rows), columns=names),
+        "of a dictionary": pd.DataFrame({name: rows[:, j] for j, name in enumerate(names)}),
+        "every third row": pd.DataFrame(np.repeat(rows, 3, axis=0), columns=names)[::3],
+        "indexed": whole.set_index(np.arange(500)[::-1] + 0.5),
+        "backwards": pd.DataFrame(rows[::-1], columns=names)[::-1],
+        "in another order": pd.DataFrame(rows[:, ::-1], columns=names[::-1])[names],
+        "in pieces": pd.concat(
+            [whole[["a", "b"]].copy(), whole[["c", "d", "e", "f"]].copy()], axis=1
+        ),
+    }
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_kind_of_frame_gives_the_bytes_of_its_rows(dtype):
+    rows, kinds = frames(dtype)
+    region = Ellipsoid.ball(1.5, d=6)
+    wanted = ExactSum(region).add(rows)
+    for name, frame in kinds.items():
+        assert float_columns(frame, 6) is not None, name
+        got = ExactSum(region).add(frame)
+        assert (got.integers() == wanted.integers()).all(), name
+        assert (got.count, got.clipped) == (wanted.count, wanted.clipped), name
+
+
+def test_frames_of_one_array_are_not_copied():
+    _, kinds = frames(np.float64)
+    for name in ("of rows", "of columns", "every third row", "indexed"):
+        frame = kinds[name]
+        (batch,) = as_batches(frame, 6)
+        assert np.shares_memory(batch, frame.iloc[:, 3].to_numpy()), name
+        assert not batch.flags.writeable
+
+
+def test_a_view_outlives_its_frame():
+    rows = np.random.default_rng(4).normal(size=(100_000, 3))
+    (batch,) = as_batches(pd.DataFrame(rows.copy()), 3)
+    other = [np.full((100_000, 3), np.nan) for _ in range(5)]
+    assert (batch == rows).all()
+    assert other
+
+
+def test_columns_apart_are_copied_block_by_block_and_mixed_floats_become_doubles():
+    rng = np.random.default_rng(5)
+    n = 300_000
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n).astype(np.float32)})
+    blocks = list(as_batches(frame, 2))
+    assert len(blocks) > 1
+    got = np.concatenate(blocks)
+    assert got.dtype == np.float64
+    assert (got == frame.to_numpy(np.float64)).all()
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"a": [1, 2], "b": [1.0, 2.0]}),
+        pd.DataFrame({"a": [1.0, None], "b": [1.0, 2.0]}, dtype="Float64"),
+        pd.DataFrame({"a": [True, False], "b": [1.0, 2.0]}),
+        pd.DataFrame(np.ones((2, 2)), columns=["a", "a"]),
+        pd.DataFrame(np.ones((2, 3))),
+        np.ones((2, 2)),
+    ],
+)
+def test_anything_else_is_left_to_the_other_readers(frame):
+    assert float_columns(frame, 2) is None
+
+
+def test_a_frame_without_rows_adds_none():
+    assert ExactSum(Ellipsoid.ball(1.0, d=2)).add(pd.DataFrame(np.empty((0, 2)))).count == 0
