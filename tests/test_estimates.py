@@ -90,12 +90,26 @@ def test_a_row_whose_products_overflow_is_clipped_like_any_other_far_row():
     assert (apart.integers() == side.integers()).all()
     for odd in (np.nan, np.inf):
         row = np.array([[odd, 1e300, 1.0]])
-        assert not second_moments._second_moments(row, center, 2.0).integers().any()
-    together = second_moments._second_moments(np.vstack([*far, way, row]), center, 2.0)
+        hole = second_moments._second_moments(row, center, 2.0).integers()
+        filled = second_moments._second_moments([[center[0], 1e300, 1.0]], center, 2.0).integers()
+        assert (hole == filled).all() and hole.any() and not hole[:3].any()
+    together = second_moments._second_moments(np.vstack([*far, way, [[odd] * 3]]), center, 2.0)
     alone = second_moments._second_moments(way, center, 2.0)
     assert (together.integers() == 7 * near.integers() + alone.integers()).all()
     with pytest.raises(ValueError, match="radius must be at most"):
         estimate_covariance(way, center=center, radius=1e151, mu=1.0)
+
+
+def test_products_of_two_rows_with_holes_have_no_negative_inner_product():
+    """What the factor sqrt(2) of replace rests on: no product of a row is lost by itself."""
+    for power in [*range(-20, 40), *range(40, 1000, 37)]:
+        size = 1.06 * 2.0**power
+        rows = [[np.nan, size, sign * size / 2, 0.3 * size] for sign in (1.0, -1.0)]
+        rows += [[np.inf, size, -size / 3, size / 2], [size, np.nan, -size, size / 4]]
+        sums = [second_moments._second_moments([r], np.zeros(4), 2.0).integers() for r in rows]
+        for a in sums:
+            for b in sums:
+                assert int(a @ b) >= -(2**24) * 10, power  # the integers' roundings
 
 
 def test_a_wishart_estimate_promises_its_pair_alone(table):

@@ -158,14 +158,18 @@ def _second_moments(data: Any, center: Array, radius: float) -> ExactSum:
 
 
 def _offsets(x: Array, center: Array) -> Array:
-    """x - center; a row that is so far away that its products overflow is moved in, along its
-    direction and by a power of two, to where it still lies outside every radius."""
+    """x - center, 0 in a hole, so that all products are those of one vector; a row that is so far
+    away that its products overflow is moved in, along its direction and by a power of two, to
+    where it still lies outside every radius."""
+    finite = np.isfinite(x)
+    if not finite.all():
+        x = np.where(finite, x, center)
     y = x - center
     far = ~(np.abs(y).max(axis=1, initial=0.0) < _FAR)
     if far.any():
         eighth = x[far] / 8 - center / 8  # which does not overflow
         _, exponent = np.frexp(np.abs(eighth).max(axis=1))
-        y[far] = np.ldexp(eighth, 511 - exponent[:, None])  # of an infinity or a NaN: the same
+        y[far] = np.ldexp(eighth, 511 - exponent[:, None])
     return np.asarray(y)
 
 
