@@ -53,7 +53,7 @@ def test_equation_10_must_not_drop_the_distance_of_the_centre():
 def test_section_3_1_radii_are_width_over_b():
     """Printed: radii b_j / Delta_j."""
     lower, upper = np.array([0.0, 0.0]), np.array([4.0, 0.25])
-    region, width = Ellipsoid.box(lower, upper), upper - lower
+    region, width = Ellipsoid.box(lower, upper, error="absolute"), upper - lower
     b = np.sqrt(width / width.sum())
     reach = 2 * region.clip_norm / region.scale  # where ||scale * x|| = 2 C, axis by axis
     np.testing.assert_allclose(reach, width / b, rtol=1e-6)

@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "plot"},
     "tradeoff": {"_estimator", "_validate", "guarantee", "plot"},
-    "shapes": {"_validate", "calibrate", "grid", "guarantee", "quadratic_form"},
+    "shapes": {"_validate", "calibrate", "grid", "guarantee", "quadratic_form", "units"},
     "ellipsoid": {"_validate", "grid", "guarantee", "shapes"},
     "gaussian_shape": {"ellipsoid", "shapes"},
     "rows": {"_validate"},

@@ -89,23 +89,24 @@ class Ellipsoid:
         return region
 
     @classmethod
-    def box(cls, lower: ArrayLike, upper: ArrayLike) -> Ellipsoid:
+    def box(cls, lower: ArrayLike, upper: ArrayLike, error: str | ArrayLike = "box") -> Ellipsoid:
         """Return the box [lower, upper], clipped coordinate by coordinate.
 
-        With widths Delta_j and b_j = sqrt(Delta_j / sum Delta) the scale is b_j / Delta_j and
-        C = 1/2: the noise energy is sigma_opt^2 ||Delta||_1^2 for ``replace`` neighbours.
+        With widths Delta_j in the unit of ``error``, b_j = sqrt(Delta_j / sum Delta), scale
+        b_j / Delta_j and C = 1/2, the noise energy is sigma_opt^2 ||Delta||_1^2.
 
         Parameters
         ----------
         lower, upper : array (d,), data units, lower < upper in every coordinate
+        error : ``"box"`` (its widths), ``"absolute"`` or weights (d,), 1/data unit
 
-        Source: Poulsen 2023, Algorithm 2 and Theorem 3; Pagh & Lebeda. (Its section 3.1 prints
-        the radii as b_j / Delta_j; they are Delta_j / b_j.)
+        Source: Poulsen 2023, Algorithm 2, Theorem 3; Pagh & Lebeda. (Section 3.1 prints the radii
+        as b_j / Delta_j; they are Delta_j / b_j.)
         """
-        low, high, center, scale = box_scale(lower, upper)
+        low, high, center, scale = box_scale(lower, upper, error)
         region = cls(center, scale, 0.5)
         step = region._scale / region._grid
-        # The kernel's own arithmetic on the two corners: no row inside the box is clipped.
+        # The kernel's own arithmetic on the corners: no row inside the box is clipped.
         region._limit = np.maximum((high - center) * step, (center - low) * step)
         region._limit.setflags(write=False)
         region._kind = "box"
@@ -128,9 +129,8 @@ class Ellipsoid:
         """Return the ellipsoid for rows that are about Gaussian with independent coordinates.
 
         ``"best"`` minimises the predicted error of the release over shape and radius
-        (docs/best_region.md: what is counted, and what guards against
-        shrinking to the center). It needs the number of rows and the noise. Where a mechanism
-        is to supply them, hand it a :class:`GaussianShape` instead.
+        (docs/best_region.md: what is counted, what guards against shrinking to the center).
+        It needs the number of rows and the noise: a :class:`GaussianShape` has them supplied.
 
         A number p takes b_j = 1/sqrt(sigma_j sum sigma) and for C^2 the (1 - p)-quantile of
         ||y||^2 = sum (b_j sigma_j)^2 chi^2_1.

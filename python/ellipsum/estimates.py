@@ -43,6 +43,7 @@ def estimate_center(
     mu: float | None = None,
     neighbors: str = "replace",
     budget: Budget | Share | None = None,
+    error: str | ArrayLike = "box",
     seed: int | bytes | None = None,
 ) -> Estimate:
     """Private centre: the mean by the plan of :class:`PrivateMean` for a box or a ball.
@@ -64,6 +65,7 @@ def estimate_center(
         The budget: epsilon and delta together, or rho, or mu.
     neighbors : ``"replace"`` or ``"add-remove"``
     budget : Budget or Share, optional; what it is drawn from
+    error : ``"box"``, ``"relative"``, ``"absolute"`` or weights (d,), as :class:`PrivateMean`
     seed : int or 32 bytes, optional; for tests, not private
 
     Returns
@@ -88,6 +90,7 @@ def estimate_center(
         rho=rho,
         mu=mu,
         neighbors=neighbors,
+        error=error,
     )
     release = mechanism(data, budget=budget, seed=seed)
     return _estimate("center", release.value, release.sd, release)
@@ -106,6 +109,7 @@ def estimate_scale(
     mu: float | None = None,
     neighbors: str = "replace",
     budget: Budget | Share | None = None,
+    error: str | ArrayLike = "box",
     seed: int | bytes | None = None,
 ) -> Estimate:
     """Private standard deviation of each coordinate, as the same plan sees it.
@@ -119,7 +123,8 @@ def estimate_scale(
 
     Parameters
     ----------
-    data, lower, upper, center, radius, epsilon, delta, rho, mu, neighbors, budget, seed :
+    data, lower, upper, center, radius, epsilon, delta, rho, mu, neighbors, budget,
+    error, seed :
         As for :func:`estimate_center`.
 
     Returns
@@ -142,6 +147,7 @@ def estimate_scale(
         rho=rho,
         mu=mu,
         neighbors=neighbors,
+        error=error,
     )
     release = mechanism(data, budget=budget, seed=seed)
     assert isinstance(release, AdaptiveRelease)  # no ellipsoid was given

@@ -53,7 +53,7 @@ class PrivateSum:
 
     ===================================  ====================================================
     Gaussian mechanism                   ``PrivateSum(Ellipsoid.ball(...), ...)``
-    Elliptical Gaussian (Algorithm 2)    ``PrivateSum(Ellipsoid.box(...), ...)``
+    Elliptical Gaussian (Algorithm 2)    ``PrivateSum(Ellipsoid.box(..., error="absolute"), ...)``
     ... for Gaussian data (Algorithm 3)  ``PrivateSum(Ellipsoid.for_gaussian(...), ...)``
     ===================================  ====================================================
 

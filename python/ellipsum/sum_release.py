@@ -106,8 +106,12 @@ class SumRelease(Release):
         total = self._noisy.shift_covariance() + np.outer(extra, extra)
         return np.asarray(total / self._divisor**2)
 
-    def confidence_interval(self, level: float = 0.95) -> tuple[Array, Array]:
+    def confidence_interval(self, level: float = 0.95, of: str = "rows") -> tuple[Array, Array]:
         """Return an interval for each coordinate of the clipped sum or mean.
+
+        One region measures nothing of what it clips: the interval is that of the rows *as
+        clipped*, so that ``"rows"`` and ``"noise"`` are the same here. A box alone
+        (:class:`PrivateMean` with ``lower`` and ``upper``) measures it.
 
         For a mean over a noisy count it is Fieller's interval, which covers with at least
         ``level``; it is unbounded where the count does not stand out from its noise (claim
@@ -116,11 +120,20 @@ class SumRelease(Release):
         Parameters
         ----------
         level : float in (0, 1), for each coordinate by itself
+        of : ``"rows"`` or ``"noise"``
 
         Returns
         -------
         (lower, upper) : arrays (d,), data units
+
+        Raises
+        ------
+        ValueError
+            For ``"population"``: no spread was measured.
         """
+        if of == "population":
+            raise ValueError('of="population" needs a spread, which one region does not measure')
+        _validate.one_of("of", of, ("noise", "rows"))
         z = float(ndtri(0.5 + _validate.open_unit("level", level) / 2))
         if self._kind == "mean" and self._noisy.count_sigma is not None:
             return self._fieller(z)
@@ -171,11 +184,11 @@ class SumRelease(Release):
         return interval_columns(self, shown)
 
 
-def interval_columns(release: Any, shown: int) -> tuple[str, list[str]]:
+def interval_columns(release: Any, shown: int, of: str = "the noise") -> tuple[str, list[str]]:
     """A heading, and the 95 % interval of each of the first coordinates."""
     lower, upper = release.confidence_interval()
     ends = [f"   [{lower[j]:.6g}, {upper[j]:.6g}]" for j in range(shown)]
-    return "   95 % interval of the noise", ends
+    return f"   95 % interval of {of}", ends
 
 
 def interval_dict(release: Any) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Cells that are missing: what a plan knows of them, from one noisy count for each coordinate.
 
 A missing cell lies at the centre of its coordinate, wherever a round has that. So a round moves
-its centre by p_j (m_j - c_j), with p_j the share of present cells and m_j their mean: divided by p_j
-it is the shift to the mean of the present cells. What p_j is off by counts by m_j - c_j alone, which
-falls from round to round.
+its centre by p_j (m_j - c_j), with p_j the share of present cells and m_j their mean: divided by
+p_j it is the shift to the mean of the present cells. What p_j is off by counts by m_j - c_j alone,
+which falls from round to round.
 """
 
 from __future__ import annotations

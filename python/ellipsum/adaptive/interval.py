@@ -71,18 +71,21 @@ def lost(found: Round, domain: Domain, z: float, part: Array, present: Array) ->
 
 
 def contradicted(rounds: list[Round]) -> Array:
-    """How far each round's mean is from those of rounds that clipped less, where that is more
-    than their noise explains: what its clips took. Shape (rounds, d)."""
-    means, sds, size = (
-        np.array(values)
-        for values in zip(
-            *((each.mean, each.sd, each.tail.radius / each.scale) for each in rounds), strict=True
-        )
-    )
+    """How far each round's mean is from those of rounds with far larger regions, where noise and
+    what those may have lost do not explain it: what its clips took. Shape (rounds, d)."""
+    means, sds = np.array([each.mean for each in rounds]), np.array([each.sd for each in rounds])
+    own = [(each.tail.expected + 2 * each.tail.sd) / each.scale for each in rounds]
+    size, coarse = _size(rounds), np.array([each.tail.coarse for each in rounds])
+    larger = (size[None] > size[:, None] + math.log(_GROWTH)) & ~coarse[None]
     apart = np.abs(means[:, None] - means[None])
-    noise = np.hypot(sds[:, None], sds[None])
-    against = (size[None] > size[:, None]) & (apart > _CONTRADICTION * noise)
+    explained = _CONTRADICTION * np.hypot(sds[:, None], sds[None]) + np.array(own)[None]
+    against = larger[:, :, None] & (apart > explained)
     return np.asarray(np.max(np.where(against, apart, 0.0), axis=1))
+
+
+def _size(rounds: list[Round]) -> Array:
+    """Logarithm of the mean half axis of each region."""
+    return np.array([math.log(each.tail.radius) - np.mean(np.log(each.scale)) for each in rounds])
 
 
 def answer(rounds: list[Round], half: Array) -> tuple[Array, Array]:
@@ -101,10 +104,11 @@ def answer(rounds: list[Round], half: Array) -> tuple[Array, Array]:
 
 def _weights(rounds: list[Round]) -> Array:
     """Precisions; next to none for rounds before a region that had to grow."""
-    size = np.array([each.tail.radius / each.scale for each in rounds])
-    later = np.maximum.accumulate(size[::-1], axis=0)[::-1]
+    size = _size(rounds)
+    later = np.maximum.accumulate(size[::-1])[::-1]
     noise = np.array([each.sd**2 for each in rounds]) + contradicted(rounds) ** 2
-    return np.where(later > _GROWTH * size, 1e-9 * np.min(1 / noise, axis=0), 1 / noise)
+    grown = (later > math.log(_GROWTH) + size)[:, None]
+    return np.where(grown, 1e-9 * np.min(1 / noise, axis=0), 1 / noise)
 
 
 def half_widths(

@@ -140,13 +140,13 @@ class Plan:
                 f"  {number:>4}  {step.name:<7} {share:>8}  {self.step_mu(step):>8.4g}  {step.what}"
             )
         if self.infeasible:
-            lines.append("  too few rows for this budget: nothing is learned, and the domain's centre is answered")
+            lines.append("  too few rows for this budget: the release is the centre of the domain")
         return "\n".join(lines)
 
     def summary(self) -> str:
         """One line: what was spent on what."""
         if self.infeasible:
-            return "too few rows for this budget: nothing is learned, and the domain's centre is answered"
+            return "too few rows for this budget: the release is the centre of the domain"
         spent: dict[str, Fraction] = {}
         for step in self.steps:
             spent[step.name] = spent.get(step.name, Fraction(0)) + step.share

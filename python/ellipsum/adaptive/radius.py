@@ -48,6 +48,8 @@ SURPRISE, _EVIDENCE = 1.3, 6.0
 _MISFIT = 0.25
 #: What a bin says beyond that and its noise counts in full where it exceeds this many deviations.
 _DOUBT = 3.0
+#: Rows beyond some distance, of any of some thirty, are believed from so many deviations on.
+_STANDS_OUT = 4.0
 
 
 def first_edges(corner: float) -> Array:
@@ -97,12 +99,14 @@ def choose_radius(
         width2 = fitted.width**2
         tau2 = np.where(low < mode, 0, (_MISFIT * width2) ** 2 / np.maximum(low / mode, 1) ** 4)
     beyond, believed = share - fitted.law, tau2 / (tau2 + sd**2)
-    surprise = np.maximum(np.abs(beyond) - _DOUBT * np.sqrt(tau2 + sd**2), 0)
+    doubt = np.where(low < _LARGEST_MODE, _DOUBT, _STANDS_OUT)
+    surprise = np.maximum(np.abs(beyond) - doubt * np.sqrt(tau2 + sd**2), 0)
     moved = believed * beyond + (1 - believed) * np.sign(beyond) * surprise
     loss = fitted.weights @ losses
     scatter = fitted.weights @ (losses - loss) ** 2
-    expected = np.maximum(loss + over @ moved, loss / 2)
-    variance = over**2 @ (believed * sd**2) + scatter
+    likeliest = losses[0]
+    expected = np.maximum(likeliest + over @ moved, likeliest / 2)
+    variance = over**2 @ (believed * sd**2)
     heavy = _heavy(low, fitted) if not coarse else np.ones(edges.size)
     trusted = heavy**2 / (heavy**2 + sd**2)
     most = np.maximum(expected, loss + direct @ (trusted * np.where(low >= mode, beyond, 0)))
@@ -133,7 +137,7 @@ def _stands_out(beyond: Array, possible: NDArray[np.bool_], sd: float) -> int:
     distance than their noise explains; else 0."""
     excess = np.cumsum(beyond[::-1])[::-1]
     noise = sd * np.sqrt(np.maximum(np.cumsum((possible & (beyond != 0))[::-1])[::-1], 1))
-    seen = np.flatnonzero(excess > _DOUBT * noise)
+    seen = np.flatnonzero(excess > _STANDS_OUT * noise)
     return int(min(seen[-1] + 2, np.count_nonzero(possible))) if seen.size else 0
 
 

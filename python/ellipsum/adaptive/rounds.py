@@ -165,8 +165,8 @@ class _Run:
         noisy = self._noisy(counts, sensitivity, mu)
         counted, noise_sd = noisy.astype(np.float64) / plan.n, sensitivity / mu / plan.n
         counted[0] -= self.cells.empty  # they lie at the centre, and say nothing of distances
-        own, own_sd = (x / (1 - self.cells.empty) for x in (counted, noise_sd))
-        share, sd = self._remembered(own, own_sd, forget=first)
+        left = 1 - self.cells.empty
+        share, sd = self._remembered(counted / left, noise_sd / left, forget=first)
         # Between d (what shrinks the next region most) and d_eff (what the answer is worth).
         ratio = plan.noise_ratio * (self._effective_dimension() / plan.d) ** 0.25
         reach = float(np.linalg.norm(b * self._reach()))

@@ -48,9 +48,10 @@ shape (public; one of):
   --public FILE     the same, centre and sigma computed from public rows of the same columns;
                     with --correlated their correlations too
 
-With --sigma and --public, --error says which errors the shape makes small: "absolute", the sum
-of the squared errors in the data's own unit (all columns then need the same unit), or
-"relative", every column's error against its own standard deviation.
+With --bounds, --sigma and --public, --error says which errors are made small: "box", every
+column's error against the width of its bounds; "relative", against its own standard deviation
+(with --bounds: as far as it is seen); or "absolute", the sum of the squared errors in the data's
+own unit (all columns then need the same unit).
 
 --center takes numbers, as --center 170,70, or a file. A parameter file is .npy, .json (a list, or
 an object keyed by column name), or text with one coordinate on each line.
@@ -241,8 +242,8 @@ def _add_shape(parser: argparse.ArgumentParser) -> None:
 
     shape.add_argument(
         "--error",
-        choices=("absolute", "relative"),
-        help="with --sigma or --public: what the shape makes small (default: absolute)",
+        choices=("box", "relative", "absolute"),
+        help="which errors are made small (default: box with --bounds, else absolute)",
     )
     shape.add_argument(
         "--correlated",

@@ -152,7 +152,7 @@ def _dump(path: str, file: Any, result: dict[str, Any]) -> None:
     np.savez(
         file,
         value=result["value"],
-        sd=result["sd"],
+        sd=np.array(result["sd"], dtype=np.float64),
         lower=lower,
         upper=upper,
         columns=result["columns"],
@@ -187,7 +187,8 @@ def table(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> list[s
     sd = release.sd
     shown = min(len(names), _ROWS_PRINTED)
     width = max(len("column"), *(len(name) for name in names[:shown]))
-    lines = [f"{'column':{width}}  {'value':>13}  {'noise sd':>10}  95 % interval (noise alone)"]
+    of = "of the rows" if isinstance(release, AdaptiveRelease) else "(noise alone)"
+    lines = [f"{'column':{width}}  {'value':>13}  {'noise sd':>10}  95 % interval {of}"]
     lines += [
         f"{names[j]:{width}}  {release.value[j]:>13.6g}  {sd[j]:>10.3g}  "
         f"[{lower[j]:.6g}, {upper[j]:.6g}]"

@@ -28,7 +28,7 @@ _SHAPES = ("ball", "bounds", "sigma", "public")
 _GOES_WITH = {
     "center": ("ball", "sigma"),
     "clip_probability": ("sigma", "public"),
-    "error": ("sigma", "public"),
+    "error": ("bounds", "sigma", "public"),
     "one_pass": ("bounds",),
     "correlated": ("public",),
 }
@@ -40,7 +40,7 @@ def known_of_rows(arguments: argparse.Namespace, rows: Rows) -> tuple[dict[str, 
     if shape_name(arguments) != "bounds" or arguments.one_pass:
         return {"ellipsoid": region}, region.d
     lower, upper = _bounds(arguments, region.d, _coordinate_names(rows, region.d))
-    return {"lower": lower, "upper": upper}, region.d
+    return {"lower": lower, "upper": upper, "error": arguments.error or "box"}, region.d
 
 
 def build_shape(arguments: argparse.Namespace, rows: Rows) -> Region:
@@ -103,7 +103,12 @@ def _ball(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | N
 
 
 def _box(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
-    return Ellipsoid.box(*_bounds(arguments, d, names))
+    error = arguments.error or "box"
+    if error == "relative":
+        error = "box"  # a plan finds the deviations; one pass knows the box alone
+        if arguments.one_pass:
+            raise ValueError("error must be box or absolute with --one-pass: no deviation is known")
+    return Ellipsoid.box(*_bounds(arguments, d, names), error=error)
 
 
 def _bounds(
@@ -123,6 +128,7 @@ def _gaussian(arguments: argparse.Namespace, d: int | None, names: Sequence[str]
     center = None
     if arguments.center is not None:
         center = _vector("center", arguments.center, names)
+    _check_no_box(arguments)
     unit = sigma if arguments.error == "relative" else None
     return _clipped(arguments, GaussianShape(sigma, center, unit=unit))
 
@@ -130,6 +136,7 @@ def _gaussian(arguments: argparse.Namespace, d: int | None, names: Sequence[str]
 def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Region:
     """As `GaussianShape.for_sample` has it, read in blocks; incomplete rows are left out."""
     path = arguments.public
+    _check_no_box(arguments)
     _check_not_private(path, arguments.files)
     columns = split_names(arguments.columns) or names
     try:
@@ -143,6 +150,11 @@ def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] |
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, f"--public: {own_text(error)}") from None
     return _clipped(arguments, shape)
+
+
+def _check_no_box(arguments: argparse.Namespace) -> None:
+    if arguments.error == "box":
+        raise ValueError("error must be relative or absolute: only --bounds gives a box")
 
 
 def _complete(rows: Rows, d: int) -> Iterator[Array]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
 from ..grid import MOST_COORDINATES
+from ..units import error_unit
 from .law import GaussianModel
 from .sample import sample_moments
 
@@ -72,8 +73,13 @@ def sample_model(
     return covariance_model(covariance, public.center, public.center_error, unit)
 
 
-def box_scale(lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array, Array, Array]:
-    """(lower, upper, center, scale) of a box whose ball has radius 1/2."""
+def box_scale(
+    lower: ArrayLike, upper: ArrayLike, error: str | ArrayLike
+) -> tuple[Array, Array, Array, Array]:
+    """(lower, upper, center, scale) of a box whose ball has radius 1/2.
+
+    In the unit that errors are weighed in: :func:`ellipsum.units.error_unit`.
+    """
     low = _validate.vector("lower", lower)
     high = _validate.vector("upper", upper, d=low.size)
     if not (low < high).all():
@@ -84,10 +90,14 @@ def box_scale(lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Array, Array, 
         )
     center = 0.5 * low + 0.5 * high
     half = np.maximum(high - center, center - low)
-    total = 2 * float(np.sum(half))
+    with np.errstate(over="ignore"):
+        total = 2 * float(np.sum(half))
     if not math.isfinite(total):
         raise ValueError("upper - lower overflows: narrow the box")
-    return low, high, center, 1 / np.sqrt(2 * half * total)
+    unit = error_unit(error, low.size, box=half)
+    half = half / unit
+    total = 2 * float(np.sum(half))
+    return low, high, center, 1 / np.sqrt(2 * half * total) / unit
 
 
 def center_of(center: ArrayLike | None, d: int | None) -> Array:

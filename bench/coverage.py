@@ -1,0 +1,252 @@
+"""Do the intervals of a mean from a box alone cover? Laws, rows, budgets, holes, places, units.
+
+    python bench/coverage.py             # some of the grid: 40 runs a cell, about 15 CPU minutes
+    python bench/coverage.py --full      # all of it, 200 runs a cell: hours
+
+writes ``bench/results/coverage.md``, ``.json`` and ``.png``. Setting: ``replace`` neighbours,
+delta = 1e-6; columns of spread about 1 in a box of half width 20 about 0, in units of their own where
+``decades`` says so; rows outside the box count as moved into it. An interval is judged against
+the mean of the present cells, coordinate by coordinate. A cell is *missed* where its
+worst coordinate is so far below the level that the runs have a probability under 1e-3 of it
+(with all coordinates tried). The width is the median over that of an oracle, who knows mean and
+sigma: two normal quantiles times the noise of the ball that clips one row in a thousand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from ellipsum import PrivateMean
+
+RESULTS = Path(__file__).parent / "results"
+LEVEL, DELTA, HALF = 0.95, 1e-6, 20.0
+
+Array = NDArray[np.float64]
+Draw = Callable[[np.random.Generator, tuple[int, int]], Array]
+
+
+def _correlated(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    common = rng.standard_normal((shape[0], 1))
+    return math.sqrt(0.9) * common + math.sqrt(0.1) * rng.standard_normal(shape)
+
+
+#: Laws of a spread of about 1, one for all columns; "mixed" has another one in each column.
+LAWS: dict[str, Draw] = {
+    "gaussian": lambda rng, shape: rng.standard_normal(shape),
+    "exponential": lambda rng, shape: rng.standard_exponential(shape) - 1,
+    "log-normal": lambda rng, shape: (rng.lognormal(size=shape) - math.exp(0.5)) / 2.1612,
+    "t3": lambda rng, shape: rng.standard_t(3, shape) / math.sqrt(3),
+    "two points": lambda rng, shape: 2.0 * rng.integers(0, 2, shape) - 1,
+    "far mixture": lambda rng, shape: (
+        0.05 * rng.standard_normal(shape) + np.where(rng.random(shape) < 0.7, -0.6, 1.4)
+    ),
+    "constant": lambda rng, shape: np.zeros(shape),
+    "integers": lambda rng, shape: rng.poisson(3, shape) - 3.0,
+    "heavy zeros": lambda rng, shape: np.where(
+        rng.random(shape) < 0.85, 0.0, rng.lognormal(size=shape)
+    ),
+    "correlated": _correlated,
+}
+
+
+def _mixed(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
+    draws = itertools.islice(itertools.cycle(LAWS.values()), shape[1])
+    return np.concatenate([draw(rng, (shape[0], 1)) for draw in draws], axis=1)
+
+
+LAWS["mixed"] = _mixed
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is drawn, and the budget."""
+
+    law: str
+    n: int
+    d: int = 3
+    epsilon: float = 1.0
+    holes: float = 0.0
+    center: float = 0.0  #: in half widths of the box
+    decades: float = 0.0  #: between the largest and the smallest unit
+
+    @property
+    def unit(self) -> Array:
+        return 10.0 ** np.linspace(-self.decades / 2, self.decades / 2, self.d)
+
+    def draw(self, seed: int) -> tuple[Array, Array]:
+        """Rows, in the columns' units, and the mean of their present cells."""
+        rng = np.random.default_rng([seed, self.n, self.d])
+        rows = LAWS[self.law](rng, (self.n, self.d)) + self.center * HALF
+        missing = rng.random(rows.shape) < self.holes
+        inside = np.where(missing, np.nan, np.clip(rows, -HALF, HALF))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a column without a cell has no mean
+            return np.where(missing, np.nan, rows) * self.unit, np.nanmean(inside, axis=0)
+
+
+@dataclass
+class Found:
+    """A cell's coverage."""
+
+    cell: Cell
+    runs: int
+    worst: float  #: coverage of the worst coordinate
+    mean: float
+    width: float  #: median half width over the oracle's
+    error: float  #: root mean square error of the value
+
+    @property
+    def missed(self) -> bool:
+        limit = 1e-3 / self.cell.d
+        return bool(stats.binom.cdf(round(self.worst * self.runs), self.runs, LEVEL) < limit)
+
+
+def oracle(cell: Cell, mechanism: PrivateMean) -> float:
+    """Half width of the interval of one that knows mean and sigma (1 for each column)."""
+    reach = math.sqrt(stats.chi2.isf(1e-3, cell.d))
+    noise = 2 * reach / (cell.n * mechanism.guarantee.mu)
+    return float(stats.norm.ppf((1 + LEVEL) / 2) * noise)
+
+
+def judge(cell: Cell, runs: int, of: str) -> Found:
+    box = HALF * cell.unit
+    mechanism = PrivateMean(lower=-box, upper=box, epsilon=cell.epsilon, delta=DELTA)
+    hits, widths, errors = np.zeros(cell.d), [], []
+    for seed in range(runs):
+        rows, mean = cell.draw(seed)
+        if of == "population":
+            mean = population(cell)
+        release = mechanism(rows, seed=seed)
+        lower, upper = (end / cell.unit for end in release.confidence_interval(LEVEL, of))
+        off = 1e-9 * HALF  # of the arithmetic in other units
+        hits += np.isnan(mean) | ((lower - off <= mean) & (mean <= upper + off))
+        widths.append((upper - lower) / 2)
+        errors.append(release.value / cell.unit - mean)
+    share = hits / runs
+    width = float(np.median(widths)) / oracle(cell, mechanism)
+    error = math.sqrt(float(np.nanmean(np.square(errors))))
+    return Found(cell, runs, float(share.min()), float(share.mean()), width, error)
+
+
+def population(cell: Cell) -> Array:
+    """The law's mean, from many rows."""
+    many = Cell(cell.law, 400_000, cell.d, center=cell.center)
+    return many.draw(1)[1]
+
+
+def grid(full: bool) -> list[Cell]:
+    """The cells: all, or lines through the middle of the grid."""
+    counts = (10, 30, 100, 300, 1000, 10_000, 100_000)
+    holes, places = (0.0, 0.01, 0.1, 0.5), (0.0, 0.5, 1.0, 1.2)
+    if full:
+        sizes = itertools.product(LAWS, counts, (1, 3, 20, 100), (0.1, 1.0, 10.0))
+        cells = [
+            Cell(*size, holes=h, center=c, decades=u)
+            for size in sizes
+            for h, c, u in itertools.product(holes, places, (0.0, 12.0))
+        ]
+        return cells
+    cells = [Cell(law, n) for law in LAWS for n in counts[:-1]]
+    cells += [Cell(law, 100_000) for law in ("gaussian", "log-normal", "heavy zeros", "mixed")]
+    some = ("gaussian", "log-normal", "heavy zeros")
+    cells += [Cell(law, n, d) for law in some for d in (1, 20) for n in (300, 1000, 10_000)]
+    cells += [Cell(law, 10_000, 100) for law in some]
+    cells += [Cell(law, n, epsilon=e) for law in some for e in (0.1, 10.0) for n in (300, 3000)]
+    cells += [
+        Cell(law, 3000, holes=h, epsilon=e) for law in some for h in holes[1:] for e in (1, 10)
+    ]
+    cells += [Cell(law, n, center=c) for law in some for c in places[1:] for n in (300, 3000)]
+    cells += [
+        Cell(law, 3000, 10, decades=12.0, holes=h) for law in (*some, "mixed") for h in (0, 0.1)
+    ]
+    return cells
+
+
+def table(found: list[Found], of: str) -> str:
+    missed = [each for each in found if each.missed]
+    lines = [
+        "# Coverage of the intervals of a mean from a box alone",
+        "",
+        f'Nominal level {LEVEL:g}, `of="{of}"`; {found[0].runs} runs a cell; made by '
+        "`python bench/coverage.py`, whose head says what the columns mean.",
+        "",
+        f"Cells below the level by more than the runs explain: {len(missed)} of {len(found)}"
+        + ("." if not missed else ": " + "; ".join(str(each.cell) for each in missed) + "."),
+        "",
+        "| law | n | d | epsilon | holes | center | decades | worst coordinate | all | width | rms error |",
+        "|" + "---|" * 11,
+    ]
+    for each in found:
+        c = each.cell
+        setting = (
+            f"{c.law} | {c.n} | {c.d} | {c.epsilon:g} | {c.holes:g} | {c.center:g} | {c.decades:g}"
+        )
+        figures = f"{each.worst:.3f} | {each.mean:.3f} | {each.width:.2g} | {each.error:.2g}"
+        lines.append(f"| {setting} | {figures} |")
+    return "\n".join(lines) + "\n"
+
+
+def picture(found: list[Found], path: Path) -> None:
+    """Coverage and width against n, one line a law, d = 3."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    fig, (above, below) = plt.subplots(2, 1, figsize=(8, 7), sharex=True)
+    for i, law in enumerate(LAWS):
+        here = [each for each in found if each.cell == Cell(law, each.cell.n)]
+        counts = [each.cell.n for each in here]
+        style = {"marker": "osD^vPX*<>h"[i % 11], "ms": 5, "lw": 1, "label": law}
+        above.plot(counts, [each.worst for each in here], **style)
+        below.plot(counts, [each.width for each in here], **style)
+    above.axhline(LEVEL, color="black", lw=0.8)
+    above.set(ylabel="coverage of the worst coordinate", ylim=(0, 1.02), xscale="log")
+    below.set(ylabel="half width / the oracle's", xlabel="rows", yscale="log")
+    below.legend(fontsize=8, ncols=3)
+    above.set_title(
+        "95 % intervals, d = 3, epsilon = 1, box of 20 spreads to each side", fontsize=10
+    )
+    fig.tight_layout()
+    fig.savefig(path, dpi=110)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--runs", type=int)
+    parser.add_argument("--of", default="rows", choices=("rows", "population", "noise"))
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so many")
+    args = parser.parse_args()
+    runs, found, start = args.runs or (200 if args.full else 40), [], time.process_time()
+    name = "coverage" if args.of == "rows" else f"coverage_{args.of}"
+    args.out.mkdir(parents=True, exist_ok=True)
+    for cell in grid(args.full):
+        if time.process_time() - start > args.seconds:
+            break
+        found.append(judge(cell, runs, args.of))
+        each = found[-1]
+        print(
+            f"{cell}: {each.worst:.3f}, width {each.width:.2g}{' MISSED' * each.missed}", flush=True
+        )
+        (args.out / f"{name}.md").write_text(table(found, args.of))
+        (args.out / f"{name}.json").write_text(json.dumps([asdict(f) for f in found], indent=0))
+        if args.of == "rows":
+            picture(found, args.out / "coverage.png")
+
+
+if __name__ == "__main__":
+    main()
