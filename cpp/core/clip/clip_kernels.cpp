@@ -126,7 +126,11 @@ __attribute__((noinline)) void load_exceptional(Stream& s, const Region& region,
                                                 std::size_t chunk, double* h) {
   s.counts.nonfinite += copy_row<T>(row, s.d, region.center, s.alone.x, s.absent);
   const char* copy = reinterpret_cast<const char*>(s.alone.x);
-  if (load_matrix_input<double>(center, copy, s.d, chunk, h) || task == Task::distances) return;
+  if (load_matrix_input<double>(center, copy, s.d, chunk, h)) return;
+  if (task == Task::distances) {
+    h[0] = __builtin_nan("");
+    return;
+  }
   s.counts.clipped += clip_huge_row(region, s.alone);
   for (std::size_t j = 0; j < s.d; ++j) {
     const std::int64_t q = std::int64_t(std::rint(s.alone.y[j]));

@@ -204,7 +204,7 @@ template <class T, int V, Task task> static void add_slabs(Columns& s, std::size
 template <class T, Task task> static std::size_t column_rows(Columns& s) {
   std::size_t i = 0;
   if (s.batch.d <= short_columns) add_slabs<T, 4, task>(s, i);
-  add_slabs<T, 8 / int(sizeof(T)), task>(s, i);
+  add_slabs<T, 2, task>(s, i);
   add_slabs<T, 1, task>(s, i);
   return i;
 }

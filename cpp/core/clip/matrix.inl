@@ -58,7 +58,7 @@ static void multiply(const double* h, const double* packed, double* y, std::size
   }
 }
 
-// h_j = x_j - c_j in 29 bits; false for a row out of range, which becomes NaN.
+// h_j = x_j - c_j in 29 bits; false for a row out of range.
 template <class T>
 static bool load_matrix_input(const double* center, const char* row, std::size_t d,
                               std::size_t chunk, double* h) {
@@ -70,7 +70,5 @@ static bool load_matrix_input(const double* center, const char* row, std::size_t
     store(h + j / depth * chunk + j % depth,
           split_29_bits(offset, smallest_matrix_input, largest_matrix_input, outside));
   }
-  const bool inside = count_nonzero(outside) == 0;
-  if (!inside) h[0] = __builtin_nan("");
-  return inside;
+  return !any_bit(outside);
 }

@@ -92,7 +92,11 @@ static inline void walk(Stream& stream, Group<R>& group) {
     if (reads) ask<R * vec_lanes* int(sizeof(T))>(ahead, asking);
     walk_step<T, R, task, reads>(g, record, j, d - j);
   }
-  group = g;
+  ELLIPSUM_UNROLL
+  for (int r = 0; r < R; ++r) {
+    group.norm2[r] = g.norm2[r];
+    if (task == Task::box) group.changed[r] = g.changed[r];
+  }
   stream.quantised += R;
 }
 

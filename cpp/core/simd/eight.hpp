@@ -166,6 +166,21 @@ inline VecInt or_difference(const VecInt& a, const Vec& b, const Vec& c) {
   return r;
 }
 
+// Is a bit set anywhere? One branch for whoever asks.
+inline bool any_bit(const VecInt& a) {
+#if defined(__AVX512F__)
+  return _mm512_test_epi64_mask(__m512i(a.part[0]), __m512i(a.part[0])) != 0;
+#else
+  Mask all = a.part[0];
+  ELLIPSUM_UNROLL
+  for (int p = 1; p < vec_parts; ++p) all |= a.part[p];
+  std::int64_t bits = all[0];
+  ELLIPSUM_UNROLL
+  for (int l = 1; l < register_lanes; ++l) bits |= all[l];
+  return bits != 0;
+#endif
+}
+
 inline std::int64_t count_nonzero(const VecInt& a) {
 #if defined(__AVX512F__)
   return __builtin_popcount(_mm512_test_epi64_mask(__m512i(a.part[0]), __m512i(a.part[0])));
