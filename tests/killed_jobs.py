@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ellipsum import Budget, Ellipsoid, ExactSum, PrivateMean, open_rows
-from ellipsum.checkpoint import Checkpoint
+from ellipsum.checkpoint import Checkpoint, Job
 
 #: What is killed before it is done, and whether a write may be cut.
 CALLS = ("write", "fsync", "replace", "unlink", "open")
@@ -69,6 +69,7 @@ def release(folder: Path, kind: str, jobs: int, key: bytes | None = None) -> Any
 
 def die_at(step: int, share: float) -> None:
     """Kill this process at the step-th call; a write is done in part, and then it is killed."""
+    Job.save_soon = Job.save  # so that the steps have one order
     real = {name: getattr(os, name) for name in CALLS}
     left = [step]
 

@@ -22,7 +22,7 @@ QUARTER = Fraction(1, 4)  # of mu; mu^2 = 1/16
 #: A spender takes mu = 1/2, four times, until it is refused, and tells of each that was granted.
 #: The step-th call of write, fsync or ftruncate kills it, after a share of what it was to write.
 SPENDERS = """
-    import json, os, signal, sys
+    import json, os, signal, sys, time
     from ellipsum import Budget, BudgetError
     real = {name: getattr(os, name) for name in ("write", "fsync", "ftruncate")}
 
@@ -32,6 +32,8 @@ SPENDERS = """
         def die_at(name):
             def call(*args):
                 left[0] -= 1
+                if name == "write":
+                    time.sleep(0.002)  # so that others come between, unless they are kept out
                 if left[0] == 0:
                     if name == "write":
                         real["write"](args[0], bytes(args[1])[: int(share * len(args[1]))])

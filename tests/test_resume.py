@@ -20,6 +20,7 @@ from ellipsum import (
     PrivateMean,
     open_rows,
 )
+from ellipsum.checkpoint import Job
 from ellipsum.cli import main
 from ellipsum.rows.seek import blocks_from, sources_of
 from killed_jobs import REGION, check, make_files, mechanism, release, run_all
@@ -71,6 +72,7 @@ def test_a_run_that_goes_on_reads_only_what_is_left(job, monkeypatch):
         return add(self, batch)
 
     monkeypatch.setattr(ExactSum, "add", counted)
+    monkeypatch.setattr(Job, "save_soon", Job.save)  # as on a disk that is always ready
     monkeypatch.setattr("ellipsum.rows.seek.PART_BYTES", 1 << 11)
     kill = True
     with pytest.raises(KeyboardInterrupt):
@@ -352,3 +354,15 @@ def test_the_command_line_goes_on_and_repeats_the_release(job, capsys, monkeypat
     ]:
         assert main([*files, "--ball", "3", *more]) == code
         assert message in capsys.readouterr().err
+
+
+def test_a_pass_that_was_made_for_another_frame_is_refused(job):
+    """As on a machine whose logarithms differ: the plan would then make a second release."""
+    folder, _ = job
+    release(folder, "plan", 1)
+    checkpoint = Checkpoint(folder / "job.ck")
+    held = checkpoint._parsed(checkpoint._read())
+    held.blobs["pass 2"] = bytes(32) + held.blobs["pass 2"][32:]
+    held.save()
+    with pytest.raises(CheckpointError, match="steps are not those of this run"):
+        release(folder, "plan", 1)

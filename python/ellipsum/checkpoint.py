@@ -89,7 +89,10 @@ class Checkpoint:
             else:
                 job = self._parsed(raw)
                 self._check(job.binding, dict(binding))
-            yield job
+            try:
+                yield job
+            finally:
+                job.wait()  # no write outlives the lock
 
     def discard(self) -> None:
         """Remove it, and with it the key and the raw sums; nothing if it is not there.
@@ -259,15 +262,50 @@ class Job:
         self.binding, self.root = binding, root
         self.facts, self.blobs = facts, blobs
         self.lock = threading.RLock()
+        self._writer: threading.Thread | None = None
+        self._failed: CheckpointError | None = None
 
     def save(self) -> None:
-        """Put it on the disk as it is now."""
+        """Put it on the disk as it is now, and wait for that."""
         with self.lock:
-            names = [[name, len(blob)] for name, blob in self.blobs.items()]
-            head = {"binding": self.binding, "facts": self.facts, "blobs": names}
-            text = json.dumps(head).encode()
-            parts = [struct.pack("<I", len(text)), text, self.root, *self.blobs.values()]
-            self._checkpoint.write(b"".join(parts))
+            self.wait()
+            self._raise()
+            self._checkpoint.write(self._body())
+
+    def save_soon(self) -> None:
+        """Put it on the disk as it is now, while the rows are read on.
+
+        Not at all where the last such write is still under way: the next one has more in it. What
+        goes wrong is raised by the save that follows.
+        """
+        with self.lock:
+            self._raise()
+            if self._writer is not None and self._writer.is_alive():
+                return
+            self._writer = threading.Thread(target=self._write, args=(self._body(),))
+            self._writer.start()
+
+    def wait(self) -> None:
+        """Until nothing is being written."""
+        if self._writer is not None:
+            self._writer.join()
+
+    def _write(self, body: bytes) -> None:
+        try:
+            self._checkpoint.write(body)
+        except CheckpointError as error:
+            self._failed = error
+
+    def _raise(self) -> None:
+        if self._failed is not None:
+            raise self._failed
+
+    def _body(self) -> bytes:
+        names = [[name, len(blob)] for name, blob in self.blobs.items()]
+        head = {"binding": self.binding, "facts": self.facts, "blobs": names}
+        text = json.dumps(head).encode()
+        parts = [struct.pack("<I", len(text)), text, self.root, *self.blobs.values()]
+        return b"".join(parts)
 
     def check_inputs(self, inputs: list[list[Any]]) -> None:
         """Refuse to go on if a file changed since the job began."""

@@ -136,6 +136,7 @@ class _SumOfFiles:
         if self.job is not None and todo:
             self.job.check_inputs(inputs_of(self.rows))
             self._save()
+            self.job.save()
         return self.done
 
     def _read(self, todo: list[int]) -> None:
@@ -189,7 +190,7 @@ class _SumOfFiles:
             self.places[int(name)] = ((unit, inside), self.job.blobs[f"file {name}"])
 
     def _save(self) -> None:
-        """All of it in one file, written under the lock: a block counts in one place."""
+        """All of it in one file, as it is under the lock: a block counts in one place."""
         assert self.job is not None
         with self.lock:
             parts = {f"file {k}": part for k, (_, part) in self.places.items()}
@@ -198,7 +199,7 @@ class _SumOfFiles:
                 "finished": sorted(self.finished),
                 "places": {str(k): list(place) for k, (place, _) in self.places.items()},
             }
-            self.job.save()
+            self.job.save_soon()
             self.unsaved = 0
 
 
