@@ -37,6 +37,7 @@ MAY_IMPORT = {
     "gaussian_shape": {"ellipsoid", "shapes"},
     "rows": {"_validate"},
     "exact_sum": {"_validate", "ellipsoid", "kernels", "lineage", "rows", "sum_bytes"},
+    "users": {"_validate", "kernels", "rows"},
     "release": {"guarantee", "plot"},
     "sum_release": {"_validate", "ellipsoid", "guarantee", "release"},
     "adaptive": {
@@ -45,7 +46,7 @@ MAY_IMPORT = {
     },
     "private_sum": {
         "_validate", "adaptive", "ellipsoid", "exact_sum", "gaussian_shape", "guarantee", "noise",
-        "noise_keys", "rows", "sum_bytes", "sum_release",
+        "noise_keys", "rows", "sum_bytes", "sum_release", "users",
     },
     "estimates": {"adaptive", "guarantee", "private_sum", "release"},
     "second_moments": {

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from . import _validate, calibrate
 
 __all__ = [
+    "ROW",
     "DeltaGuarantee",
     "GaussianGuarantee",
     "Guarantee",
@@ -19,6 +20,9 @@ __all__ = [
     "seed_caveats",
     "shown_up",
 ]
+
+#: The unit of privacy of mechanisms that take rows as they come.
+ROW = "one row"
 
 #: Covers the few roundings (under 8 of 2^-53) of a noise level: noise is never too small.
 _NOISE_SLACK = 1 + 2.0**-50
@@ -110,7 +114,7 @@ class Guarantee:
         return {}
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in ("mu", "rho", "epsilon", "dp_event", "dp_relation", "neighbors"):
+        if name in ("mu", "rho", "epsilon", "dp_event", "dp_relation", "neighbors", "for_rows"):
             raise AttributeError(
                 f"a guarantee of kind {self.kind!r} has no {name}: it is not differential privacy"
             )
@@ -137,7 +141,7 @@ class GaussianGuarantee(Guarantee):
     asked_delta: float | None = None
     asked_rho: float | None = None
     asked_mu: float | None = None
-    unit: str = "one row"
+    unit: str = ROW
 
     kind = "gdp"
     is_private = True
@@ -153,6 +157,7 @@ class GaussianGuarantee(Guarantee):
         rho: float | None,
         mu: float | None,
         neighbors: str,
+        unit: str = ROW,
     ) -> GaussianGuarantee:
         """The guarantee of a budget given in exactly one of its forms.
 
@@ -161,6 +166,7 @@ class GaussianGuarantee(Guarantee):
         epsilon, delta : float or None; both, or neither
         rho, mu : float or None
         neighbors : ``"replace"`` or ``"add-remove"``
+        unit : str, whose change makes neighbours
 
         Returns
         -------
@@ -173,7 +179,7 @@ class GaussianGuarantee(Guarantee):
         """
         relation = Neighbors.of(neighbors)
         multiplier = calibrate.noise_multiplier(epsilon, delta, rho=rho, mu=mu)
-        return cls(relation, multiplier, epsilon, delta, rho, mu)
+        return cls(relation, multiplier, epsilon, delta, rho, mu, unit)
 
     @property
     def asked(self) -> tuple[float | None, ...]:
@@ -217,6 +223,25 @@ class GaussianGuarantee(Guarantee):
             return self.asked_epsilon
         return calibrate.epsilon(self.noise_multiplier, delta)
 
+    def for_rows(self, k: int) -> GaussianGuarantee:
+        """What a person with ``k`` rows has: mu becomes k mu where the unit is one row.
+
+        Where the unit is a person's rows, however many, it is this guarantee (claim users-4).
+
+        Parameters
+        ----------
+        k : int, rows of one person
+
+        Returns
+        -------
+        GaussianGuarantee
+        """
+        rows = _validate.whole("k", k, least=1)
+        if self.unit != ROW or rows == 1:
+            return self
+        multiplier = self.noise_multiplier / rows * (1 - 2.0**-51)  # never above the quotient
+        return GaussianGuarantee(self.neighbors, multiplier, unit=f"{rows} rows of one person")
+
     def dp_event(self) -> Any:
         """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`
         (claim composition-1)."""
@@ -246,7 +271,7 @@ class GaussianGuarantee(Guarantee):
         if self.asked_epsilon is not None:
             parts.append(f"({shown_up(self.asked_epsilon)}, {shown_up(self.asked_delta)})-DP")
         parts += [f"{shown_up(self.rho)}-zCDP", f"{shown_up(self.mu)}-GDP"]
-        return f"{' = '.join(parts)}, neighbours: {self.neighbors}"
+        return f"{' = '.join(parts)}, neighbours: {self.neighbors}{_of_unit(self.unit)}"
 
 
 @dataclass(frozen=True)
@@ -265,7 +290,7 @@ class DeltaGuarantee(Guarantee):
     neighbors: Neighbors
     asked_epsilon: float
     asked_delta: float
-    unit: str = "one row"
+    unit: str = ROW
 
     kind = "approximate-dp"
     is_private = True
@@ -284,6 +309,33 @@ class DeltaGuarantee(Guarantee):
         if delta >= self.asked_delta:
             return self.asked_epsilon
         raise ValueError(f"this guarantee is for delta = {self.asked_delta:g} and above alone")
+
+    def for_rows(self, k: int) -> DeltaGuarantee:
+        """What a person with ``k`` rows has: (k epsilon, delta (e^(k eps) - 1)/(e^eps - 1)).
+
+        Parameters
+        ----------
+        k : int, rows of one person
+
+        Returns
+        -------
+        DeltaGuarantee
+
+        Raises
+        ------
+        ValueError
+            Where that delta is 1 or above: nothing is promised then.
+        """
+        rows = _validate.whole("k", k, least=1)
+        if self.unit != ROW or rows == 1:
+            return self
+        one, all_rows = self.asked_epsilon, rows * self.asked_epsilon
+        factor = rows if one == 0 else math.expm1(min(all_rows, 700.0)) / math.expm1(one)
+        delta = self.asked_delta * factor * (1 + 2.0**-48)
+        if not delta < 1:
+            raise ValueError(f"a person with {rows} rows has no guarantee: delta would be 1 or more")
+        up = all_rows * (1 + 2.0**-51)
+        return DeltaGuarantee(self.neighbors, up, delta, f"{rows} rows of one person")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in ("mu", "rho", "dp_event", "dp_relation"):
@@ -304,7 +356,11 @@ class DeltaGuarantee(Guarantee):
 
     def __str__(self) -> str:
         pair = f"({shown_up(self.asked_epsilon)}, {shown_up(self.asked_delta)})-DP"
-        return f"{pair}, neighbours: {self.neighbors}"
+        return f"{pair}, neighbours: {self.neighbors}{_of_unit(self.unit)}"
+
+
+def _of_unit(unit: str) -> str:
+    return "" if unit == ROW else f", unit: {unit}"
 
 
 def rounded_up(sd: float) -> float:

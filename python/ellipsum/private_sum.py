@@ -17,12 +17,13 @@ from .adaptive.rounds import run
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum, as_integers
 from .gaussian_shape import GaussianShape
-from .guarantee import GaussianGuarantee, rounded_up, seed_caveats
+from .guarantee import ROW, GaussianGuarantee, rounded_up, seed_caveats
 from .noise_keys import JobKeys, Use, root_key
 from .rows.batches import as_batches
 from .rows.files import Rows
 from .sum_bytes import SumState
 from .sum_release import NoisySum, SumRelease
+from .users import make_unit
 
 __all__ = ["PrivateMean", "PrivateSum"]
 
@@ -71,6 +72,16 @@ class PrivateSum:
         ``"replace"``: one person's row takes another value; the number of rows is public.
         ``"add-remove"``: one person's row is there or not; the number is private. Where it is
         needed (a centre that is not zero) a noisy count is released jointly.
+    by : str, optional
+        The column that says whose row it is. Each user's rows become one row before the clip,
+        and the guarantee is for all rows of a user; n is the number of users (claim users-2).
+        For arrays, give the column itself by ``users`` when calling.
+    statistic : ``"mean"`` or ``"sum"``, optional, with ``by``
+        What a user's rows become. Default: their mean for a mean, their sum for a sum, so that
+        the region bounds a user's mean, or a user's total.
+    grouped : bool, with ``by``
+        Whether each user's rows stand together in the data, as where these are sorted: memory is
+        then O(d). Nothing checks it: where it is not so, a user counts several times.
 
     Raises
     ------
@@ -98,6 +109,9 @@ class PrivateSum:
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "replace",
+        by: str | None = None,
+        statistic: str | None = None,
+        grouped: bool = False,
     ) -> None:
         known = (lower, upper, center, radius, sigma, covariance)
         self._domain: Domain | None = None
@@ -112,7 +126,9 @@ class PrivateSum:
         if isinstance(ellipsoid, GaussianShape):
             self._shape, ellipsoid = ellipsoid, ellipsoid.at()
         self._ellipsoid = ellipsoid
-        self.guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors)
+        self._users = make_unit(by, statistic, grouped, default=self._kind)
+        unit = ROW if self._users is None else self._users.unit
+        self.guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors, unit)
 
     def __repr__(self) -> str:
         what = repr(self._ellipsoid if self._shape is None else self._shape)
@@ -157,6 +173,7 @@ class PrivateSum:
         self,
         data: Any,
         *,
+        users: Any = None,
         spend_again: bool = False,
         threads: int | None = None,
         seed: int | bytes | None = None,
@@ -169,6 +186,8 @@ class PrivateSum:
             With a box or ball, something that can be read several times: an array, a memory
             map, a table, ``open_rows(...)``, or a function that returns a new iterator.
             Arrow streams are anything with ``__arrow_c_stream__`` (pyarrow, Polars, DuckDB).
+        users : column, optional
+            Whose row it is, one entry for each row, where ``data`` has no columns with names.
         spend_again : bool
             Release an ExactSum that was released before: the budget is then spent twice.
         threads : int, optional
@@ -186,9 +205,18 @@ class PrivateSum:
             For data of the wrong shape or type, an ExactSum over another region, or one that
             was released before.
         """
+        if self._users is not None:
+            if isinstance(data, ExactSum):
+                raise TypeError("data is an ExactSum, which knows no users: give the rows")
+            several = self._domain is not None or self._shape is not None
+            d = self._domain.center.size if self._domain is not None else self.ellipsoid.d
+            data = self._users.rows(data, d, users, several=several)
+        elif users is not None:
+            raise TypeError("users is given, but the mechanism was made without by=")
         if self._domain is not None:
             return self._by_plan(self._domain, data, threads, seed)
         ellipsoid = self._region_for(data)
+        data = data() if callable(data) else data
         total = self._total(data, ellipsoid, threads)
         neighbors, levels = self.guarantee.neighbors, self._noise_levels(ellipsoid)
         state = total.snapshot()
@@ -275,7 +303,7 @@ class PrivateSum:
         That is not so of an iterator, stream or ExactSum.
         """
         countable = isinstance(data, (Rows, list, tuple)) or len(getattr(data, "shape", ())) == 2
-        countable = countable and not one_shot(data)
+        countable = callable(data) or (countable and not one_shot(data))
         if self._shape is None or not (countable and self.guarantee.neighbors.count_is_public):
             return self.ellipsoid
         return self._resolved(Passes(data, self._shape.d).count_rows())

@@ -186,6 +186,7 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
     add_data(parser).add_argument(
         "--dim", type=int, metavar="D", help="coordinates of a row, for lists and --no-header"
     )
+    _add_users(parser)
     output = parser.add_argument_group("output")
     add_json(output)
     output.add_argument("--out", metavar="FILE", help="write the release too: .json or .npz")
@@ -226,6 +227,21 @@ def _add_shape(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=True,
         help="with --public: fit the shape to the correlations, which are shrunk",
+    )
+
+
+def _add_users(parser: argparse.ArgumentParser) -> None:
+    users = parser.add_argument_group("unit of privacy (default: one row)")
+    users.add_argument(
+        "--user",
+        metavar="COLUMN",
+        help="whose row it is: each user's rows become one, their mean (of a sum: their total), "
+        "and the guarantee is for all rows of a user",
+    )
+    users.add_argument(
+        "--grouped",
+        action="store_true",
+        help="with --user: each user's rows stand together, as in sorted files",
     )
 
 

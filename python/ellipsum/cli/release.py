@@ -14,6 +14,7 @@ import numpy as np
 from .. import __version__
 from ..adaptive.passes import Passes
 from ..adaptive.release import AdaptiveRelease
+from ..guarantee import ROW
 from ..kernels.backend import thread_count
 from ..private_sum import PrivateMean, PrivateSum
 from ..release import rows_text
@@ -32,7 +33,8 @@ _SUFFIXES = (".json", ".npz")
 def run(arguments: argparse.Namespace) -> int:
     """Make the release that the arguments ask for, print it, and write it."""
     _check_usage(arguments)
-    rows = opened(arguments, arguments.files, progress=_wants_bar(arguments))
+    users = [arguments.user] if arguments.user else []
+    rows = opened(arguments, arguments.files, by=users, progress=_wants_bar(arguments))
     known, d = known_of_rows(arguments, rows)
     try:
         threads = thread_count(arguments.threads)
@@ -43,6 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
             rho=arguments.rho,
             mu=arguments.mu,
             neighbors=arguments.neighbors,
+            by=arguments.user,
+            grouped=arguments.grouped,
         )
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, own_text(error)) from None
@@ -73,6 +77,8 @@ def _publish(path: str | None, result: dict[str, Any], text: str) -> None:
 
 def _announce(mechanism: PrivateSum, rows: Rows, d: int) -> None:
     """Print the plan before it runs; for add-remove it depends on a noisy count, made later."""
+    if mechanism.guarantee.unit != ROW:
+        return  # the number of users is not known before they are read
     if mechanism.guarantee.neighbors == "replace" and (n := Passes(rows, d).count_rows()):
         print(mechanism.plan(n), file=sys.stderr)
 
@@ -81,6 +87,8 @@ def _check_usage(arguments: argparse.Namespace) -> None:
     given = {name for name in ("epsilon", "delta", "rho", "mu") if _given(arguments, name)}
     if given not in ({"epsilon", "delta"}, {"rho"}, {"mu"}):
         raise Problem(Exit.USAGE, "give one budget: --epsilon and --delta, or --rho, or --mu")
+    if arguments.grouped and not arguments.user:
+        raise Problem(Exit.USAGE, "--grouped goes with --user")
     shape_name(arguments)
     if arguments.out is None:
         return
@@ -130,7 +138,7 @@ def _spent(release: SumRelease | AdaptiveRelease) -> list[str]:
 
 
 def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
-    count = rows_text(release.n, noisy=release.neighbors == "add-remove")
+    count = rows_text(release.n, noisy=release.neighbors == "add-remove", unit=release.guarantee.unit)
     places = f"{len(names)} coordinate{'s' * (len(names) != 1)}"
     lines = [
         f"private {release.kind}{count}, {places}",

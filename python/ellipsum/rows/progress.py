@@ -7,21 +7,19 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from numpy.typing import NDArray
-
 __all__ = ["watch"]
 
 _SECONDS_BETWEEN_LINES = 0.2  # of the bar: five a second, as an eye can follow
 
 
 def watch(
-    batches: Iterator[NDArray[Any]], total: int | None, fraction: Callable[[], float]
-) -> Iterator[NDArray[Any]]:
+    batches: Iterator[Any], total: int | None, fraction: Callable[[], float]
+) -> Iterator[Any]:
     """Yield the batches and draw a bar; a batch counts when the next one is asked for.
 
     Parameters
     ----------
-    batches : iterator of arrays (n, d)
+    batches : iterator of arrays (n, d), or of tuples that begin with one
     total : int or None
         Rows in all, if known.
     fraction : callable
@@ -32,7 +30,7 @@ def watch(
     try:
         for batch in batches:
             yield batch
-            done += len(batch)
+            done += len(batch[0] if isinstance(batch, tuple) else batch)
             bar.show(done, total or int(done / max(fraction(), 1e-9)))
     finally:
         bar.close()
