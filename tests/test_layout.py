@@ -48,6 +48,10 @@ MAY_IMPORT = {
         "_validate", "adaptive", "ellipsoid", "exact_sum", "gaussian_shape", "guarantee", "noise",
         "noise_keys", "rows", "sum_bytes", "sum_release", "users",
     },
+    "groups": {
+        "_validate", "calibrate", "ellipsoid", "exact_sum", "guarantee", "kernels", "noise",
+        "noise_keys", "release", "rows", "sum_release", "users",
+    },
     "estimates": {"adaptive", "guarantee", "private_sum", "release"},
     "second_moments": {
         "_validate", "adaptive", "ellipsoid", "estimates", "exact_sum", "guarantee", "noise",

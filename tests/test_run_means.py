@@ -64,9 +64,7 @@ def test_a_run_is_its_correctly_rounded_mean_in_any_order_and_split(kind, divide
             ends = np.cumsum(sizes)
             rows = KINDS[kind](rng, 2 * ends[-1]).reshape(-1, 2)
             rows[rng.random(rows.shape) < 0.05] = np.nan
-            want = np.array(
-                [truth(run, divide) for run in np.split(rows, ends[:-1])]
-            )
+            want = np.array([truth(run, divide) for run in np.split(rows, ends[:-1])])
             cuts = sorted(rng.integers(1, ends[-1] + 1, 2).tolist())
             got = run_means(kernels, rows, ends, divide=divide, cuts=cuts)
             assert np.array_equal(got, want, equal_nan=True)

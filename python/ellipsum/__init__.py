@@ -20,6 +20,9 @@ from .sum_release import SumRelease
 from .adaptive.plan import Plan, Step
 from .adaptive.release import AdaptiveRelease
 from .private_sum import PrivateMean, PrivateSum
+from .groups.table import ExactGroupSum
+from .groups.release import GroupRelease
+from .groups.mechanisms import PrivateCounts, PrivateGroupMean, PrivateGroupSum
 from .estimates import Estimate, estimate_center, estimate_scale
 from .second_moments import estimate_covariance
 from . import calibrate, noise
@@ -36,6 +39,11 @@ __all__ = [
     "ExactSum",
     "PrivateSum",
     "PrivateMean",
+    "ExactGroupSum",
+    "GroupRelease",
+    "PrivateCounts",
+    "PrivateGroupMean",
+    "PrivateGroupSum",
     "Plan",
     "Step",
     "Release",

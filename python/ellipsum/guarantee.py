@@ -333,7 +333,9 @@ class DeltaGuarantee(Guarantee):
         factor = rows if one == 0 else math.expm1(min(all_rows, 700.0)) / math.expm1(one)
         delta = self.asked_delta * factor * (1 + 2.0**-48)
         if not delta < 1:
-            raise ValueError(f"a person with {rows} rows has no guarantee: delta would be 1 or more")
+            raise ValueError(
+                f"a person with {rows} rows has no guarantee: delta would be 1 or more"
+            )
         up = all_rows * (1 + 2.0**-51)
         return DeltaGuarantee(self.neighbors, up, delta, f"{rows} rows of one person")
 

@@ -112,36 +112,30 @@ class UserRows:
     def _labelled(self) -> Iterator[tuple[Array, Words]]:
         data = self._data() if callable(self._data) else self._data
         for rows, (labels,) in labelled_batches(data, self.d, [self._user]):
-            yield rows, labels.rows()
+            words = labels.rows()
+            if (named := words.any(1)).any():  # a row without a user is nobody's
+                yield rows[named], words[named]
 
 
 def user_runs(
     labelled: Iterator[tuple[Array, Words]], d: int, divide: bool, grouped: bool = False
 ) -> Iterator[tuple[Array, Words]]:
-    """One row for each distinct digest (k words), with its digest; digests of zeros left out.
+    """One row for each distinct digest (k words), with its digest.
 
     Parameters
     ----------
-    labelled : iterator of rows (n, d) and digests (n, k)
+    labelled : iterator of rows (n, d) and digests (n, k), n > 0
     d : int
     divide : bool; the mean, not the sum
     grouped : bool; equal digests stand together
     """
-    named = ((rows[kept], words[kept]) for rows, words in labelled if (kept := _named(words)).any())
     if grouped:
-        yield from _runs(named, d, divide)
+        yield from _runs(labelled, d, divide)
     else:
         with _Parts(d) as parts:
-            parts.take(named)
+            parts.take(labelled)
             for part in parts.sorted():
                 yield from _runs(part, d, divide)
-
-
-def _named(words: Words) -> Any:
-    """Rows whose every label has a value."""
-    pairs = words.reshape(len(words), -1, 2)
-    kept: NDArray[np.bool_] = pairs.any(2).all(1)
-    return kept
 
 
 def _runs(

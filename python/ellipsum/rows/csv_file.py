@@ -88,7 +88,9 @@ class CsvFile(Source):
         else:
             cells = _cells(first, self._delimiter)
             self._labels = self._places(by)
-            self._width, self._chosen = self._choose_by_place(max([cells, *(1 + p for p in self._labels)]))
+            self._width, self._chosen = self._choose_by_place(
+                max([cells, *(1 + p for p in self._labels)])
+            )
             self.columns = None if columns is None else list(columns)
         self.d = len(self._chosen) or None
 

@@ -18,7 +18,7 @@ from .batches import as_batches
 from .files import Rows
 from .labels import Labels, labels_of
 
-__all__ = ["labelled_batches"]
+__all__ = ["column_of", "label_batches", "labelled_batches"]
 
 _Batch = tuple[NDArray[Any], list[Labels]]
 
@@ -59,6 +59,47 @@ def labelled_batches(data: Any, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
     else:
         parts = _beside(data, [labels_of("a column of labels", column) for column in by], d)
     return _of_one_kind(parts)
+
+
+def label_batches(data: Any, by: Sequence[Any]) -> Iterator[_Batch]:
+    """The labels alone, each batch behind as many rows of nothing: what counts need.
+
+    Parameters
+    ----------
+    data : as :func:`labelled_batches` takes; not read where every label is a column itself
+    by : sequence of str or columns
+    """
+    if isinstance(data, Rows):
+        if data.d is None:
+            raise ValueError(f"{data.paths[0]} does not say how many coordinates a row has")
+        parts = ((_blank(rows), labels) for rows, labels in _of_files(data, data.d, by))
+    elif is_arrow(data) and not _is_pandas(data) and any(isinstance(x, str) for x in by):
+        _, batches = named_batches(data)
+        parts = (_labels_of_batch(batch, by) for batch in batches)
+    else:
+        columns = [column_of(data, x) if isinstance(x, str) else x for x in by]
+        named = [labels_of("a column of labels", column) for column in columns]
+        if len({len(column) for column in named}) > 1:
+            raise ValueError(_LENGTHS)
+        parts = iter([(np.zeros((len(named[0]), 1)), named)])
+    return _of_one_kind(parts)
+
+
+def _blank(rows: NDArray[Any]) -> NDArray[Any]:
+    return np.zeros((len(rows), 1))
+
+
+def _labels_of_batch(batch: Any, by: Sequence[Any]) -> _Batch:
+    labels = [labels_of(f"column {name!r}", batch.column(name)) for name in by]
+    return np.zeros((batch.num_rows, 1)), labels
+
+
+def column_of(data: Any, name: str) -> Any:
+    """A column by its name, of whatever has such columns."""
+    try:
+        return data[name]
+    except (KeyError, TypeError, IndexError, ValueError):
+        raise _missing(name) from None
 
 
 def _of_one_kind(parts: Iterator[_Batch]) -> Iterator[_Batch]:

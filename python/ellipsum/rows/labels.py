@@ -82,7 +82,9 @@ def labels_of(name: str, column: Any) -> Labels:
         return _of_arrow(pa, name, array)
     if isinstance(column, (list, tuple)):
         return _of_cells(column)
-    raise TypeError(f"{name} must be a column, got {type(column).__name__}: give an array or a list")
+    raise TypeError(
+        f"{name} must be a column, got {type(column).__name__}: give an array or a list"
+    )
 
 
 def digest_of(value: Any) -> tuple[int, int] | None:
@@ -240,7 +242,9 @@ def _of_arrow(pa: Any, name: str, array: Any) -> Labels:
 def _of_dictionary(pa: Any, name: str, array: Any, kind: str = "") -> Labels:
     if kind:
         binary = array.dictionary.cast(pa.large_binary()).to_pylist()
-        values = [v.decode("utf-8", "surrogateescape") for v in binary] if kind == "text" else binary
+        values = (
+            [v.decode("utf-8", "surrogateescape") for v in binary] if kind == "text" else binary
+        )
         entries = _of_cells(values, kind)
     else:
         entries = _of_arrow(pa, name, array.dictionary)

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 
 from .arrow import PART_BYTES, Layout, pyarrow, validate
 
-__all__ = ["ArrowFile", "LabelledBlock", "NumpyFile", "ParquetFile", "Source", "check_labels", "reading"]
+__all__ = [
+    "ArrowFile",
+    "LabelledBlock",
+    "NumpyFile",
+    "ParquetFile",
+    "Source",
+    "check_labels",
+    "reading",
+]
 
 #: Bytes of one block read from a file: from 1 to 8 MiB the speed is the same, and falls beyond.
 BLOCK_BYTES = 8 << 20
@@ -97,9 +105,7 @@ def _labelled_blocks(
 class ParquetFile(Source):
     """Wide numeric columns or one column of lists, read a row group at a time."""
 
-    def __init__(
-        self, path: str, columns: Sequence[str] | None, by: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, path: str, columns: Sequence[str] | None, by: tuple[str, ...] = ()) -> None:
         pyarrow("reading Parquet")
         super().__init__(path)
         self.by = by
@@ -234,9 +240,7 @@ class NumpyFile(Source):
                 view = view[count:]
 
 
-def _layout(
-    path: str, schema: Any, columns: Sequence[str] | None, by: Sequence[str]
-) -> Layout:
+def _layout(path: str, schema: Any, columns: Sequence[str] | None, by: Sequence[str]) -> Layout:
     with reading(path):
         names = list(schema.names)  # decodes them
     check_labels(path, names, columns, by)
