@@ -22,7 +22,8 @@ from .adaptive.release import AdaptiveRelease
 from .private_sum import PrivateMean, PrivateSum
 from .groups.table import ExactGroupSum
 from .groups.release import GroupRelease
-from .groups.mechanisms import PrivateCounts, PrivateGroupMean, PrivateGroupSum
+from .groups.mechanisms import PrivateGroupMean, PrivateGroupSum
+from .groups.counts import PrivateCounts
 from .estimates import Estimate, estimate_center, estimate_scale
 from .second_moments import estimate_covariance
 from . import calibrate, noise

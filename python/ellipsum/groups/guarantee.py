@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from scipy.optimize import brentq
 
+from .. import calibrate
 from ..guarantee import ROW, GaussianGuarantee, Neighbors
 from .selection import KeySelection, calibrated
 
@@ -62,8 +62,6 @@ class GroupGuarantee(GaussianGuarantee):
     def delta(self, epsilon: float) -> float:
         """The delta that goes with ``epsilon``, exact but for rounding up (claim groups-4)."""
         if self.selection is None:
-            from .. import calibrate
-
             return calibrate.delta(self.noise_multiplier, epsilon)
         return self.selection.total_delta(epsilon, self.noise_multiplier)
 
@@ -144,10 +142,10 @@ def group_guarantee(
 ) -> tuple[GroupGuarantee, int | None]:
     """The guarantee of a budget, and the threshold in steps where keys are private."""
     if not private_keys:
-        plain = GroupGuarantee.of_budget(*budget, neighbors, unit)
-        return dataclasses.replace(plain, max_keys=max_keys), None
+        plain = GaussianGuarantee.of_budget(*budget, neighbors, unit)
+        return GroupGuarantee(**vars(plain), max_keys=max_keys), None
     epsilon, delta, rho, mu = budget
-    GroupGuarantee.of_budget(*budget, neighbors)  # its checks
+    GaussianGuarantee.of_budget(*budget, neighbors)  # its checks
     if epsilon is None or delta is None or rho is not None or mu is not None:
         raise ValueError("private keys cost delta: give epsilon and delta, or the public keys=")
     relation = Neighbors.of(neighbors)

@@ -17,6 +17,9 @@ Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 
+_KINDS = {int: "integer", float: "integer", str: "text", bytes: "bytes"}
+
+
 def key_order(key: Any) -> tuple[int, Any]:
     """Keys in an order that depends on no row: numbers, text, bytes."""
     if isinstance(key, (int, float)):
@@ -99,8 +102,7 @@ class KeyBook:
 
     def _has(self, kind: str) -> bool:
         """Whether a key is of this kind: a matter of types, so of public things."""
-        wanted = {"integer": (int, float), "text": str, "bytes": bytes}[kind]
-        return not self.keys or any(isinstance(key, wanted) for key in self.keys)
+        return not self.keys or any(_KINDS[type(key)] == kind for key in self.keys)
 
     def _place(self, key: Any, *, add: bool) -> int:
         digest = digest_of(key)
@@ -129,6 +131,8 @@ def _plain(key: Any) -> Any:
         key = key.item()
     if isinstance(key, uuid.UUID):
         return key.bytes
+    if isinstance(key, bytearray):
+        return bytes(key)
     return int(key) if isinstance(key, float) and key.is_integer() else key
 
 

@@ -57,7 +57,7 @@ class GroupRelease(Release):
         *,
         n: float | None = None,
     ) -> None:
-        self._noisy = noisy
+        self._noisy, self._promise = noisy, guarantee
         self._places = {key: i for i, key in enumerate(noisy.keys)}
         what = f"group {kind}" if noisy.integers is not None else "counts"
         self._one = kind
@@ -66,13 +66,13 @@ class GroupRelease(Release):
             sd = np.full(len(sizes), noisy.size_sigma or 0.0)
             super().__init__(what, sizes, guarantee, caveats, sd=sd, n=n)
             return
-        parts = [self._part(i) for i in range(len(noisy.keys))]
+        parts = [self._part(i, guarantee, caveats) for i in range(len(noisy.keys))]
         d = noisy.integers.shape[1]
         value = np.array([part.value for part in parts]).reshape(-1, d)
-        sd = np.array([part.sd for part in parts]).reshape(-1, d)
-        super().__init__(what, value, guarantee, caveats, sd=sd, n=n)
+        noise = np.array([part.sd for part in parts]).reshape(-1, d)
+        super().__init__(what, value, guarantee, caveats, sd=noise, n=n)
 
-    def _part(self, i: int) -> SumRelease:
+    def _part(self, i: int, guarantee: GroupGuarantee, caveats: tuple[str, ...]) -> SumRelease:
         noisy = self._noisy
         if noisy.regions is None or noisy.integers is None:
             raise TypeError("counts have no sums: see value")
@@ -80,8 +80,10 @@ class GroupRelease(Release):
         sigma = noisy.sum_sigma[i if len(noisy.sum_sigma) > 1 else 0]
         size = None if noisy.sizes is None else float(noisy.sizes[i])
         one = NoisySum(region, noisy.integers[i], sigma, size, noisy.size_sigma)
-        guarantee = getattr(self, "_guarantee", None)
-        return SumRelease(self._one, one, guarantee, getattr(self, "_caveats", ()))
+        return SumRelease(self._one, one, guarantee, caveats)
+
+    def _single(self, i: int) -> SumRelease:
+        return self._part(i, self._promise, self._caveats)
 
     @property
     def keys(self) -> list[Any]:
@@ -115,7 +117,7 @@ class GroupRelease(Release):
     def __getitem__(self, key: Any) -> Any:
         """One group's release; of counts its noisy number."""
         i = self._places[key]
-        return float(self._value[i]) if self._noisy.integers is None else self._part(i)
+        return float(self._value[i]) if self._noisy.integers is None else self._single(i)
 
     def confidence_interval(self, level: float = 0.95) -> tuple[Array, Array]:
         """Return an interval for each entry of ``value``, of the added noise alone.
@@ -131,7 +133,7 @@ class GroupRelease(Release):
         if self._noisy.integers is None:
             half = -ndtri((1 - level) / 2) * (self._noisy.size_sigma or 0.0)
             return self._value - half, self._value + half
-        ends = [self._part(i).confidence_interval(level) for i in range(len(self))]
+        ends = [self._single(i).confidence_interval(level) for i in range(len(self))]
         d = self._value.shape[1]
         lower = np.array([end[0] for end in ends]).reshape(-1, d)
         return lower, np.array([end[1] for end in ends]).reshape(-1, d)

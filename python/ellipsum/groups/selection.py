@@ -96,7 +96,7 @@ class KeySelection:
         k = self.max_keys
         if self.neighbors is Neighbors.ADD_REMOVE:
             return [(b, 0) for b in range(k + 1)] + [(0, b) for b in range(1, k + 1)]
-        return list(itertools.product(range(k + 1), repeat=2))
+        return list(itertools.product(range(k + 1), range(k + 1)))
 
     def _of_pair(self, epsilon: float, multiplier: float, b: int, other: int, log: float) -> float:
         most = self.max_keys * (1 if self.neighbors is Neighbors.ADD_REMOVE else 2)

@@ -69,6 +69,7 @@ def label_batches(data: Any, by: Sequence[Any]) -> Iterator[_Batch]:
     data : as :func:`labelled_batches` takes; not read where every label is a column itself
     by : sequence of str or columns
     """
+    parts: Iterator[_Batch]
     if isinstance(data, Rows):
         if data.d is None:
             raise ValueError(f"{data.paths[0]} does not say how many coordinates a row has")

@@ -9,9 +9,9 @@ from .users import RUN_STATE_WORDS, run_means
 
 __all__ = [
     "CLIP_ROWS_LIMIT",
+    "RUN_STATE_WORDS",
     "FormTable",
     "PairTable",
-    "RUN_STATE_WORDS",
     "clip_sum",
     "distance_counts",
     "group_sums",
