@@ -6,6 +6,7 @@ import decimal
 import enum
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NoReturn
 
 from . import _validate, calibrate
@@ -240,7 +241,11 @@ class GaussianGuarantee(Guarantee):
         if self.unit != ROW or rows == 1:
             return self
         multiplier = self.noise_multiplier / rows * (1 - 2.0**-51)  # never above the quotient
-        return GaussianGuarantee(self.neighbors, multiplier, unit=f"{rows} rows of one person")
+        times = None if self.asked_mu is None else self.asked_mu * rows
+        if times is not None and Fraction(times) != rows * Fraction(self.asked_mu or 0.0):
+            times = None
+        unit = f"{rows} rows of one person"
+        return GaussianGuarantee(self.neighbors, multiplier, asked_mu=times, unit=unit)
 
     def dp_event(self) -> Any:
         """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`

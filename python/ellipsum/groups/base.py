@@ -72,7 +72,7 @@ class Groups:
         self, promise: GroupGuarantee, seed: int | bytes | None, *job: Any
     ) -> JobKeys:
         own = (f"groups {self._kind}", promise.neighbors.value, *promise.asked, promise.max_keys)
-        return JobKeys(root_key(seed), *own, promise.unit, *job)
+        return JobKeys(root_key(seed), *own, *job)
 
     def _sizes(
         self, counts: Ints, sigma: float, keys: JobKeys, threshold: int | None

@@ -59,6 +59,11 @@ class GroupGuarantee(GaussianGuarantee):
     def _none(self, name: str) -> NoReturn:
         raise AttributeError(f"private keys cost delta: there is no {name}, see epsilon(delta)")
 
+    def __getattr__(self, name: str) -> NoReturn:  # of properties that raise, too
+        if name in ("mu", "rho"):
+            self._none(name)
+        super().__getattr__(name)
+
     def delta(self, epsilon: float) -> float:
         """The delta that goes with ``epsilon``, exact but for rounding up (claim groups-4)."""
         if self.selection is None:
@@ -96,13 +101,18 @@ class GroupGuarantee(GaussianGuarantee):
         return super().for_rows(k)
 
     def dp_event(self) -> Any:
-        """A ``dp_accounting`` event: the Gaussian mechanism, and a delta for naming keys."""
-        event = super().dp_event()
-        if self.selection is None:
-            return event
-        from dp_accounting import ComposedDpEvent, EpsilonDeltaDpEvent
+        """A ``dp_accounting`` event, where the keys are public.
 
-        return ComposedDpEvent([event, EpsilonDeltaDpEvent(0.0, self.selection.delta)])
+        With private keys there is none for the choice of keys: to compose by hand, take the
+        Gaussian mechanism of ``noise_multiplier``, and add ``selection.delta`` to delta and
+        ``-log(1 - selection.delta)`` to epsilon (claim groups-5).
+
+        Raises
+        ------
+        AttributeError
+            With private keys.
+        """
+        return super().dp_event() if self.selection is None else self._none("dp_event")
 
     def budget(self) -> dict[str, Any]:
         """epsilon and delta as asked, rho and mu where they are, and the neighbours."""

@@ -41,8 +41,8 @@ class KeyBook:
         self.keys: list[Any] = []
         self._places: dict[tuple[int, int], int] = {}
         for key in keys or ():
-            place = self._place(key, add=True)
-            if place != len(self.keys) - 1:
+            before = len(self.keys)
+            if self._place(key, add=True) != before:
                 raise ValueError("keys must be integers, text or bytes, each once")
 
     def __len__(self) -> int:
