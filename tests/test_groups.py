@@ -268,7 +268,7 @@ def test_one_group_is_a_private_sum_of_it():
 def test_each_group_may_have_a_region_of_its_own():
     rng = np.random.default_rng(2)
     regions = {"p": Ellipsoid.ball(1.0, d=2), "q": Ellipsoid.ball(50.0, [100.0, 0.0])}
-    rows = np.vstack([rng.normal(size=(300, 2)) / 9, rng.normal(size=(300, 2)) + [100, 0]])
+    rows = np.vstack([rng.normal(size=(300, 2)) / 9, rng.normal([100, 0], 1, (300, 2))])
     keys = np.repeat(["p", "q"], 300)
     release = PrivateGroupMean(regions, mu=100.0)(rows, key=keys)
     assert np.allclose(release["p"].value, rows[:300].mean(0), atol=0.01)

@@ -138,7 +138,9 @@ def _spent(release: SumRelease | AdaptiveRelease) -> list[str]:
 
 
 def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
-    count = rows_text(release.n, noisy=release.neighbors == "add-remove", unit=release.guarantee.unit)
+    count = rows_text(
+        release.n, noisy=release.neighbors == "add-remove", unit=release.guarantee.unit
+    )
     places = f"{len(names)} coordinate{'s' * (len(names) != 1)}"
     lines = [
         f"private {release.kind}{count}, {places}",

@@ -14,8 +14,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
 from .arrow import pyarrow, wide_block
 from .csv_cells import as_numbers
 from .csv_lines import Parser
