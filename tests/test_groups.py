@@ -24,8 +24,6 @@ from ellipsum import (
     users,
 )
 from ellipsum.groups.keys import KeyBook
-from ellipsum.groups.mechanisms import _add_rows
-from ellipsum.rows.labelled import labelled_batches
 from regions import make_regions
 
 BALL = Ellipsoid.ball(3.0, [0.1, 0.2])
@@ -44,14 +42,7 @@ def make_table(seed: int, n: int = 60) -> pd.DataFrame:
 
 def exact_table(mechanism: PrivateGroupSum, data, *, user="u") -> ExactGroupSum:
     """The exact sums that a call adds its noise to."""
-    table = ExactGroupSum(mechanism._region, mechanism._keys)
-    labels = ["store"] if user is None else ["store", user]
-    batches = labelled_batches(data, table.d, labels)
-    if user is None:
-        _add_rows(table, batches)
-    else:
-        mechanism._add_users(table, batches)
-    return table
+    return mechanism.exact_sum(data, key="store", user=user)
 
 
 @pytest.mark.parametrize("keys", [None, STORES])
@@ -377,3 +368,23 @@ def test_keys_that_do_not_repeat_are_indexed_too():
     )
     with pytest.raises(KeyError):
         book.place("absent")
+
+
+def test_parts_of_several_machines_release_what_the_whole_does():
+    data = make_table(6, 400)
+    for user, budget in itertools.product(["u", None], [{"mu": 1.0}, BUDGET]):
+        keys = STORES if "mu" in budget else None
+        frame = data if user else data.drop(columns="u")
+        mechanism = PrivateGroupMean(BALL, keys=keys, max_keys=2, neighbors="replace", **budget)
+        home = data.u.map(lambda u: 0 if u is None else int(u) % 3)  # a user's rows on one machine
+        total = ExactGroupSum(BALL, keys)
+        for machine in range(3):
+            part = mechanism.exact_sum(frame[home == machine], key="store", user=user)
+            total.merge(ExactGroupSum.from_bytes(part.to_bytes(), BALL))
+        merged = mechanism(total, user=user, seed=4)
+        whole = mechanism(frame, key="store", user=user, seed=4)
+        assert (merged.integers == whole.integers).all() and merged.n == whole.n
+    with pytest.raises(ValueError, match="another region"):
+        mechanism(ExactGroupSum(Ellipsoid.ball(1.0, d=2)))
+    with pytest.raises(TypeError, match="has its keys"):
+        mechanism(total, key="store")

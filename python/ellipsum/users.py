@@ -82,7 +82,7 @@ class UserRows:
     collected; beyond 256 MiB they go to temporary files, divided by a hash of the user. The
     files hold the rows as they are, are readable by this user of the machine alone (mode 0600),
     have no name where the system allows it, and are gone when they are closed, whatever ends the
-    process. ``TMPDIR`` says where.
+    process. ``TMPDIR`` says where (claim users-5).
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,7 +95,7 @@ class PrivateGroupSum(Groups):
         self,
         rows: Any,
         *,
-        key: Any,
+        key: Any = None,
         user: Any = None,
         seed: int | bytes | None = None,
     ) -> GroupRelease:
@@ -104,8 +104,10 @@ class PrivateGroupSum(Groups):
         Parameters
         ----------
         rows : table, stream, ``open_rows(..., by=[...])``, mapping of columns, array (n, d)
+            Or an :class:`ExactGroupSum`, as :meth:`exact_sum` makes them, merged: release it once.
         key : str, the name of the column of keys; or the column, for an array
-        user : str or column, optional; whose row it is
+        user : str or column, optional; whose row it is. Of an ExactGroupSum the name of the
+            column that its parts were made with.
         seed : int or 32 bytes, optional
             **For tests and audits: a release made with a seed is not private**, and says so.
 
@@ -119,23 +121,50 @@ class PrivateGroupSum(Groups):
             For data of the wrong shape or type, or without such columns.
         """
         promise, threshold = self._promise(user)
-        table = ExactGroupSum(self._region, self._keys)
-        labels = [key] if user is None else [key, user]
-        batches = labelled_batches(rows, table.d, labels)
-        n = _add_rows(table, batches) if user is None else self._add_users(table, batches)
-        return self._released(table, n, promise, threshold, seed)
+        if isinstance(rows, ExactGroupSum):
+            if key is not None or not (user is None or isinstance(user, str)):
+                raise TypeError(
+                    "an ExactGroupSum has its keys: give user, the column's name, alone"
+                )
+            if not rows.alike(ExactGroupSum(self._region, self._keys)):
+                raise ValueError("the ExactGroupSum has another region, or other public keys")
+            table = rows
+        else:
+            table = self.exact_sum(rows, key=key, user=user)
+        return self._released(table, promise, threshold, seed)
 
-    def _add_users(self, table: ExactGroupSum, batches: Iterator[Any]) -> int:
+    def exact_sum(self, rows: Any, *, key: Any, user: Any = None) -> ExactGroupSum:
+        """The exact sums that a release adds noise to: a part, where there are several machines.
+
+        All rows of one user must be in one part: the engine's shuffle sees to it. **Private.**
+
+        Parameters
+        ----------
+        rows, key, user : as of a call
+
+        Returns
+        -------
+        ExactGroupSum
+        """
+        if key is None:
+            raise TypeError("key must name the column that says which group a row is in")
+        table = ExactGroupSum(self._region, self._keys)
+        if user is None:
+            for block, (labels,) in labelled_batches(rows, table.d, [key]):
+                table.add_indexed(block, table.book.index(labels))
+                table.units += len(block)
+            return table
         seen = Users(self._neighbors)
+        batches = labelled_batches(rows, table.d, [key, user])
         runs = user_runs(seen.of(batches, table.book), table.d, self._divide)
-        for rows, index in limited(runs, table.book, self._max_keys):
-            table.add_indexed(rows, index)
-        return len(seen)
+        for block, index in limited(runs, table.book, self._max_keys):
+            table.add_indexed(block, index)
+        table.units = len(seen)
+        return table
 
     def _released(
         self,
         table: ExactGroupSum,
-        n: int,
         promise: GroupGuarantee,
         threshold: int | None,
         seed: int | bytes | None,
@@ -166,7 +195,7 @@ class PrivateGroupSum(Groups):
             None if sizes is None else sizes[kept],
             size_sigma,
         )
-        public = float(n) if promise.neighbors.count_is_public else None
+        public = float(table.units) if promise.neighbors.count_is_public else None
         return GroupRelease(self._kind, noisy, promise, seed_caveats(seed), n=public)
 
     def _share(self) -> float:
@@ -205,11 +234,3 @@ class PrivateGroupMean(PrivateGroupSum):
     """
 
     _kind = "mean"
-
-
-def _add_rows(table: ExactGroupSum, batches: Iterator[Any]) -> int:
-    n = 0
-    for rows, (labels,) in batches:
-        table.add_indexed(rows, table.book.index(labels))
-        n += len(rows)
-    return n

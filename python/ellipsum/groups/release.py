@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ..ellipsoid import Ellipsoid
+from ..guarantee import ROW
 from ..release import Release
 from ..sum_release import NoisySum, SumRelease
 from .guarantee import GroupGuarantee
@@ -165,13 +166,15 @@ class GroupRelease(Release):
         shown = min(len(self), _PRINTED)
         names = [str(key) for key in self.keys[:shown]]
         width = max([len(name) for name in names] + [len("group")])
-        lines = [f"  {'group':{width}}  {'' if self.sizes is None else 'users (noisy)':>13}  value"]
+        what = "rows (noisy)" if self._promise.unit == ROW else "users (noisy)"
+        heading = "" if self._noisy.integers is None else "  value"
+        lines = [f"  {'group':{width}}  {'' if self.sizes is None else what:>13}{heading}"]
         for i in range(shown):
             size = "" if self.sizes is None else f"{self.sizes[i]:.6g}"
             value = np.atleast_1d(self._value[i])
             cells = "" if self._noisy.integers is None else " ".join(f"{x:.6g}" for x in value[:6])
             more = " ..." if self._noisy.integers is not None and value.size > 6 else ""
-            lines.append(f"  {names[i]:{width}}  {size:>13}  {cells}{more}")
+            lines.append(f"  {names[i]:{width}}  {size:>13}  {cells}{more}".rstrip())
         if shown < len(self):
             lines.append(f"  ... and {len(self) - shown} more groups")
         return lines

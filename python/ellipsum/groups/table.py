@@ -22,6 +22,8 @@ Ints = NDArray[np.int64]
 
 _MAGIC = b"ELLIPGRP"
 _VERSION = 1
+# magic, version, whether the keys are given, digest of the regions, d, groups, units
+_HEADER = struct.Struct("<8sHB32sIQQ")
 _CHECKSUM_BYTES = 16
 _CONVERSION = 1 << 19
 _INTEGER, _TEXT, _BYTES = 0, 1, 2
@@ -62,6 +64,7 @@ class ExactGroupSum:
         self._low: NDArray[np.uint64] | None = None
         self._high: Ints | None = None
         self._waiting = 0  # rows in the partial sums
+        self.units = 0  #: rows, or users, that were added in all: public for `replace` alone
 
     @property
     def keys(self) -> list[Any]:
@@ -86,6 +89,7 @@ class ExactGroupSum:
         if len(labels) != len(block):
             raise ValueError("key must have one entry for each row")
         self.add_indexed(block, self.book.index(labels))
+        self.units += len(block)
         return self
 
     def add_indexed(self, rows: NDArray[Any], index: Ints) -> None:
@@ -163,7 +167,7 @@ class ExactGroupSum:
             raise TypeError(f"other must be an ExactGroupSum, got {type(other).__name__}")
         if other is self:
             raise ValueError("other is this table itself: its rows would count twice")
-        if not self._alike(other):
+        if not self.alike(other):
             raise ValueError("other has another region, or other public keys")
         places = np.array([self.book.add(key) for key in other.book.keys], np.int64)
         self._grow()
@@ -177,9 +181,11 @@ class ExactGroupSum:
         self._low, self._high, self._waiting = low, high, 0
         self._partial[:] = 0
         self._counts[places] += other._counts[:groups]
+        self.units += other.units
         return self
 
-    def _alike(self, other: ExactGroupSum) -> bool:
+    def alike(self, other: ExactGroupSum) -> bool:
+        """Whether another table has the same regions and the same public keys, if any."""
         if self.book.closed != other.book.closed or self._ellipsoid != other._ellipsoid:
             return False
         if self.book.closed and self.book.keys != other.book.keys:
@@ -211,8 +217,8 @@ class ExactGroupSum:
         """
         order, low, high, counts = self.ordered()
         keys = [_key_bytes(self.book.keys[i]) for i in order]
-        head = struct.pack("<8sHB32sIQ", _MAGIC, _VERSION, self.book.closed, self._mark(),
-                           self.d, len(order))  # fmt: skip
+        closed, size = self.book.closed, len(order)
+        head = _HEADER.pack(_MAGIC, _VERSION, closed, self._mark(), self.d, size, self.units)
         body = b"".join([head, *keys, *(a.astype(f"<{a.dtype.str[1:]}").tobytes()
                                         for a in (low, high, counts))])  # fmt: skip
         return body + hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()
@@ -236,12 +242,12 @@ class ExactGroupSum:
             If ``data`` is truncated, altered, of another version or region.
         """
         raw = bytes(memoryview(data))
-        head = struct.Struct("<8sHB32sIQ")
+        head = _HEADER
         body, checksum = raw[:-_CHECKSUM_BYTES], raw[-_CHECKSUM_BYTES:]
         wrong = len(raw) < head.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC
         if wrong or hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest() != checksum:
             raise ValueError("data is no ExactGroupSum: it is truncated or has been altered")
-        _, version, closed, mark, d, groups = head.unpack_from(body)
+        _, version, closed, mark, d, groups, units = head.unpack_from(body)
         if version != _VERSION:
             raise ValueError(f"data is of version {version}, and this release reads {_VERSION}")
         keys, at = [], head.size
@@ -254,6 +260,7 @@ class ExactGroupSum:
         table._grow()
         if table._mark() != mark or table.d != d or len(table.book) != groups:
             raise ValueError("data is a table over another region: give the one it was made with")
+        table.units = units
         words = np.frombuffer(body, "<u8", groups * d, at)
         table._low = np.zeros((len(table._counts), d), np.uint64)
         table._high = np.zeros((len(table._counts), d), np.int64)
