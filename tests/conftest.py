@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -36,6 +39,17 @@ def target(request):
 def region(request) -> Ellipsoid:
     """A region of each kind with 13 coordinates."""
     return make_regions(13)[request.param]
+
+
+@pytest.fixture
+def memory_path(tmp_path):
+    """An empty folder in memory, where there is one: for tests that wait for the disk often."""
+    shared = Path("/dev/shm")
+    if not shared.is_dir():
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=shared) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

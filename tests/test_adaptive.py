@@ -184,7 +184,7 @@ def test_where_the_rows_are_too_few_the_centre_is_answered(neighbors):
         lower=np.full(64, -10.0), upper=np.full(64, 20.0), neighbors=neighbors, **BUDGET
     )
     release = mean(rows, seed=1)
-    assert release.plan.hopeless
+    assert release.plan.infeasible
     np.testing.assert_array_equal(release.value, 5.0)
     assert "too few rows" in str(release)
     assert len(release.plan.steps) == (neighbors == "add-remove")
@@ -320,7 +320,7 @@ def test_bad_domains_are_one_clear_sentence():
 def test_data_are_checked_where_no_round_reads_them(neighbors):
     """Too few rows for any round: what is no table of three numbers is refused all the same."""
     mean = PrivateMean(**box(3), **BUDGET, neighbors=neighbors)
-    assert mean(np.zeros((2, 3)), seed=1).plan.hopeless
+    assert mean(np.zeros((2, 3)), seed=1).plan.infeasible
     with pytest.raises(ValueError, match=r"shape \(n, 3\)"):
         mean(np.zeros((2, 7)), seed=1)
     with pytest.raises(TypeError, match="must be numeric"):

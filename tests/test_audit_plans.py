@@ -67,7 +67,7 @@ class Transcript:
     def __init__(self, monkeypatch, neighbors):
         self.monkeypatch, self.neighbors = monkeypatch, neighbors
         self.differences, self.steps = [], []
-        for name in ("halves", "histogram"):
+        for name in ("cells", "halves", "histogram"):
             monkeypatch.setattr(Passes, name, self.watched(getattr(Passes, name)))
         noisy = rounds._Run._noisy
         monkeypatch.setattr(rounds._Run, "_noisy", lambda run, *a: self.record(noisy, run, *a))
@@ -76,7 +76,8 @@ class Transcript:
 
     def watched(self, method):
         def both(passes, *where, **options):
-            one, other = (method(Passes(row, D), *where) for row in (FAR, OPPOSITE))
+            box = passes.box
+            one, other = (method(Passes(row, D, box=box), *where) for row in (FAR, OPPOSITE))
             change = one - other if self.neighbors == "replace" else one
             self.differences.append(change.astype(np.float64))
             return method(passes, *where, **options)

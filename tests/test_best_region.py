@@ -5,10 +5,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import region_shapes as bench
-from ellipsum import Ellipsoid, GaussianShape, PrivateMean, PrivateSum, QuadraticForm, calibrate
+from ellipsum import (
+    Ellipsoid,
+    ExactSum,
+    GaussianShape,
+    PrivateMean,
+    PrivateSum,
+    QuadraticForm,
+    calibrate,
+)
 from ellipsum.shapes import best as best_region
 from ellipsum.shapes.best import Assumptions
 from ellipsum.shapes.law import GaussianModel
@@ -136,17 +145,29 @@ def test_the_mechanism_completes_a_shape_where_n_is_public():
     mean = PrivateMean(shape, epsilon=1, delta=1e-6)
     assert mean(rows, seed=1).parameters["clip_norm"] == known.clip_norm
     np.testing.assert_array_equal(mean.noise_sd(5000), mean(rows, seed=1).sd)
+    assert mean.region_for(5000) == known
     at_hand = Ellipsoid.for_gaussian(sigma, clip_probability=0.01)
-    assert Ellipsoid.for_gaussian(sigma) == shape.at(0.01) == mean.ellipsoid == at_hand
-    batches = mean(iter([rows]), seed=1)
-    assert batches.parameters["clip_norm"] == at_hand.clip_norm
+    assert Ellipsoid.for_gaussian(sigma) == shape.at(0.01) == at_hand
 
 
-def test_a_private_number_of_rows_never_sets_the_region():
+def test_no_region_takes_the_place_of_the_best_one_without_a_word():
+    """What cannot be counted before it is read, and a private n, are refused."""
     sigma, rows = np.array([1.0, 0.1]), np.random.default_rng(0).normal(size=(5000, 2))
-    mean = PrivateMean(GaussianShape(sigma), epsilon=1, delta=1e-6, neighbors="add-remove")
-    radii = {mean(rows[:n], seed=1).parameters["clip_norm"] for n in (5000, 4999, 10)}
-    assert len(radii) == 1
+    shape = GaussianShape(sigma)
+    mean = PrivateMean(shape, epsilon=1, delta=1e-6)
+    reader = pa.table({"a": rows[:, 0], "b": rows[:, 1]}).to_reader()
+    for stream in (iter([rows]), (batch for batch in [rows]), reader, [reader]):
+        with pytest.raises(ValueError, match="cannot be counted before they are read"):
+            mean(stream)
+    with pytest.raises(AttributeError, match="region_for"):
+        _ = mean.ellipsoid
+    with pytest.raises(ValueError, match="add-remove calls private"):
+        PrivateMean(shape, epsilon=1, delta=1e-6, neighbors="add-remove")
+    with pytest.raises(ValueError, match="another ellipsoid: use region_for"):
+        mean(ExactSum(shape.at()).add(rows))
+    total = ExactSum(mean.region_for(5000)).add(rows)
+    assert mean(total).parameters["clip_norm"] == mean(rows).parameters["clip_norm"]
+    assert PrivateMean(mean.region_for(5000), mu=1)(iter([rows])).n == 5000
 
 
 def test_a_region_does_not_change_when_a_mechanism_sees_it():

@@ -23,8 +23,8 @@ MODULES = [
     if not re.search(r"__main__|twins|_core", module.name)
 ]
 GUIDES = [
-    "first_mean", "choosing_a_region", "from_a_box", "pipeline", "auditing",
-    "generalized_chi_square", "other_libraries",
+    "first_mean", "choosing_a_region", "from_a_box", "pipeline", "production",
+    "auditing", "generalized_chi_square", "other_libraries",
 ]  # fmt: skip
 
 

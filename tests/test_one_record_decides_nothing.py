@@ -71,8 +71,12 @@ def test_one_number_is_told_from_no_number_by_nothing_but_its_row():
 def test_batches_that_can_be_read_once_are_not_counted_away():
     table = pa.table({"a": np.ones(100), "b": np.ones(100)})
     shape = GaussianShape([1.0, 1.0])
-    release = PrivateSum(shape, mu=1.0)([table.slice(0, 7), table.to_reader()])
+    release = PrivateSum(shape.at(), mu=1.0)([table.slice(0, 7), table.to_reader()])
     assert release.n == 107
+    reader = table.to_reader()
+    with pytest.raises(ValueError, match="cannot be counted"):
+        PrivateSum(shape, mu=1.0)([table.slice(0, 7), reader])
+    assert len(reader.read_all()) == 100
     box = {"lower": [-1, -1], "upper": [2, 2], "mu": 1.0}
     with pytest.raises(TypeError, match="read only once"):
         PrivateMean(**box, neighbors="add-remove")([table.to_reader()])

@@ -66,10 +66,10 @@ def test_the_plain_bar_tells_rate_and_time_left(capsys, monkeypatch):
     clock = iter([0.0, 10.0, 10.05])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     bar = _progress._PlainBar()
-    bar.show(2_000_000, 8_000_000)
+    bar.show(2_000_000, 8_000_000, 1e9)
     assert " 25% |#####" in capsys.readouterr().err
-    assert bar._line.endswith("| 2M rows, 200k rows/s, 0:30 left")
-    bar.show(2_000_001, 8_000_000)
+    assert bar._line.endswith("| 2M rows, 200k rows/s, 100MB/s, 0:30 left")
+    bar.show(2_000_001, 8_000_000, 1e9)
     assert capsys.readouterr().err == ""  # too soon to draw again
 
 

@@ -226,7 +226,7 @@ def test_what_is_asked_in_a_wrong_way_is_refused(tmp_path):
         mean(rows, users=[1, 2])
     with pytest.raises(ValueError, match="one entry for each row"):
         mean(rows, users=[1, 2, 3, 4])
-    with pytest.raises(TypeError, match="knows no users"):
+    with pytest.raises(TypeError, match="have no column"):
         mean(ExactSum(BALL).add(rows))
     with pytest.raises(TypeError, match="without by="):
         PrivateMean(BALL, mu=1.0)(rows, users=[1, 2, 3])

@@ -25,8 +25,9 @@ static ellipsum::ClipCounts run(const ellipsum::Batch& batch, const ellipsum::Re
   if (threads < 1) bad_view("threads");
   std::int64_t* holes =
       absent.size() ? output_view<std::int64_t>(absent, batch.d, "absent") : nullptr;
+  const std::shared_ptr<const ellipsum::Choice> choice = clip_choice();
   py::gil_scoped_release nogil;
-  return ellipsum::clip_sum(kernels(), batch, region, out, threads, holes);
+  return ellipsum::clip_sum(*choice, batch, region, out, threads, holes);
 }
 
 static py::tuple clip_sum(const py::array& rows, const py::array& center, const py::array& scale,

@@ -1,6 +1,6 @@
 #include <pybind11/stl.h>
 
-#include <atomic>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,23 +9,28 @@
 namespace py = pybind11;
 
 namespace {
-std::atomic<const ellipsum::Kernels*> chosen{nullptr};
+// Replaced with the interpreter's lock held; a call that runs keeps the one that it began with.
+std::shared_ptr<const ellipsum::Choice> chosen;
+}  // namespace
+
+std::shared_ptr<const ellipsum::Choice> clip_choice() {
+  if (!chosen) chosen = std::make_shared<const ellipsum::Choice>("");
+  return chosen;
 }
 
-const ellipsum::Kernels& kernels() {
-  const ellipsum::Kernels* k = chosen.load(std::memory_order_acquire);
-  return k ? *k : ellipsum::choose_kernels("");
-}
+const ellipsum::Kernels& kernels() { return clip_choice()->kernels(); }
 
 void bind_dispatch(py::module_& m) {
   m.def(
       "choose_target",
       [](const std::string& forced) {
-        const ellipsum::Kernels& k = ellipsum::choose_kernels(forced);
-        chosen.store(&k, std::memory_order_release);
-        return std::string(k.name);
+        chosen = std::make_shared<const ellipsum::Choice>(forced);
+        return chosen->name();
       },
-      py::arg("forced"), "Fix the instruction set of every later call; '' takes the best.");
+      py::arg("forced"),
+      "Fix the instruction set of every later call, or 'target:arrangement'; '' takes the best.");
+  m.def("variants", &ellipsum::variant_names,
+        "Every 'target:arrangement' of the clip kernels that this machine runs.");
   m.def(
       "targets",
       [] {

@@ -1,6 +1,9 @@
 #pragma once
 #include <pybind11/pybind11.h>
 
+#include <memory>
+
+#include "clip/arrangement.hpp"
 #include "dispatch.hpp"
 
 namespace ellipsum {
@@ -9,6 +12,8 @@ struct QuadraticForm;
 
 // The kernels in use: set once, by Python's _backend.py, before any other call.
 const ellipsum::Kernels& kernels();
+// The same with what is known of the speed of the clip kernels.
+std::shared_ptr<const ellipsum::Choice> clip_choice();
 
 void bind_dispatch(pybind11::module_& m);
 void bind_clip(pybind11::module_& m);

@@ -7,12 +7,15 @@ namespace ellipsum {
 
 enum class Dtype { float32, float64 };
 
-// n rows of d coordinates; strides in bytes, of any sign.
+// n rows of d coordinates; strides in bytes, of any sign. Where `columns` is set, coordinate j lies
+// at columns[j] + offset in place of data + j * column_stride.
 struct Batch {
   const void* data;
   Dtype dtype;
   std::size_t n, d;
   std::ptrdiff_t row_stride, column_stride;
+  const void* const* columns = nullptr;
+  std::ptrdiff_t offset = 0;
 };
 
 // What a pass makes of its rows y = b (x - c) or B (x - c).

@@ -9,7 +9,8 @@ namespace ellipsum {
 // clang-format off
 #define ELLIPSUM_DECLARE(target)                                                              \
   namespace target {                                                                          \
-  ClipCounts clip_sum(const Batch&, const Region&, double*, std::int64_t*);                   \
+  ClipCounts clip_sum(const Batch&, const Region&, const Arrangement&, double*,               \
+                      std::int64_t*);                                                         \
   ClipCounts group_sums(const Batch&, const Region&, const GroupSums&, double*);              \
   void pack_matrix(std::size_t, const double*, double*);                                      \
   void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*,          \

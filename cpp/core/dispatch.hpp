@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "batch.hpp"
+#include "clip/arrangement.hpp"
 #include "quadratic_form/nodes.hpp"
 
 namespace ellipsum {
@@ -12,7 +13,8 @@ namespace ellipsum {
 struct Kernels {
   const char* name;
   bool (*supported)();  // does this machine run it?
-  ClipCounts (*clip_sum)(const Batch&, const Region&, double* scratch, std::int64_t* partial);
+  ClipCounts (*clip_sum)(const Batch&, const Region&, const Arrangement&, double* scratch,
+                         std::int64_t* partial);
   ClipCounts (*group_sums)(const Batch&, const Region&, const GroupSums&, double* scratch);
   void (*pack_matrix)(std::size_t d, const double* matrix, double* packed);
   // ChaCha20 blocks block, block + 1, ...; key of 8 words, out of 8 * blocks words.

@@ -11,8 +11,7 @@ namespace ellipsum {
 // Calls part(0), ..., part(count - 1), each on a thread of its own, the first on the caller's;
 // where no thread can be had, the caller's does more. The first exception is thrown again
 // after all have ended.
-template <typename Part>
-void run_parts(std::size_t count, const Part& part) {
+template <typename Part> void run_parts(std::size_t count, const Part& part) {
   std::vector<std::exception_ptr> errors(count);
   const auto run = [&](std::size_t i) noexcept {
     try {

@@ -14,11 +14,15 @@ from .ellipsoid import Ellipsoid
 from .shapes.best import ErrorPrediction
 from .gaussian_shape import GaussianShape
 from .exact_sum import ExactSum
+from .parts import Parts
 from .guarantee import DeltaGuarantee, GaussianGuarantee, Guarantee, Neighbors
 from .release import Release
+from .composition import ComposedGuarantee, compose
+from .budget import Budget, BudgetError
 from .sum_release import SumRelease
 from .adaptive.plan import Plan, Step
 from .adaptive.release import AdaptiveRelease
+from .checkpoint import Checkpoint, CheckpointError
 from .private_sum import PrivateMean, PrivateSum
 from .groups.table import ExactGroupSum
 from .groups.release import GroupRelease
@@ -38,6 +42,7 @@ __all__ = [
     "GaussianShape",
     "ErrorPrediction",
     "ExactSum",
+    "Parts",
     "PrivateSum",
     "PrivateMean",
     "ExactGroupSum",
@@ -54,6 +59,12 @@ __all__ = [
     "GaussianGuarantee",
     "DeltaGuarantee",
     "Neighbors",
+    "Budget",
+    "BudgetError",
+    "ComposedGuarantee",
+    "compose",
+    "Checkpoint",
+    "CheckpointError",
     "Estimate",
     "estimate_center",
     "estimate_scale",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .adaptive.release import AdaptiveRelease
+from .budget import Budget, Share
 from .guarantee import Guarantee
 from .private_sum import PrivateMean
 from .release import Release
@@ -41,6 +42,7 @@ def estimate_center(
     rho: float | None = None,
     mu: float | None = None,
     neighbors: str = "replace",
+    budget: Budget | Share | None = None,
     seed: int | bytes | None = None,
 ) -> Estimate:
     """Private centre: the mean by the plan of :class:`PrivateMean` for a box or a ball.
@@ -61,6 +63,7 @@ def estimate_center(
     epsilon, delta, rho, mu : float
         The budget: epsilon and delta together, or rho, or mu.
     neighbors : ``"replace"`` or ``"add-remove"``
+    budget : Budget or Share, optional; what it is drawn from
     seed : int or 32 bytes, optional; for tests, not private
 
     Returns
@@ -86,7 +89,7 @@ def estimate_center(
         mu=mu,
         neighbors=neighbors,
     )
-    release = mechanism(data, seed=seed)
+    release = mechanism(data, budget=budget, seed=seed)
     return _estimate("center", release.value, release.sd, release)
 
 
@@ -102,6 +105,7 @@ def estimate_scale(
     rho: float | None = None,
     mu: float | None = None,
     neighbors: str = "replace",
+    budget: Budget | Share | None = None,
     seed: int | bytes | None = None,
 ) -> Estimate:
     """Private standard deviation of each coordinate, as the same plan sees it.
@@ -115,7 +119,7 @@ def estimate_scale(
 
     Parameters
     ----------
-    data, lower, upper, center, radius, epsilon, delta, rho, mu, neighbors, seed :
+    data, lower, upper, center, radius, epsilon, delta, rho, mu, neighbors, budget, seed :
         As for :func:`estimate_center`.
 
     Returns
@@ -139,11 +143,12 @@ def estimate_scale(
         mu=mu,
         neighbors=neighbors,
     )
-    release = mechanism(data, seed=seed)
+    release = mechanism(data, budget=budget, seed=seed)
     assert isinstance(release, AdaptiveRelease)  # no ellipsoid was given
     return _estimate("scale", release.spread, None, release)
 
 
 def _estimate(kind: str, value: Array, sd: Array | None, release: Release) -> Estimate:
     guarantee: Guarantee = release.guarantee
-    return Estimate(kind, value, guarantee, release.caveats, sd=sd, n=release.n)
+    estimate = Estimate(kind, value, guarantee, release.caveats, sd=sd, n=release.n)
+    return estimate.drawn_from(release.entry)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from . import _validate, lineage
 from .ellipsoid import Ellipsoid
 from .kernels.backend import kernels, thread_count
+from .partial_bytes import PartState, not_a_part, pack_part, unpack_part
 from .rows.arrow import is_arrow
 from .rows.batches import as_batches
 from .sum_bytes import POLICIES, SumState, not_a_sum, pack, unpack
@@ -62,6 +63,7 @@ class ExactSum:
         self._nonfinite = _validate.one_of("nonfinite", nonfinite, POLICIES)
         self._threads = thread_count(threads)
         self._region = ellipsoid.kernel_arguments()
+        self._fingerprint: bytes | None = None  # of the region, when it is first asked for
         self._low = np.zeros(ellipsoid.d, np.uint64)  # two's complement, 128 bits
         self._high = np.zeros(ellipsoid.d, np.int64)
         self._count = self._clipped = self._nonfinite_rows = self._releases = 0
@@ -140,13 +142,15 @@ class ExactSum:
             raise TypeError(f"other must be an ExactSum, got {type(other).__name__}")
         if other is self:
             raise ValueError("other is this sum itself: its rows would count twice")
-        if other._ellipsoid != self._ellipsoid:
+        if other._ellipsoid is not self._ellipsoid and other._ellipsoid != self._ellipsoid:
             raise ValueError("other has a different ellipsoid: sums merge only over the same one")
         if other._nonfinite != self._nonfinite:
             raise ValueError("other has a different nonfinite policy: use the same in every part")
-        state = other.snapshot()
+        return self._merge_state(other.snapshot(), other._marks)
+
+    def _merge_state(self, state: SumState | PartState, marks: lineage.Marks) -> ExactSum:
         with self._lock:
-            if not self._marks.isdisjoint(other._marks):
+            if not self._marks.isdisjoint(marks):
                 raise ValueError(
                     "other holds rows that this sum has already (it is a copy of it, or of a "
                     "part of it): they would count twice"
@@ -156,7 +160,7 @@ class ExactSum:
             self._clipped += state.clipped
             self._nonfinite_rows += state.nonfinite_rows
             self._releases = max(self._releases, state.releases)
-            self._marks |= other._marks
+            self._marks |= marks
         return self
 
     # ---- what can be read ----------------------------------------------------------
@@ -193,7 +197,7 @@ class ExactSum:
 
     # ---- handed on -----------------------------------------------------------------
 
-    def claim_release(self, *, again: bool) -> None:
+    def claim_release(self, *, again: bool, only_ask: bool = False) -> None:
         """Record that a release is made; refuse a second one that was not asked for.
 
         Copies made in this process count too (:mod:`ellipsum.lineage`), and so does a release
@@ -203,6 +207,8 @@ class ExactSum:
         ----------
         again : bool
             Whether a second release was asked for.
+        only_ask : bool
+            Only refuse what would be refused, before a budget is spent on it.
 
         Raises
         ------
@@ -210,13 +216,14 @@ class ExactSum:
             For a second release that was not.
         """
         with self._lock:
-            if (self._releases and not again) or not lineage.claim(self._marks, again=again):
+            known = {"again": again, "only_ask": only_ask}
+            if (self._releases and not again) or not lineage.claim(self._marks, **known):
                 raise ValueError(
                     "this ExactSum (or a copy or part of it) was released before, and a second "
                     "release spends its budget again: pass spend_again=True if that is what you "
                     "want"
                 )
-            self._releases += 1
+            self._releases += not only_ask
 
     def to_bytes(self) -> bytes:
         """Return the sum and its region as bytes: versioned, checksummed, little-endian.
@@ -228,6 +235,40 @@ class ExactSum:
         """
         with self._lock:
             return lineage.MarkedBytes.of(pack(self._state()), self._marks)
+
+    def partial(self) -> bytes:
+        """Return the sum as bytes without its region: 16 d bytes, and 80 of header and checksum.
+
+        For :class:`ellipsum.Parts`, which holds the region and knows them by its fingerprint. They
+        are a function of region and rows (and of whether the sum was released), so that a task
+        that runs twice gives the same (claim parts-1). **Private**, as :meth:`to_bytes`.
+        """
+        with self._lock:
+            counts = (self._count, self._clipped, self._nonfinite_rows, self._releases)
+            state = PartState(self._mark(), self._nonfinite, self._low, self._high, *counts)
+            return lineage.MarkedBytes.of(pack_part(state), self._marks)
+
+    def merge_partial(self, part: Any) -> ExactSum:
+        """Add what :meth:`partial` returned, from a sum over the same region; return itself.
+
+        Raises
+        ------
+        ValueError
+            For bytes that are no part, of another region or policy, or of rows that this sum
+            has already (known of parts made in this process).
+        """
+        state = unpack_part(bytes(part))
+        if state.fingerprint != self._mark():
+            raise ValueError("the part has a different ellipsoid: parts add up over the same one")
+        if state.nonfinite != self._nonfinite:
+            raise ValueError("the part has a different nonfinite policy: use the same in each")
+        if _is_impossible(state, self._ellipsoid.row_bound()):
+            raise not_a_part("its counts and sums contradict each other")
+        return self._merge_state(state, lineage.marks_of(part) if state.rows else frozenset())
+
+    def _mark(self) -> bytes:
+        self._fingerprint = self._fingerprint or self._ellipsoid.fingerprint()
+        return self._fingerprint
 
     @classmethod
     def from_bytes(cls, data: bytes, *, threads: int | None = None) -> ExactSum:
@@ -283,11 +324,11 @@ class ExactSum:
         )
 
     def _restore(self, state: SumState) -> None:
+        if _is_impossible(state, self._ellipsoid.row_bound()):
+            raise not_a_sum("its counts and sums contradict each other")
         self._low, self._high, self._count = state.low, state.high, state.rows
         self._clipped, self._nonfinite_rows = state.clipped, state.nonfinite_rows
         self._releases = state.releases
-        if max(state.nonfinite_rows, state.clipped) > state.rows or _beyond(self):
-            raise not_a_sum("its counts and sums contradict each other")
 
 
 def add_partial(low: NDArray[np.uint64], high: NDArray[np.int64], partial: NDArray[Any]) -> None:
@@ -318,14 +359,16 @@ def _unpickle(data: bytes) -> ExactSum:
     return ExactSum.from_bytes(data)
 
 
-def _beyond(total: ExactSum) -> bool:
-    """Is the sum's norm larger than its finite rows can make it? In integers, exactly."""
-    finite = total._count - total._nonfinite_rows
-    bound = Fraction(total._ellipsoid.row_bound()) * finite
+def _is_impossible(state: SumState | PartState, row_bound: float) -> bool:
+    """Do counts contradict each other, or is the norm larger than finite rows can make it?"""
+    if max(state.nonfinite_rows, state.clipped) > state.rows:
+        return True
+    bound = Fraction(row_bound) * (state.rows - state.nonfinite_rows)
     # Of 2^30 coordinates below 2^127 each the norm is right to 2^-20: most need no integers.
-    values = total._high.astype(np.float64) * 2.0**64 + total._low.astype(np.float64)
-    small = total._high == total._low.view(np.int64) >> 63
-    values[small] = total._low.view(np.int64)[small]
+    signed = state.low.view(np.int64)
+    values = state.high.astype(np.float64) * 2.0**64 + state.low.astype(np.float64)
+    small = state.high == signed >> 63
+    values[small] = signed[small]
     if float(values @ values) * (1 + 2.0**-20) <= float(bound) ** 2 * (1 - 2.0**-20):
         return False
-    return sum(int(v) ** 2 for v in as_integers(total._low, total._high)) > bound**2
+    return sum(int(v) ** 2 for v in as_integers(state.low, state.high)) > bound**2

@@ -22,8 +22,8 @@ class GaussianShape:
 
     The best shape and radius depend on the number of rows and on the noise. A mechanism knows
     both where n is public (``replace`` neighbours) and the rows can be counted first; elsewhere,
-    for batches, streams and private n, it takes the region that clips 1 % of such rows. Engines
-    that sum in parts call :meth:`resolve` first, and give every part the same region.
+    for batches, streams and private n, it refuses the shape: give it the region of :meth:`resolve`
+    or :meth:`at`. Engines that sum in parts resolve first, and give every part the same region.
 
     **Guarantees.** Everything here must be public: it must not be computed from private rows,
     unless privately.

@@ -10,6 +10,15 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from . import _validate, calibrate
+from .cost import Cost
+from .privacy_unit import (
+    ROW,
+    delta_of_rows,
+    mu_of_rows,
+    multiplier_of_rows,
+    rows_unit,
+    unit_text,
+)
 
 __all__ = [
     "ROW",
@@ -21,9 +30,6 @@ __all__ = [
     "seed_caveats",
     "shown_up",
 ]
-
-#: The unit of privacy of mechanisms that take rows as they come.
-ROW = "one row"
 
 #: Covers the few roundings (under 8 of 2^-53) of a noise level: noise is never too small.
 _NOISE_SLACK = 1 + 2.0**-50
@@ -109,6 +115,16 @@ class Guarantee:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ``kind`` among them."""
         raise NotImplementedError
+
+    def cost(self) -> Cost:
+        """What it takes from a budget (claim ledger-2).
+
+        Raises
+        ------
+        TypeError
+            For a kind that is no differential privacy.
+        """
+        raise TypeError(f"a guarantee of kind {self.kind!r} is not differential privacy: no cost")
 
     def budget(self) -> dict[str, Any]:
         """What was spent, as a release lists it; empty where nothing is."""
@@ -232,20 +248,21 @@ class GaussianGuarantee(Guarantee):
         Parameters
         ----------
         k : int, rows of one person
-
-        Returns
-        -------
-        GaussianGuarantee
         """
         rows = _validate.whole("k", k, least=1)
         if self.unit != ROW or rows == 1:
             return self
-        multiplier = self.noise_multiplier / rows * (1 - 2.0**-51)  # never above the quotient
-        times = None if self.asked_mu is None else self.asked_mu * rows
-        if times is not None and Fraction(times) != rows * Fraction(self.asked_mu or 0.0):
-            times = None
-        unit = f"{rows} rows of one person"
-        return GaussianGuarantee(self.neighbors, multiplier, asked_mu=times, unit=unit)
+        multiplier = multiplier_of_rows(self.noise_multiplier, rows)
+        times = mu_of_rows(self.asked_mu, rows)
+        return GaussianGuarantee(self.neighbors, multiplier, asked_mu=times, unit=rows_unit(rows))
+
+    def cost(self) -> Cost:
+        """mu^2 as asked, or 2 rho, else 1/s^2: exactly, the floats as the fractions they are."""
+        if self.asked_mu is not None:
+            return Cost(mu_squared=Fraction(self.asked_mu) ** 2)
+        if self.asked_rho is not None:
+            return Cost(mu_squared=2 * Fraction(self.asked_rho))
+        return Cost(mu_squared=1 / Fraction(self.noise_multiplier) ** 2)
 
     def dp_event(self) -> Any:
         """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`
@@ -276,7 +293,7 @@ class GaussianGuarantee(Guarantee):
         if self.asked_epsilon is not None:
             parts.append(f"({shown_up(self.asked_epsilon)}, {shown_up(self.asked_delta)})-DP")
         parts += [f"{shown_up(self.rho)}-zCDP", f"{shown_up(self.mu)}-GDP"]
-        return f"{' = '.join(parts)}, neighbours: {self.neighbors}{_of_unit(self.unit)}"
+        return f"{' = '.join(parts)}, neighbours: {self.neighbors}{unit_text(self.unit)}"
 
 
 @dataclass(frozen=True)
@@ -322,10 +339,6 @@ class DeltaGuarantee(Guarantee):
         ----------
         k : int, rows of one person
 
-        Returns
-        -------
-        DeltaGuarantee
-
         Raises
         ------
         ValueError
@@ -334,15 +347,12 @@ class DeltaGuarantee(Guarantee):
         rows = _validate.whole("k", k, least=1)
         if self.unit != ROW or rows == 1:
             return self
-        one, all_rows = self.asked_epsilon, rows * self.asked_epsilon
-        factor = rows if one == 0 else math.expm1(min(all_rows, 700.0)) / math.expm1(one)
-        delta = self.asked_delta * factor * (1 + 2.0**-48)
-        if not delta < 1:
-            raise ValueError(
-                f"a person with {rows} rows has no guarantee: delta would be 1 or more"
-            )
-        up = all_rows * (1 + 2.0**-51)
-        return DeltaGuarantee(self.neighbors, up, delta, f"{rows} rows of one person")
+        pair = delta_of_rows(self.asked_epsilon, self.asked_delta, rows)
+        return DeltaGuarantee(self.neighbors, *pair, rows_unit(rows))
+
+    def cost(self) -> Cost:
+        """epsilon and delta as asked."""
+        return Cost(epsilon=Fraction(self.asked_epsilon), delta=Fraction(self.asked_delta))
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in ("mu", "rho", "dp_event", "dp_relation"):
@@ -363,11 +373,7 @@ class DeltaGuarantee(Guarantee):
 
     def __str__(self) -> str:
         pair = f"({shown_up(self.asked_epsilon)}, {shown_up(self.asked_delta)})-DP"
-        return f"{pair}, neighbours: {self.neighbors}{_of_unit(self.unit)}"
-
-
-def _of_unit(unit: str) -> str:
-    return "" if unit == ROW else f", unit: {unit}"
+        return f"{pair}, neighbours: {self.neighbors}{unit_text(self.unit)}"
 
 
 def rounded_up(sd: float) -> float:

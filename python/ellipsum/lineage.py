@@ -50,10 +50,11 @@ def marks_of(data: Any) -> Marks:
     return whole.marks if isinstance(whole, MarkedBytes) else new_marks()
 
 
-def claim(marks: Marks, *, again: bool) -> bool:
-    """Mark rows as released; whether they may be: not a second time, unless asked for."""
+def claim(marks: Marks, *, again: bool, only_ask: bool = False) -> bool:
+    """Mark rows as released (or only ask); whether they may be: not twice, unless asked for."""
     with _lock:
         if not again and not marks.isdisjoint(_released):
             return False
-        _released.update(marks)
+        if not only_ask:
+            _released.update(marks)
         return True

@@ -35,6 +35,7 @@ class Use(enum.Enum):
     GARBLE = b"record, further noise"
     PROPOSAL = b"unit vector, proposals"
     COIN = b"unit vector, coins"
+    ENTRY = b"name of a budget's entry"  # public, and no noise
 
 
 def root_key(seed: int | bytes | None) -> bytes:

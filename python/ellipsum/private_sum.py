@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+import os
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,22 +15,30 @@ from .adaptive.domain import Domain, make_domain
 from .adaptive.passes import Passes, one_shot
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
-from .adaptive.rounds import run
+from .budget import Budget, Entry, Share
+from .checkpoint import Checkpoint
 from .ellipsoid import Ellipsoid
-from .exact_sum import ExactSum, as_integers
+from .exact_sum import ExactSum
 from .gaussian_shape import GaussianShape
-from .guarantee import ROW, GaussianGuarantee, rounded_up, seed_caveats
-from .noise_keys import JobKeys, Use, root_key
+from .guarantee import ROW, GaussianGuarantee, seed_caveats
+from .noise_keys import Use, root_key
+from .one_sum import noise_energy_root, noise_levels, one_sum, sum_keys
+from .resumable import How, binding_of, by_plan, sum_of_files
 from .rows.batches import as_batches
 from .rows.files import Rows
-from .sum_bytes import SumState
 from .sum_release import NoisySum, SumRelease
-from .users import make_unit
+from .users import UserUnit, make_unit
 
 __all__ = ["PrivateMean", "PrivateSum"]
 
 #: Least share of the sum, and of its count where there is one: neither noise overflows.
 _SMALLEST_SHARE = 2.0**-20
+
+_UNCOUNTED = (
+    "the best region of a GaussianShape follows from the number of rows, and data cannot be "
+    "counted before they are read: give mechanism.region_for(n), shape.resolve(n, ...) or "
+    "shape.at(0.01) in place of the shape"
+)
 
 
 class PrivateSum:
@@ -73,15 +83,16 @@ class PrivateSum:
         ``"add-remove"``: one person's row is there or not; the number is private. Where it is
         needed (a centre that is not zero) a noisy count is released jointly.
     by : str, optional
-        The column that says whose row it is. Each user's rows become one row before the clip,
-        and the guarantee is for all rows of a user; n is the number of users (claim users-2).
-        For arrays, give the column itself by ``users`` when calling.
+        The column that says whose row it is. Each user's rows become one row before the clip, and
+        the guarantee is for all of them; n is the number of users (claim users-2).
     statistic : ``"mean"`` or ``"sum"``, optional, with ``by``
-        What a user's rows become. Default: their mean for a mean, their sum for a sum, so that
-        the region bounds a user's mean, or a user's total.
+        What a user's rows become, and the region bounds. Default: as the release.
     grouped : bool, with ``by``
-        Whether each user's rows stand together in the data, as where these are sorted: memory is
-        then O(d). Nothing checks it: where it is not so, a user counts several times.
+        Each user's rows stand together: memory is then O(d). Not checked.
+    error : ``"box"``, ``"relative"``, ``"absolute"`` or weights (d,), 1/data unit
+        With a box or ball, what is made small: the mean squared error in widths of the box (the
+        default), in the columns' own standard deviations, in the data's unit, or
+        sum_j (weight_j error_j)^2.
 
     Raises
     ------
@@ -109,26 +120,33 @@ class PrivateSum:
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "replace",
+        error: str | ArrayLike | None = None,
         by: str | None = None,
         statistic: str | None = None,
         grouped: bool = False,
     ) -> None:
-        known = (lower, upper, center, radius, sigma, covariance)
+        known = (lower, upper, center, radius, sigma, covariance, error)
         self._domain: Domain | None = None
         if ellipsoid is None:
-            self._domain = make_domain(*known)
+            self._domain = make_domain(*known[:-1], error="box" if error is None else error)
         elif not isinstance(ellipsoid, (Ellipsoid, GaussianShape)):
             kind = type(ellipsoid).__name__
             raise TypeError(f"ellipsoid must be an Ellipsoid or a GaussianShape, got {kind}")
         elif any(what is not None for what in known):
             raise ValueError("give either an ellipsoid, or a box or ball: not both")
         self._shape: GaussianShape | None = None
-        if isinstance(ellipsoid, GaussianShape):
-            self._shape, ellipsoid = ellipsoid, ellipsoid.at()
-        self._ellipsoid = ellipsoid
         self._users = make_unit(by, statistic, grouped, default=self._kind)
         unit = ROW if self._users is None else self._users.unit
         self.guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors, unit)
+        if isinstance(ellipsoid, GaussianShape):
+            if not self.guarantee.neighbors.count_is_public:
+                raise ValueError(
+                    "the best region of a GaussianShape follows from the number of rows, which "
+                    "add-remove calls private: give shape.at(0.01), or shape.resolve(n, ...) for a "
+                    "public guess of it"
+                )
+            self._shape, ellipsoid = ellipsoid, None
+        self._ellipsoid = ellipsoid
 
     def __repr__(self) -> str:
         what = repr(self._ellipsoid if self._shape is None else self._shape)
@@ -139,13 +157,16 @@ class PrivateSum:
 
     @property
     def ellipsoid(self) -> Ellipsoid:
-        """The clip region; of a GaussianShape the one where the rows cannot be counted first.
+        """The clip region.
 
         Raises
         ------
         AttributeError
-            Where a box or ball was given: each pass then has a region of its own.
+            Where a box or ball was given: each pass then has a region of its own; or a
+            GaussianShape, whose region follows from the number of rows (:meth:`region_for`).
         """
+        if self._shape is not None:
+            raise AttributeError("no ellipsoid before the rows are counted: see region_for(n)")
         if self._ellipsoid is None:
             raise AttributeError("no ellipsoid: a box or ball was given, see plan()")
         return self._ellipsoid
@@ -174,6 +195,9 @@ class PrivateSum:
         data: Any,
         *,
         users: Any = None,
+        budget: Budget | Share | None = None,
+        resume: Checkpoint | str | os.PathLike[str] | None = None,
+        jobs: int = 1,
         spend_again: bool = False,
         threads: int | None = None,
         seed: int | bytes | None = None,
@@ -188,6 +212,13 @@ class PrivateSum:
             Arrow streams are anything with ``__arrow_c_stream__`` (pyarrow, Polars, DuckDB).
         users : column, optional
             Whose row it is, one entry for each row, where ``data`` has no columns with names.
+        budget : Budget or Share, optional
+            What the release is drawn from, before its noise is: refused where there is no room.
+        resume : Checkpoint or path, optional
+            For ``open_rows(...)``: a secret file from which a run that was killed goes on, and
+            which repeats the same release until it is discarded (:class:`Checkpoint`).
+        jobs : int
+            Files of ``open_rows(...)`` that are read at the same time, where an ellipsoid is given.
         spend_again : bool
             Release an ExactSum that was released before: the budget is then spent twice.
         threads : int, optional
@@ -203,42 +234,47 @@ class PrivateSum:
         ------
         TypeError, ValueError
             For data of the wrong shape or type, an ExactSum over another region, or one that
-            was released before.
+            was released before; a budget without room for it (BudgetError).
         """
+        workers = _validate.whole("jobs", jobs, least=1)
         if self._users is not None:
-            if isinstance(data, ExactSum):
-                raise TypeError("data is an ExactSum, which knows no users: give the rows")
-            several = self._domain is not None or self._shape is not None
-            d = self._domain.center.size if self._domain is not None else self.ellipsoid.d
-            data = self._users.rows(data, d, users, several=several)
+            if resume is not None or workers > 1:
+                raise ValueError("resume and jobs do not go with by, whose rows are matched first")
+            data = self._rows_of_users(self._users, data, users)
         elif users is not None:
             raise TypeError("users is given, but the mechanism was made without by=")
+        if (resume is not None or workers > 1) and not isinstance(data, Rows):
+            raise TypeError("resume and jobs need files as data: give open_rows(...)")
+        if resume is not None and seed is not None:
+            raise ValueError("give resume or seed: a checkpoint has a key of its own")
+        draw, caveats = partial(self._draw, budget), seed_caveats(seed)
+        if resume is None:
+            how = How(None, root_key(seed), workers, threads, draw, caveats)
+            return self._released(data, how, again=spend_again)
+        region = self._region_for(data) if self._domain is None else self._domain
+        binding = binding_of(data, self._kind, self.guarantee, region)
+        with Checkpoint.of(resume).opened(binding) as job:
+            how = How(job, job.root, workers, threads, draw, caveats)
+            return self._released(data, how, again=True)
+
+    def _rows_of_users(self, unit: UserUnit, data: Any, users: Any) -> Any:
+        """One row a user; for several passes, or to be counted first, something to call."""
+        d = self._domain.center.size if self._domain else (self._shape or self.ellipsoid).d
+        return unit.rows(data, d, users, several=self._ellipsoid is None)
+
+    def _released(self, data: Any, how: How, *, again: bool) -> SumRelease | AdaptiveRelease:
+        """The release: by a plan, or of one sum."""
         if self._domain is not None:
-            return self._by_plan(self._domain, data, threads, seed)
+            return by_plan(self._kind, self.guarantee, self._domain, data, how)
         ellipsoid = self._region_for(data)
-        data = data() if callable(data) else data
-        total = self._total(data, ellipsoid, threads)
-        neighbors, levels = self.guarantee.neighbors, self._noise_levels(ellipsoid)
-        state = total.snapshot()
-        if neighbors.count_is_public and state.rows == 0:  # claim channels-3
-            raise ValueError("data has no rows: give at least one")
-        keys = self._keys(ellipsoid, state, seed)
-        draw = noise.rounded_gaussian(ellipsoid.d, levels.sum_sigma, key=keys.of(Use.SUM))
-        count: float | None = state.rows if neighbors.count_is_public else None
-        if levels.count_sigma is not None:
-            count = noise.noisy_count(state.rows, levels.count_sigma, key=keys.of(Use.COUNT))
-        total.claim_release(again=spend_again)  # last, so that a call that fails spends nothing
-        noisy = NoisySum(
-            ellipsoid=ellipsoid,
-            integers=as_integers(state.low, state.high) + draw.astype(object),
-            sum_sigma=levels.sum_sigma,
-            count=count,
-            count_sigma=levels.count_sigma,
-        )
-        caveats = seed_caveats(seed)
-        if total.nonfinite == "raise":
-            caveats += ('not private: the sum was made with nonfinite="raise"',)
-        return SumRelease(self._kind, noisy, self.guarantee, caveats)
+        total = self._total(data, ellipsoid, how)
+        levels = noise_levels(self.guarantee, ellipsoid, self.count_share)
+        known = (levels, how.root, how.draw, how.caveats)
+        return one_sum(self._kind, self.guarantee, total, *known, again=again)
+
+    def _draw(self, budget: Budget | Share | None, job: str) -> Entry | None:
+        """Take the release from the budget: it is on the disk before any noise is drawn."""
+        return None if budget is None else budget.draw(self.guarantee, self._kind, job=job)
 
     def noise_sd(self, n: int) -> NDArray[np.float64]:
         """Return the noise that a release of ``n`` rows will carry, before any row is read.
@@ -259,8 +295,9 @@ class PrivateSum:
             Where a box or ball was given: the noise then follows from what the rounds find.
         """
         rows = _validate.whole("n", n, least=1)
-        region = self._resolved(rows)
-        levels, zeros = self._noise_levels(region), np.zeros(region.d, dtype=object)
+        region = self.region_for(rows)
+        levels = noise_levels(self.guarantee, region, self.count_share)
+        zeros = np.zeros(region.d, dtype=object)
         noisy = NoisySum(region, zeros, levels.sum_sigma, float(rows), levels.count_sigma)
         return SumRelease(self._kind, noisy, self.guarantee).sd
 
@@ -279,58 +316,49 @@ class PrivateSum:
         -------
         array (d,) of int64, grid units
         """
-        sigma = self._noise_levels(total.ellipsoid).sum_sigma
-        key = self._keys(total.ellipsoid, total.snapshot(), seed).of(Use.SUM)
-        return noise.rounded_gaussian(total.ellipsoid.d, sigma, key=key)
+        sigma = noise_levels(self.guarantee, total.ellipsoid, self.count_share).sum_sigma
+        keys = sum_keys(self._kind, self.guarantee, total, root_key(seed))
+        return noise.rounded_gaussian(total.ellipsoid.d, sigma, key=keys.of(Use.SUM))
 
-    def _keys(self, ellipsoid: Ellipsoid, state: SumState, seed: int | bytes | None) -> JobKeys:
-        """Bound to the kind, the relation, the budget, the region and the exact sum."""
-        promise = self.guarantee
-        job = (self._kind, promise.neighbors.value, *promise.asked, ellipsoid.fingerprint())
-        return JobKeys(root_key(seed), *job, state.rows, state.low, state.high)
+    def region_for(self, n: int) -> Ellipsoid:
+        """Return the clip region of a release of ``n`` rows: what every part of a sum must have.
 
-    def _by_plan(
-        self, domain: Domain, data: Any, threads: int | None, seed: int | bytes | None
-    ) -> AdaptiveRelease:
-        promise, root = self.guarantee, root_key(seed)
-        job = (promise.mu_to_spend, promise.neighbors, self._kind, root, threads)
-        outcome = run(data, domain, *job)
-        return AdaptiveRelease(self._kind, outcome, domain, self.guarantee, seed_caveats(seed))
+        Parameters
+        ----------
+        n : int, rows, public; it matters to a GaussianShape alone
+        """
+        if self._shape is None:
+            return self.ellipsoid
+        rows = _validate.whole("n", n, least=1)
+        return self._shape.resolve(rows, self.guarantee.noise_multiplier)
 
     def _region_for(self, data: Any) -> Ellipsoid:
-        """The region; of a shape the best one, where n is public and the rows can be counted.
-
-        That is not so of an iterator, stream or ExactSum.
-        """
-        countable = isinstance(data, (Rows, list, tuple)) or len(getattr(data, "shape", ())) == 2
-        countable = callable(data) or (countable and not one_shot(data))
-        if self._shape is None or not (countable and self.guarantee.neighbors.count_is_public):
+        """The region: of a shape the best one, never another in its place (claim parts-4)."""
+        if self._shape is None:
             return self.ellipsoid
-        return self._resolved(Passes(data, self._shape.d).count_rows())
+        tabular = callable(data) or len(getattr(data, "shape", ())) == 2
+        if isinstance(data, ExactSum):
+            rows = data.count
+        elif tabular or isinstance(data, (Rows, list, tuple)):
+            if one_shot(data):
+                raise ValueError(_UNCOUNTED)
+            rows = Passes(data, self._shape.d).count_rows()
+        else:
+            raise ValueError(_UNCOUNTED)
+        return self.region_for(rows) if rows else self._shape.at()  # refused: no rows
 
-    def _resolved(self, n: int) -> Ellipsoid:
-        """The region for n rows."""
-        if self._shape is None or n == 0 or not self.guarantee.neighbors.count_is_public:
-            return self.ellipsoid
-        return self._shape.resolve(n, self.guarantee.noise_multiplier)
-
-    def _total(self, data: Any, ellipsoid: Ellipsoid, threads: int | None) -> ExactSum:
+    def _total(self, data: Any, ellipsoid: Ellipsoid, how: How) -> ExactSum:
+        if how.job is not None or how.jobs > 1:
+            return sum_of_files(data, ellipsoid, how.job, jobs=how.jobs, threads=how.threads)
         if isinstance(data, ExactSum):
             if data.ellipsoid != ellipsoid:
-                raise ValueError("data is an ExactSum over another ellipsoid: use the same region")
+                what = "use the same region" if self._shape is None else "use region_for(n)"
+                raise ValueError(f"data is an ExactSum over another ellipsoid: {what}")
             return data
-        total = ExactSum(ellipsoid, threads=threads)
-        for batch in as_batches(data, ellipsoid.d):
+        total = ExactSum(ellipsoid, threads=how.threads)
+        for batch in as_batches(data() if callable(data) else data, ellipsoid.d):
             total.add(batch)
         return total
-
-    def _noise_levels(self, ellipsoid: Ellipsoid) -> _NoiseLevels:
-        share = self.count_share
-        bound = ellipsoid.sensitivity(self.guarantee.neighbors) / ellipsoid.grid
-        multiplier = self.guarantee.noise_multiplier
-        sum_sigma = rounded_up(multiplier * bound / math.sqrt(1 - share))
-        count_sigma = rounded_up(multiplier / math.sqrt(share)) if share else None
-        return _NoiseLevels(sum_sigma, count_sigma)
 
     @property
     def count_share(self) -> float:
@@ -345,7 +373,7 @@ class PrivateSum:
         center = math.hypot(*self.ellipsoid.center)
         if center == 0:
             return 0.0
-        share = 1 / (1 + _noise_energy_root(self.ellipsoid) / center)
+        share = 1 / (1 + noise_energy_root(self.ellipsoid) / center)
         return min(max(share, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
 
 
@@ -370,14 +398,3 @@ class PrivateMean(PrivateSum):
         if self.guarantee.neighbors.count_is_public:
             return 0.0
         return 1 / (2 * math.sqrt(self.ellipsoid.d) + 2)
-
-
-class _NoiseLevels(NamedTuple):
-    sum_sigma: float  # grid units
-    count_sigma: float | None  # rows
-
-
-def _noise_energy_root(ellipsoid: Ellipsoid) -> float:
-    """sqrt(sum_j (C / b_j)^2), or C ||B^-1||_F: the noise of a sum, per 1/mu, data units."""
-    identity = np.ones(ellipsoid.d) if ellipsoid.scale.ndim == 1 else np.eye(ellipsoid.d)
-    return ellipsoid.clip_norm * float(np.linalg.norm(ellipsoid.unscale(identity)))

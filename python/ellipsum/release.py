@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .guarantee import ROW, Guarantee
 from .plot import plot_release
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Release", "rows_text"]
 
@@ -55,6 +58,7 @@ class Release:
     ) -> None:
         self._kind, self._value, self._guarantee = kind, np.asarray(value), guarantee
         self._caveats, self._sd, self._n = tuple(caveats), sd, n
+        self._entry: Any = None
 
     @property
     def kind(self) -> str:
@@ -116,6 +120,16 @@ class Release:
         """The neighbouring relation: ``"replace"`` or ``"add-remove"``."""
         return self._guarantee.neighbors
 
+    @property
+    def entry(self) -> Any:
+        """What it took from which budget (:class:`ellipsum.budget.Entry`), or None."""
+        return self._entry
+
+    def drawn_from(self, entry: Any) -> Self:
+        """Name the budget's entry that it was drawn under; return itself."""
+        self._entry = entry
+        return self
+
     def _budget(self, name: str) -> float | None:
         budget = self._guarantee.budget()
         if name not in budget:
@@ -161,6 +175,7 @@ class Release:
             "caveats": list(self._caveats),
             "guarantee": self._guarantee.to_dict(),
             "parameters": self.parameters,
+            **({} if self._entry is None else {"entry": self._entry.to_dict()}),
         }
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
@@ -194,6 +209,9 @@ class Release:
         """What it is, what it promises, and why not, if so."""
         size = "x".join(str(n) for n in self._value.shape)
         lines = [f"private {self._kind}, d = {size}", f"  {self._guarantee}"]
+        if self._entry is not None:
+            where = "" if self._entry.ledger is None else f" of {self._entry.ledger}"
+            lines.append(f"  entry {self._entry.number}{where}")
         return lines + [f"  {caveat.upper()}" for caveat in self._caveats]
 
     def _rows(self) -> list[str]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
 from .adaptive.passes import Passes
+from .budget import Budget, Share
 from .ellipsoid import Ellipsoid
 from .estimates import Estimate
 from .exact_sum import ExactSum
@@ -55,6 +56,7 @@ def estimate_covariance(
     rho: float | None = None,
     mu: float | None = None,
     neighbors: str = "replace",
+    budget: Budget | Share | None = None,
     seed: int | bytes | None = None,
 ) -> Estimate:
     """Private second moments about ``center``: (1/n) sum (x - c)(x - c)^T, rows clipped.
@@ -78,6 +80,7 @@ def estimate_covariance(
     epsilon, delta, rho, mu : float
         The budget: epsilon and delta together, or rho, or mu.
     neighbors : ``"replace"`` or ``"add-remove"``
+    budget : Budget or Share, optional; what it is drawn from
     seed : int or 32 bytes, optional; for tests, not private
 
     Returns
@@ -108,14 +111,16 @@ def estimate_covariance(
     total = _second_moments(data, where, reach)
     if guarantee.neighbors.count_is_public and total.count == 0:
         raise ValueError("data has no rows: give at least one")
-    job = _Noise(guarantee, total, where, root_key(seed), method)
-    matrix, sd = job.gaussian() if method == "gaussian" else job.wishart()
     promise: Guarantee = guarantee
     if method == "wishart" and epsilon is not None and delta is not None:
         # The pair alone: mu and rho would be those of a Gaussian mechanism.
         promise = DeltaGuarantee(guarantee.neighbors, epsilon, delta)
+    entry = None if budget is None else budget.draw(promise, "covariance")
+    job = _Noise(guarantee, total, where, root_key(seed), method)
+    matrix, sd = job.gaussian() if method == "gaussian" else job.wishart()
     caveats = seed_caveats(seed) + ((_REAL_NUMBERS,) if method == "wishart" else ())
-    return Estimate("covariance", _semidefinite(matrix), promise, caveats, sd=sd)
+    estimate = Estimate("covariance", _semidefinite(matrix), promise, caveats, sd=sd)
+    return estimate.drawn_from(entry)
 
 
 def moments(x: Array) -> Array:

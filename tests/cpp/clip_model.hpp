@@ -10,7 +10,8 @@ struct Sums {
   std::vector<std::int64_t> partial, absent;
   std::int64_t clipped = 0, nonfinite = 0;
   bool operator==(const Sums& o) const {
-    return partial == o.partial && absent == o.absent && clipped == o.clipped && nonfinite == o.nonfinite;
+    return partial == o.partial && absent == o.absent && clipped == o.clipped &&
+           nonfinite == o.nonfinite;
   }
 };
 

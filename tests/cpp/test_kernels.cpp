@@ -87,7 +87,7 @@ template <class T> struct Rows {
   }
 };
 
-Sums run(const Kernels& kernels, const Batch& batch, const Region& region, int threads) {
+Sums run(const Choice& kernels, const Batch& batch, const Region& region, int threads) {
   const std::size_t entries = compiled_once::sums_of(region);
   Sums sums;
   sums.partial.resize(entries);
@@ -99,7 +99,7 @@ Sums run(const Kernels& kernels, const Batch& batch, const Region& region, int t
 }
 
 template <class T>
-void test_strides(const Kernels& kernels, const Rows<T>& rows, const Region& region,
+void test_strides(const Choice& kernels, const Rows<T>& rows, const Region& region,
                   const Sums& wanted) {
   const std::size_t n = rows.batch.n, d = rows.batch.d;
   std::vector<T> turned(n * d);
@@ -109,25 +109,26 @@ void test_strides(const Kernels& kernels, const Rows<T>& rows, const Region& reg
   columns.data = turned.data();
   columns.row_stride = sizeof(T);
   columns.column_stride = std::ptrdiff_t(n * sizeof(T));
-  check(run(kernels, columns, region, 2) == wanted, "Fortran order", kernels.name, n, d);
+  check(run(kernels, columns, region, 2) == wanted, "Fortran order", kernels.name().c_str(), n, d);
   Batch backwards = rows.batch;
   backwards.data = rows.data.data() + (n - 1) * d;
   backwards.row_stride = -rows.batch.row_stride;
-  check(run(kernels, backwards, region, 1) == wanted, "rows backwards", kernels.name, n, d);
+  check(run(kernels, backwards, region, 1) == wanted, "rows backwards", kernels.name().c_str(), n,
+        d);
 }
 
-template <class T>
-void test_model(const Kernels& kernels, Kind kind, std::size_t n, std::size_t d) {
+template <class T> void test_model(const Choice& kernels, Kind kind, std::size_t n, std::size_t d) {
   const Case c(kind, d);
   const Rows<T> rows(n, d);
   const Sums wanted = clip_model(rows.batch, c.region);
-  check(run(kernels, rows.batch, c.region, 1) == wanted, "model", kernels.name, n, d);
-  check(run(kernels, rows.batch, c.region, 3) == wanted, "three threads", kernels.name, n, d);
+  check(run(kernels, rows.batch, c.region, 1) == wanted, "model", kernels.name().c_str(), n, d);
+  check(run(kernels, rows.batch, c.region, 3) == wanted, "three threads", kernels.name().c_str(), n,
+        d);
   test_strides(kernels, rows, c.region, wanted);
 }
 
 // Rows out of the model's range: the targets agree, and the row lies on the sphere.
-void test_huge_rows(const Kernels& kernels, const Kernels& other) {
+void test_huge_rows(const Choice& kernels, const Choice& other) {
   for (Kind kind : kinds) {
     if (kind.task == Task::box || kind.task == Task::distances) continue;
     for (std::size_t d : {2u, 8u, 9u, 40u}) {
@@ -135,21 +136,19 @@ void test_huge_rows(const Kernels& kernels, const Kernels& other) {
       Rows<double> rows(1, d);
       for (double& x : rows.data) x = 1e307 * next_number();
       const Sums got = run(kernels, rows.batch, c.region, 1);
-      check(got == run(other, rows.batch, c.region, 1), "huge rows", kernels.name, 1, d);
+      check(got == run(other, rows.batch, c.region, 1), "huge rows", kernels.name().c_str(), 1, d);
       double norm2 = 0;
       for (std::int64_t q : got.partial) norm2 += double(q) * double(q);
       check(std::fabs(std::sqrt(norm2) - c.region.radius) < std::sqrt(double(d)), "on the sphere",
-            kernels.name, 1, d);
+            kernels.name().c_str(), 1, d);
     }
   }
 }
 
 void test_targets() {
-  const KernelTable table = kernel_table();
-  const Kernels& baseline = table.first[table.count - 1];
-  for (std::size_t t = 0; t < table.count; ++t) {
-    const Kernels& kernels = table.first[t];
-    if (!kernels.supported()) continue;
+  const Choice baseline("baseline");
+  for (const std::string& name : variant_names()) {
+    const Choice kernels(name);
     for (Kind kind : kinds)
       for (std::size_t d : {1u, 2u, 3u, 5u, 8u, 9u, 16u, 17u, 63u, 128u, 130u, 257u, 300u})
         for (std::size_t n : {1u, 8u, 37u}) {
@@ -168,7 +167,7 @@ void test_limits() {
   rows.batch.n = std::size_t(clip_rows_limit) + 1;
   bool refused = false;
   try {
-    run(kernel_table().first[kernel_table().count - 1], rows.batch, c.region, 1);
+    run(Choice("baseline"), rows.batch, c.region, 1);
   } catch (const Exception& e) {
     refused = e.kind() == Error::invalid_argument;
   }

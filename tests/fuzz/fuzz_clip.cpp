@@ -55,7 +55,7 @@ std::vector<T> take_rows(Input& in, std::size_t count) {
   return rows;
 }
 
-Sums run(const Kernels& kernels, const Batch& batch, const Region& region, int threads) {
+Sums run(const Choice& kernels, const Batch& batch, const Region& region, int threads) {
   Sums sums;
   sums.partial.resize(compiled_once::sums_of(region));
   sums.absent.resize(region.d);
@@ -110,8 +110,7 @@ bool in_model(const T* row, const Region& region) {
 
 template <class T>
 void check_rows(const std::vector<T>& rows, std::size_t n, const Region& region) {
-  const KernelTable table = kernel_table();
-  const Kernels& baseline = table.first[table.count - 1];
+  static const Choice baseline("baseline"), best("");
   const Batch batch = batch_of(rows.data(), n, region.d);
   const Sums wanted = run(baseline, batch, region, 1);
   Sums total;
@@ -135,14 +134,12 @@ void check_rows(const std::vector<T>& rows, std::size_t n, const Region& region)
   Batch fortran = batch;
   fortran.data = columns.data();
   fortran.row_stride = sizeof(T), fortran.column_stride = std::ptrdiff_t(n * sizeof(T));
-  for (std::size_t t = 0; t < table.count; ++t) {
-    const Kernels& kernels = table.first[t];
-    if (!kernels.supported()) continue;
-    require(run(kernels, batch, region, 1) == wanted, "the same integers:", kernels.name);
-    require(run(kernels, fortran, region, 1) == wanted, "columns:", kernels.name);
+  for (const std::string& name : variant_names()) {
+    const Choice kernels(name);
+    require(run(kernels, batch, region, 1) == wanted, "the same integers:", name.c_str());
+    require(run(kernels, fortran, region, 1) == wanted, "columns:", name.c_str());
   }
-  require(run(table.first[0].supported() ? table.first[0] : baseline, batch, region, 2) == wanted,
-          "two threads");
+  require(run(best, batch, region, 2) == wanted, "two threads");
 }
 
 void check_refusals(Input& in, const Region& region) {
@@ -150,7 +147,7 @@ void check_refusals(Input& in, const Region& region) {
   many.n = std::size_t(clip_rows_limit) + 1 + in.take<std::uint32_t>();
   bool refused = false;
   try {
-    run(kernel_table().first[0], many, region, 1);
+    run(Choice("baseline"), many, region, 1);
   } catch (const Exception& e) {
     refused = e.kind() == Error::invalid_argument;
   }

@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "batch.hpp"
+#include "clip/arrangement.hpp"
 
 #ifndef ELLIPSUM_TARGET
 #define ELLIPSUM_TARGET compiled_once  // in sources that are no kernels
@@ -60,6 +61,12 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
   return static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
 }
 
+// The first row's coordinate j.
+[[maybe_unused]] inline const char* column_at(const Batch& batch, std::size_t j) {
+  if (batch.columns) return static_cast<const char*>(batch.columns[j]) + batch.offset;
+  return static_cast<const char*>(batch.data) + std::ptrdiff_t(j) * batch.column_stride;
+}
+
 // The sums of max(q, 0) and of max(-q, 0) from those of q and |q|, for coordinate j of d.
 [[maybe_unused]] inline void add_halves(std::int64_t sum, std::int64_t size, std::size_t d,
                                         std::size_t j, std::int64_t* partial) {
@@ -82,9 +89,9 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
 
 struct ClipPlan {
   bool side_by_side;    // short rows: eight of them across a vector
-  std::size_t flight;   // rows in flight
-  std::size_t stride;   // doubles from one row of scratch to the next
-  bool contiguous;      // rows are read where they are; if not, packed a block at a time
+  std::size_t stride;   // doubles from one row of a product to the next
+  bool contiguous;      // rows are read where they are; if not, packed a block at a time,
+  bool columns;         // but for those that lie in columns, eight at a time
   std::size_t block;    // rows packed or transformed at a time
   std::size_t doubles;  // scratch of a pass
 };
@@ -93,11 +100,9 @@ struct ClipPlan {
 // apart would share a cache way.
 [[maybe_unused]] inline std::size_t scratch_stride(std::size_t d) { return round_up(d, 16) + 8; }
 
-// Rows in flight hide the latency of the norms and share the loads of centre, scale and sums;
-// 8 while their scratch fits L1, 4 while it fits L2 (1 MB), then one: memory stays O(d).
-[[maybe_unused]] inline std::size_t rows_in_flight(std::size_t d) {
-  return d <= 128 ? 8 : d <= 32768 ? 4 : 1;
-}
+// A record of a streaming pass (stream.inl): four slots, and one for each row in flight.
+constexpr std::size_t record_slots = 4;
+constexpr std::size_t most_rows_in_flight = 8;
 
 // Blocks hold 96 rows (8 tiles) with a matrix, 64 (whole cache lines of a column) without, or
 // as many as fit 512 KB; at least a tile or a line of float64.
@@ -107,19 +112,35 @@ struct ClipPlan {
   return fit >= 64 ? 64 : fit >= 16 ? fit / 8 * 8 : 8;
 }
 
+// A pass over columns: 32 rows at a time while their scratch fits the first level of cache, then
+// one cache line of each column, 16 of float32 and 8 of float64. What is asked for at once: at most
+// a quarter of the second level of cache in all, and runs of 4 KB, beyond which longer ones gain
+// nothing.
+constexpr std::size_t short_columns = 96;
+constexpr std::size_t column_block_bytes = std::size_t{1} << 18, column_run_bytes = 4096;
+constexpr std::size_t column_slots = 3;  // of a record, beside those of the slab
+[[maybe_unused]] inline std::size_t column_stride_of(const Batch& batch) {
+  const std::size_t line = batch.dtype == Dtype::float32 ? 2 : 1;
+  return 8 * (column_slots + (batch.d <= short_columns ? 4 : line));
+}
+
 [[maybe_unused]] inline ClipPlan clip_plan(const Batch& batch, const Region& region) {
   ClipPlan plan{};
   const std::ptrdiff_t size = batch.dtype == Dtype::float32 ? 4 : 8;
-  plan.contiguous = batch.column_stride == size &&
+  plan.contiguous = !batch.columns && batch.column_stride == size &&
                     (batch.d > 8 || batch.row_stride == size * std::ptrdiff_t(batch.d));
+  plan.columns = batch.row_stride == size && (batch.columns || batch.column_stride != size) &&
+                 batch.d > 1 && !region.matrix;
   plan.side_by_side = batch.d <= 8 && !region.matrix;
-  plan.flight = rows_in_flight(batch.d);
   plan.stride = scratch_stride(batch.d);
   plan.block = rows_in_block(batch.d, region.matrix != nullptr);
   const std::size_t packed = plan.contiguous ? 0 : plan.block * plan.stride;
-  const std::size_t product = region.matrix ? plan.block * (round_up(batch.d, 256) / 256 * 264 +
-                                                            plan.stride) : 0;
-  plan.doubles = (9 + plan.flight) * plan.stride + packed + product;
+  const std::size_t product =
+      region.matrix ? plan.block * (round_up(batch.d, 256) / 256 * 264 + plan.stride) : 0;
+  plan.doubles = (record_slots + most_rows_in_flight + 4) * plan.stride + packed + product;
+  const std::size_t columns =
+      plan.columns ? 2 * batch.d * column_stride_of(batch) + 3 * plan.stride : 0;
+  if (plan.doubles < columns) plan.doubles = columns;
   if (region.task == Task::distances) plan.doubles += 2 * round_up(region.bins, 8) + 256;
   return plan;
 }

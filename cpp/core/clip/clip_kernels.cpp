@@ -2,24 +2,31 @@
 //
 // The integers of a row are a function of that row and the region alone (the rule: clip.hpp):
 // a float32 row gives the integers of the same values in float64, on every target, in any
-// place of a batch. Here: short rows go side by side (clip_columns.inl), longer ones stream
-// (clip_stream.inl), those with a matrix or strided coordinates by way of a block of scratch.
+// place of a batch. Here: short rows go side by side (short_rows.inl), longer ones stream
+// (stream.inl), those with a matrix or strided coordinates by way of a block of scratch.
 #include <cmath>
 #include <cstring>
 
 #include "clip/clip.hpp"
 #include "dispatch.hpp"
-#include "clip/clip_simd.hpp"
+#include "simd/eight.hpp"
 
 namespace ellipsum {
 namespace ELLIPSUM_TARGET {
 namespace {
 
+using namespace simd;
+
+// With fewer registers, eight rows would spill.
+constexpr int most_in_flight = register_lanes == 8 ? 8 : 4;
+
 #include "clip/exceptional.inl"
 #include "clip/distances.inl"
-#include "clip/columns.inl"
+#include "clip/short_rows.inl"
 #include "clip/matrix.inl"
+#include "clip/ahead.inl"
 #include "clip/stream.inl"
+#include "clip/columns.inl"
 #include "clip/groups.inl"
 
 // Cuts arrays of doubles, each a whole number of cache lines, from the scratch.
@@ -52,21 +59,22 @@ Bins make_bins(const Region& region, Scratch& scratch) {
   return bins;
 }
 
-Stream make_stream(const Region& region, const ClipPlan& plan, std::int64_t* absent,
+Stream make_stream(const Region& region, const Arrangement& arrangement, std::int64_t* absent,
                    Scratch& scratch) {
-  const std::size_t d = region.d;
+  const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;
   Stream s{};
   s.d = d;
-  s.center = scratch.padded(region.matrix ? nullptr : region.center, 0.0, d);
-  s.scale = scratch.padded(region.matrix ? nullptr : region.scale, 1.0, d);
-  s.limit = scratch.padded(region.limit, 0.0, d);
+  s.stride = (record_slots + arrangement.rows) * vec_lanes;
+  s.records = scratch.take(chunks * s.stride);
   s.radius = region.radius;
-  s.y = scratch.take(plan.flight * round_up(d, vec_lanes));
   s.alone = {scratch.take(d), scratch.take(d), scratch.take(d)};
-  const std::size_t padded = round_up(d, vec_lanes);
-  s.sum = reinterpret_cast<std::int64_t*>(scratch.take(2 * padded));
-  s.size = s.sum + padded;
-  std::memset(s.sum, 0, 2 * padded * sizeof *s.sum);
+  std::memset(s.records, 0, chunks * s.stride * sizeof *s.records);
+  for (std::size_t j = 0; j < d; ++j) {
+    double* record = s.records + j / vec_lanes * s.stride + j % vec_lanes;
+    record[center_slot] = region.matrix ? 0.0 : region.center[j];
+    record[scale_slot] = region.matrix ? 1.0 : region.scale[j];
+    if (region.limit) record[limit_slot] = region.limit[j];
+  }
   s.absent = absent;
   s.bins = make_bins(region, scratch);
   return s;
@@ -86,25 +94,24 @@ MatrixScratch make_matrix_scratch(const Region& region, const ClipPlan& plan, Sc
 
 // A block of rows with contiguous coordinates, for batches whose own are strided. Eight
 // columns at a time: a cache line of a Fortran-ordered batch is read once a block.
-template <class T>
-void pack_rows(const Batch& batch, std::size_t first, std::size_t n, T* to) {
+template <class T> void pack_rows(const Batch& batch, std::size_t first, std::size_t n, T* to) {
   constexpr std::size_t columns = 8;
   for (std::size_t j0 = 0; j0 < batch.d; j0 += columns) {
     const std::size_t j1 = j0 + columns < batch.d ? j0 + columns : batch.d;
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = j0; j < j1; ++j)
         std::memcpy(&to[i * batch.d + j],
-                    row_at(batch, first + i) + std::ptrdiff_t(j) * batch.column_stride, sizeof(T));
+                    column_at(batch, j) + std::ptrdiff_t(first + i) * batch.row_stride, sizeof(T));
   }
 }
 
 // Hands the batch, or contiguous copies of its blocks, to `pass`.
 template <class T, class Pass>
-void contiguous_blocks(const Batch& batch, const ClipPlan& plan, Scratch& scratch,
-                       const Pass& pass) {
+void contiguous_blocks(const Batch& batch, const ClipPlan& plan, std::size_t start,
+                       Scratch& scratch, const Pass& pass) {
   if (plan.contiguous) return pass(batch);
   T* block = reinterpret_cast<T*>(scratch.take(plan.block * batch.d));
-  for (std::size_t first = 0; first < batch.n; first += plan.block) {
+  for (std::size_t first = start; first < batch.n; first += plan.block) {
     const std::size_t n = batch.n - first < plan.block ? batch.n - first : plan.block;
     pack_rows(batch, first, n, block);
     pass({block, batch.dtype, n, batch.d, std::ptrdiff_t(batch.d * sizeof(T)),
@@ -124,14 +131,18 @@ __attribute__((noinline)) void load_exceptional(Stream& s, const Region& region,
   s.counts.clipped += clip_huge_row(region, s.alone);
   for (std::size_t j = 0; j < s.d; ++j) {
     const std::int64_t q = std::int64_t(std::rint(s.alone.y[j]));
-    s.sum[j] = std::int64_t(std::uint64_t(s.sum[j]) + std::uint64_t(q));
-    s.size[j] = std::int64_t(std::uint64_t(s.size[j]) + std::uint64_t(q < 0 ? -q : q));
+    const auto add = [&](std::size_t slot, std::int64_t more) {
+      std::int64_t& sum = *integers_at(s.records + j / vec_lanes * s.stride + slot + j % vec_lanes);
+      sum = std::int64_t(std::uint64_t(sum) + std::uint64_t(more));
+    };
+    add(sum_slot, q);
+    add(limit_slot, q < 0 ? -q : q);
     h[j / depth * chunk + j % depth] = 0;
   }
 }
 
 // Hands blocks of B h to `pass`, with where they came from and the index of their first row; before
-// that `huge` is told of each row that has added its integers to s.sum already.
+// that `huge` is told of each row that may have added its integers to the sums already.
 template <class T, Task task, class Huge, class Pass>
 void matrix_products(Stream& s, const Batch& rows, const Region& region, const ClipPlan& plan,
                      const MatrixScratch& scratch, const Huge& huge, const Pass& pass) {
@@ -146,8 +157,9 @@ void matrix_products(Stream& s, const Batch& rows, const Region& region, const C
       huge(start + i);
     }
     multiply(scratch.h, region.packed, scratch.y, n, plan, rows.d);
-    const Batch product{scratch.y, Dtype::float64, n, rows.d,
-                        std::ptrdiff_t(plan.stride * sizeof(double)), sizeof(double)};
+    const Batch product{
+        scratch.y,     Dtype::float64, n, rows.d, std::ptrdiff_t(plan.stride * sizeof(double)),
+        sizeof(double)};
     pass(product, Origin{region, product, scratch.h, chunk}, start);
   }
 }
@@ -155,56 +167,89 @@ void matrix_products(Stream& s, const Batch& rows, const Region& region, const C
 // Contiguous rows, by way of blocks of B h.
 template <class T, Task task>
 void matrix_rows(Stream& s, const Batch& rows, const Region& region, const ClipPlan& plan,
-                 const MatrixScratch& scratch) {
+                 const MatrixScratch& scratch, const Arrangement& arrangement) {
   matrix_products<T, task>(
       s, rows, region, plan, scratch, [](std::size_t) {},
       [&](const Batch& product, const Origin& from, std::size_t) {
-        stream<double, T, task>(s, product, from, plan.flight);
+        stream<double, T, task>(s, product, from, arrangement);
       });
 }
 
-template <Task task>
-void add_sums(const Stream& s, std::int64_t* partial) {
+template <Task task> void add_sums(const Stream& s, std::int64_t* partial) {
   const std::uint64_t magic = s.quantised * rounding_magic_bits;
   for (std::size_t j = 0; j < s.d; ++j) {
-    const std::int64_t sum = std::int64_t(std::uint64_t(s.sum[j]) - magic);
-    const std::int64_t size = std::int64_t(std::uint64_t(s.size[j]) - magic);
-    if (task == Task::halves) add_halves(sum, size, s.d, j, partial);
+    double* record = s.records + j / vec_lanes * s.stride + j % vec_lanes;
+    const auto exact = [&](std::size_t slot) {
+      return std::int64_t(std::uint64_t(*integers_at(record + slot)) - magic);
+    };
+    const std::int64_t sum = exact(sum_slot);
+    if (task == Task::halves) add_halves(sum, exact(limit_slot), s.d, j, partial);
     else partial[j] += sum;
   }
 }
 
+// The rows of a batch in columns, but for the last ones; adds how many those are to `rows`.
 template <class T, Task task>
-ClipCounts run(const Batch& batch, const Region& region, double* memory, std::int64_t* partial) {
-  const ClipPlan plan = clip_plan(batch, region);
+ClipCounts run_columns(const Batch& batch, const Region& region, double* memory, std::size_t& rows,
+                       std::int64_t* partial) {
   Scratch scratch{memory};
+  const std::size_t d = batch.d, stride = column_stride_of(batch);
+  double* records = scratch.take(d * stride);
+  for (std::size_t j = 0; j < d; ++j)
+    std::memset(records + j * stride, 0, column_slots * vec_lanes * sizeof *records);
+  double* copies = scratch.take(d * (stride - column_slots * vec_lanes));
+  const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d)};
+  Columns s{region, batch, records, stride, copies, alone, make_bins(region, scratch), {0, 0}};
+  rows = column_rows<T, task>(s);
+  if (task == Task::distances) add_counts(s.bins, rows, partial);
+  add_column_sums<task>(s, rows, partial, partial + sums_of(region));
+  return s.counts;
+}
+
+template <class T, Task task>
+ClipCounts run(const Batch& batch, const Region& region, const Arrangement& given, double* memory,
+               std::int64_t* partial) {
+  const ClipPlan plan = clip_plan(batch, region);
   std::int64_t* absent = partial + sums_of(region);
+  ClipCounts counts{0, 0};
+  std::size_t done = 0;
+  if (plan.columns) counts = run_columns<T, task>(batch, region, memory, done, partial);
+  Arrangement arrangement = given;
+  if (arrangement.rows > most_in_flight) arrangement.rows = most_in_flight;
+  // Blocks of scratch are in the cache already.
+  if (region.matrix || !plan.contiguous) arrangement.fetch = Fetch::hardware;
+  Scratch scratch{memory};
   if (plan.side_by_side) {
-    ShortSums sums{partial, absent, make_bins(region, scratch), {0, 0}};
-    contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows) {
-      short_rows<T, task>(region, rows, sums);
-    });
-    if (task == Task::distances) add_counts(sums.bins, batch.n, partial);
+    ShortSums sums{partial, absent, make_bins(region, scratch), counts};
+    contiguous_blocks<T>(batch, plan, done, scratch,
+                         [&](const Batch& rows) { short_rows<T, task>(region, rows, sums); });
+    if (task == Task::distances) add_counts(sums.bins, batch.n - done, partial);
     return sums.counts;
   }
-  Stream s = make_stream(region, plan, absent, scratch);
+  Stream s = make_stream(region, arrangement, absent, scratch);
+  s.counts = counts;
   const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
-  contiguous_blocks<T>(batch, plan, scratch, [&](const Batch& rows) {
-    if (region.matrix) matrix_rows<T, task>(s, rows, region, plan, matrix);
-    else stream<T, T, task>(s, rows, {region, rows, nullptr, 0}, plan.flight);
+  contiguous_blocks<T>(batch, plan, done, scratch, [&](const Batch& rows) {
+    if (region.matrix) matrix_rows<T, task>(s, rows, region, plan, matrix, arrangement);
+    else stream<T, T, task>(s, rows, {region, rows, nullptr, 0}, arrangement);
   });
-  if (task == Task::distances) add_counts(s.bins, batch.n, partial);
+  if (task == Task::distances) add_counts(s.bins, batch.n - done, partial);
   else add_sums<task>(s, partial);
   return s.counts;
 }
 
 template <class T>
-ClipCounts run(const Batch& batch, const Region& region, double* scratch, std::int64_t* partial) {
+ClipCounts run(const Batch& batch, const Region& region, const Arrangement& arrangement,
+               double* scratch, std::int64_t* partial) {
   switch (region.task) {
-    case Task::box: return run<T, Task::box>(batch, region, scratch, partial);
-    case Task::halves: return run<T, Task::halves>(batch, region, scratch, partial);
-    case Task::distances: return run<T, Task::distances>(batch, region, scratch, partial);
-    default: return run<T, Task::ball>(batch, region, scratch, partial);
+    case Task::box:
+      return run<T, Task::box>(batch, region, arrangement, scratch, partial);
+    case Task::halves:
+      return run<T, Task::halves>(batch, region, arrangement, scratch, partial);
+    case Task::distances:
+      return run<T, Task::distances>(batch, region, arrangement, scratch, partial);
+    default:
+      return run<T, Task::ball>(batch, region, arrangement, scratch, partial);
   }
 }
 
@@ -213,7 +258,8 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
                       double* memory) {
   const ClipPlan plan = clip_plan(rows, region);
   Scratch scratch{memory};
-  Stream s = make_stream(region, plan, to.absent, scratch);
+  const Arrangement arrangement{"groups", most_in_flight, Fetch::hardware, 0};
+  Stream s = make_stream(region, arrangement, to.absent, scratch);
   if (!region.matrix) {
     all_to_groups<T, T, task>(s, rows, {region, rows, nullptr, 0}, to, 0);
     return s.counts;
@@ -239,10 +285,10 @@ ClipCounts group_sums(const Batch& batch, const Region& region, const GroupSums&
              : run_groups<double, Task::ball>(batch, region, to, scratch);
 }
 
-ClipCounts clip_sum(const Batch& batch, const Region& region, double* scratch,
-                    std::int64_t* partial) {
-  return batch.dtype == Dtype::float32 ? run<float>(batch, region, scratch, partial)
-                                       : run<double>(batch, region, scratch, partial);
+ClipCounts clip_sum(const Batch& batch, const Region& region, const Arrangement& arrangement,
+                    double* scratch, std::int64_t* partial) {
+  return batch.dtype == Dtype::float32 ? run<float>(batch, region, arrangement, scratch, partial)
+                                       : run<double>(batch, region, arrangement, scratch, partial);
 }
 
 void pack_matrix(std::size_t d, const double* matrix, double* packed) {

@@ -19,13 +19,14 @@ struct Free {
 using Doubles = std::unique_ptr<double[], Free>;
 
 Doubles allocate(std::size_t doubles) {
-  return Doubles(static_cast<double*>(
-      ::operator new[]((doubles + 1) * sizeof(double), std::align_val_t{64})));
+  return Doubles(
+      static_cast<double*>(::operator new[]((doubles + 1) * sizeof(double), std::align_val_t{64})));
 }
 
 Batch part_of(const Batch& batch, std::size_t first, std::size_t n) {
   Batch part = batch;
-  part.data = row_at(batch, first);
+  if (batch.columns) part.offset += std::ptrdiff_t(first) * batch.row_stride;
+  else part.data = row_at(batch, first);
   part.n = n;
   return part;
 }
@@ -49,23 +50,32 @@ std::vector<Share> make_shares(const Batch& batch, const Region& region, std::si
   return shares;
 }
 
-ClipCounts run_shares(const Kernels& kernels, const Region& region, std::vector<Share>& shares) {
-  run_parts(shares.size(), [&](std::size_t t) {
-    Share& share = shares[t];
-    share.counts =
-        kernels.clip_sum(share.batch, region, share.scratch.get(), share.partial.data());
-  });
+void add(ClipCounts& counts, const ClipCounts& more) {
+  counts.clipped += more.clipped;
+  counts.nonfinite += more.nonfinite;
+}
+
+void run_share(const Choice& choice, const Region& region, Share& share, bool measures) {
+  const Batch& all = share.batch;
+  const auto run = [&](const Variant& variant, std::size_t first, std::size_t n) {
+    add(share.counts,
+        variant.kernels->clip_sum(part_of(all, first, n), region, *variant.arrangement,
+                                  share.scratch.get(), share.partial.data()));
+  };
+  const std::size_t done = measures ? choice.measure(all, region, run) : 0;
+  if (done < all.n || all.n == 0) run(choice.variant(all, region), done, all.n - done);
+}
+
+ClipCounts run_shares(const Choice& choice, const Region& region, std::vector<Share>& shares) {
+  run_parts(shares.size(), [&](std::size_t t) { run_share(choice, region, shares[t], t == 0); });
   ClipCounts counts{0, 0};
-  for (const Share& share : shares) {
-    counts.clipped += share.counts.clipped;
-    counts.nonfinite += share.counts.nonfinite;
-  }
+  for (const Share& share : shares) add(counts, share.counts);
   return counts;
 }
 
 }  // namespace
 
-ClipCounts clip_sum(const Kernels& kernels, const Batch& batch, const Region& given,
+ClipCounts clip_sum(const Choice& choice, const Batch& batch, const Region& given,
                     std::int64_t* partial, int threads, std::int64_t* absent) {
   if (batch.n > std::size_t(clip_rows_limit))
     throw Exception(Error::invalid_argument, "internal: more rows than a partial sum can hold");
@@ -73,12 +83,12 @@ ClipCounts clip_sum(const Kernels& kernels, const Batch& batch, const Region& gi
   Doubles packed;
   if (region.matrix) {
     packed = allocate(packed_doubles(batch.d));
-    kernels.pack_matrix(batch.d, region.matrix, packed.get());
+    choice.kernels().pack_matrix(batch.d, region.matrix, packed.get());
     region.packed = packed.get();
   }
   const std::size_t count = std::min(std::size_t(threads), std::max<std::size_t>(batch.n, 1));
   std::vector<Share> shares = make_shares(batch, region, count);
-  const ClipCounts counts = run_shares(kernels, region, shares);
+  const ClipCounts counts = run_shares(choice, region, shares);
   const std::size_t sums = sums_of(region);
   for (const Share& share : shares) {
     for (std::size_t j = 0; j < sums; ++j) partial[j] += share.partial[j];

@@ -14,8 +14,8 @@ constexpr std::int64_t clip_rows_limit = std::int64_t{1} << 31;
 // Adds what region.task makes of the rows to partial (d entries; 2 d of halves: d of positive
 // numbers, d of negative ones; for distances one a bin), and the rows that have a hole in a
 // coordinate to absent (d entries; may be null). `threads` >= 1 share the rows, each with sums of
-// its own: the result is the same for any number of them.
-ClipCounts clip_sum(const Kernels& kernels, const Batch& batch, const Region& region,
+// its own: the result is the same for any number of them, and for any variant.
+ClipCounts clip_sum(const Choice& choice, const Batch& batch, const Region& region,
                     std::int64_t* partial, int threads, std::int64_t* absent = nullptr);
 
 // The region as kernels take it: on the line, ball and box are one set, and clamping is the

@@ -1,199 +1,228 @@
-// Short contiguous rows (d <= 8): eight side by side, one coordinate of all of them in a vector.
-// Lane l of the norm then holds one coordinate, and the sum over the lanes is one for all rows.
+// Rows whose coordinates lie in columns (Fortran order, tables), read where they are: eight rows
+// to a vector, 8 V of them a slab. Every lane of a vector is one row, and the eight accumulators of
+// its norm are those of the rule: coordinate j into the one of j mod 8, in the order of j, then the
+// same tree. A slab's y stay in scratch until its factors are known: a number is read once.
+//
+// A column gives 8 V numbers at a time, too few in a row for the memory, so the lines of the next
+// block of slabs are asked for meanwhile, column by column, up to 4 KB of each; they wait in the
+// second level of cache.
+// Cost per 8 coordinates: 8 vector operations, 2 + 3/V loads and 1 + 1/V stores (ball).
 
-constexpr int short_ahead = 4096;  // bytes asked of the memory ahead of use
+// A slab with an exceptional row is read again as a whole, and what was seen of it before is
+// dropped: holes are filled and counted in vectors, and a huge row comes from the copy made then.
 
-// Where a pass adds; with distances `bins` instead of `partial`.
-struct ShortSums {
-  std::int64_t* partial;
-  std::int64_t* absent;  // holes of each coordinate
+// A record for each column: sums, magnitudes (halves), holes, then y of the slab.
+constexpr std::size_t column_sum_slot = 0, column_size_slot = 8, column_absent_slot = 16;
+constexpr std::size_t column_y_slot = column_slots * vec_lanes;
+constexpr std::size_t careful_slabs = 64;  // after a slab with holes
+
+struct Columns {
+  const Region& region;
+  const Batch& batch;
+  double* records;
+  std::size_t stride;  // doubles from one record to the next
+  double* copies;      // of a slab with an exceptional row: 8 V numbers of each column
+  RowScratch alone;
   Bins bins;
   ClipCounts counts;
+  std::size_t careful = 0;  // slabs to come that are read as if they had holes
 };
 
-// One row of d <= 8 as the rule says it, for the ends of a batch and for huge rows: from a copy, in
-// vectors, where no compiler makes branches of the numbers of an ordinary row.
-template <class T, Task task>
-static void short_row(const Region& region, const char* row, ShortSums& sums) {
-  double x[vec_lanes] = {}, y[vec_lanes] = {}, limit[vec_lanes] = {}, h[vec_lanes];
-  sums.counts.nonfinite += copy_row<T>(row, region.d, region.center, x, sums.absent);
-  for (std::size_t j = 0; j < region.d; ++j) {
-    y[j] = (x[j] - region.center[j]) * region.scale[j];
-    if (task == Task::box) limit[j] = region.limit[j];
-  }
-  const Vec all = load<double>(y), inside = clamp(all, load<double>(limit));
-  const double norm2 = sum_lanes(all * all);
-  const bool huge = !(norm2 < exceptional_norm2);
-  if (task == Task::distances) {
-    const double counted[vec_lanes] = {huge ? double(INFINITY) : norm2};
-    return count_distances(sums.bins, load<double>(counted));
-  }
-  if (task == Task::box) {
-    store(y, inside);
-    sums.counts.clipped += count_nonzero(or_difference({}, all, inside)) > 0;
-  } else if (huge) {
-    sums.counts.clipped += clip_huge_row(region, {x, h, y});
-  } else {
-    const double norm = std::sqrt(norm2);
-    sums.counts.clipped += norm > region.radius;
-    const double factor = region.radius / (norm > region.radius ? norm : region.radius);
-    for (double& coordinate : y) coordinate *= factor;
-  }
-  for (std::size_t j = 0; j < region.d; ++j) {
-    const std::int64_t q = std::int64_t(std::rint(y[j]));
-    if (task == Task::halves) add_halves(q, q < 0 ? -q : q, region.d, j, sums.partial);
-    else sums.partial[j] += q;
-  }
+// What of the next block is asked for: `run` bytes of each column.
+struct AskingColumns {
+  std::size_t column, columns;
+  std::size_t from, run, done;  // bytes from a column's first number
+};
+
+template <int V> struct Slab {
+  Vec norm2[V], factor[V];
+  VecInt changed[V], holes[V];  // of a box; with holes: rows that have any
+};
+
+// The next `bytes` of the run; a line that two blocks share came with the block before.
+template <int bytes> static inline void ask_columns(const Batch& batch, AskingColumns& asking) {
+  if (asking.column == asking.columns) return;
+  constexpr std::size_t line = 64;
+  const char* at = column_at(batch, asking.column) + asking.from + asking.done;
+  ELLIPSUM_UNROLL
+  for (std::size_t k = 0; k < bytes; k += line) __builtin_prefetch(at + k + line - 1, 0, 2);
+  asking.done += bytes;
+  if (asking.done >= asking.run) asking.done = 0, ++asking.column;
 }
 
-// The sums of runs of eight rows, one a lane.
-template <int D>
-struct EightSums {
-  VecInt sum[D], size[D];  // size: of magnitudes, for the halves
-  VecInt absent[D];        // holes
-  ClipCounts counts;
-};
-
-// Eight rows from `rows` on; false, and nothing done, if one of them is exceptional. Holes are
-// filled where `holes` says so: then only a huge row is.
-template <class T, int D, Task task, bool holes>
-static inline bool eight_short_rows(const Region& region, const char* rows, EightSums<D>& to,
-                                    Bins& bins) {
-  Vec y[D], lane[norm_lanes] = {};
-  if (!holes) {
-    ELLIPSUM_UNROLL
-    for (int j = 0; j < D; ++j)
-      __builtin_prefetch(rows + short_ahead + j * vec_lanes * int(sizeof(T)));
-  }
-  load_columns<T>(rows, y, std::make_integer_sequence<int, D>());
-  VecInt changed{}, hole[D], any{};
+// Column j of rows i, i + 1, ...: y to scratch, its square to `lane` (of a box, what shows a
+// number that is not finite).
+template <class T, int V, Task task, bool holes>
+static inline void read_column(const Columns& s, std::size_t i, std::size_t j, Vec (&lane)[V],
+                               Slab<V>& slab) {
+  const char* from = column_at(s.batch, j) + i * sizeof(T);
+  double* record = s.records + j * s.stride;
+  const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
   ELLIPSUM_UNROLL
-  for (int j = 0; j < D; ++j) {
-    Vec x = y[j];
+  for (int v = 0; v < V; ++v) {
+    Vec x = load<T>(from + v * vec_lanes * int(sizeof(T)));
+    if (task == Task::box || holes) x = held(x);
     if (holes) {
-      hole[j] = holes_of(x);
-      any = unite(any, hole[j]);
-      x = fill_holes(x, hole[j], fill(region.center[j]));
+      const VecInt hole = holes_of(x);
+      std::int64_t* absent = integers_at(record + column_absent_slot);
+      store(absent, count_holes(load_ints(absent), hole));
+      slab.holes[v] = unite(slab.holes[v], hole);
+      x = fill_holes(x, hole, center);
+      store(s.copies + (j * V + std::size_t(v)) * vec_lanes, x);
     }
-    y[j] = (x - fill(region.center[j])) * fill(region.scale[j]);
+    Vec y = (x - center) * scale;
     if (task == Task::box) {
-      const Vec inside = clamp(y[j], fill(region.limit[j]));
-      changed = or_difference(changed, y[j], inside);
-      lane[0] = lane[0] + x * fill(0.0);
-      y[j] = inside;
+      const Vec inside = clamp(y, fill(s.region.limit[j]));
+      slab.changed[v] = or_difference(slab.changed[v], y, inside);
+      lane[v] = lane[v] + x * fill(0.0);
+      y = inside;
     } else {
-      lane[j] = y[j] * y[j];
+      lane[v] = lane[v] + y * y;
     }
+    if (task != Task::distances) store(record + column_y_slot + v * vec_lanes, y);
   }
-  const Vec norm2 = ((lane[0] + lane[4]) + (lane[2] + lane[6])) +
-                    ((lane[1] + lane[5]) + (lane[3] + lane[7]));
-  if (!all_below(norm2, fill(exceptional_norm2))) return false;
-  if (holes) {
-    to.counts.nonfinite += count_nonzero(any);
+}
+
+// Norms (of a box: 0 or NaN) of the slab from row i on.
+template <class T, int V, Task task, bool holes>
+static inline void read_slab(const Columns& s, std::size_t i, AskingColumns& asking,
+                             Slab<V>& slab) {
+  Vec lane[norm_lanes][V];
+  for (int v = 0; v < V; ++v) slab.changed[v] = slab.holes[v] = VecInt{};
+  for (std::size_t l = 0; l < norm_lanes; ++l) {
+    Vec sum[V];
     ELLIPSUM_UNROLL
-    for (int j = 0; j < D; ++j) to.absent[j] = count_holes(to.absent[j], hole[j]);
-  }
-  if (task == Task::distances) {
-    count_distances(bins, norm2);
-    return true;
-  }
-  Vec factor = fill(1.0);
-  if (task != Task::box) {
-    const Vec norm = square_root(norm2), radius = fill(region.radius);
-    to.counts.clipped += count_above(norm, radius);
-    factor = radius / maximum(norm, radius);
-  } else {
-    to.counts.clipped += count_nonzero(changed);
+    for (int v = 0; v < V; ++v) sum[v] = fill(0.0);
+    for (std::size_t j = l; j < s.batch.d; j += norm_lanes) {
+      ask_columns<V * vec_lanes* int(sizeof(T))>(s.batch, asking);
+      read_column<T, V, task, holes>(s, i, j, sum, slab);
+    }
+    ELLIPSUM_UNROLL
+    for (int v = 0; v < V; ++v) lane[l][v] = sum[v];
   }
   ELLIPSUM_UNROLL
-  for (int j = 0; j < D; ++j) {
-    if (task == Task::halves)
-      to.size[j] = add_bits(to.size[j], magnitude(y[j] * factor) + fill(rounding_magic));
-    to.sum[j] = add_bits(to.sum[j], y[j] * factor + fill(rounding_magic));
+  for (int v = 0; v < V; ++v)
+    slab.norm2[v] = ((lane[0][v] + lane[4][v]) + (lane[2][v] + lane[6][v])) +
+                    ((lane[1][v] + lane[5][v]) + (lane[3][v] + lane[7][v]));
+}
+
+template <int V> static inline bool is_ordinary(const Slab<V>& slab) {
+  bool ordinary = true;
+  for (int v = 0; v < V; ++v) ordinary &= bool(all_below(slab.norm2[v], fill(exceptional_norm2)));
+  return ordinary;
+}
+
+// Norms of vector v of a slab of V that was read with its holes filled: of huge rows 0, so that
+// their factor is 1, or the infinity that distances count.
+template <int V, Task task>
+__attribute__((noinline, cold)) static Vec replace_huge(Columns& s, int v, const Vec& norm2) {
+  double n2[vec_lanes];
+  store(n2, norm2);
+  for (std::size_t l = 0; l < vec_lanes; ++l) {
+    if (n2[l] < exceptional_norm2) continue;
+    n2[l] = task == Task::distances ? double(INFINITY) : 0;
+    if (task == Task::distances) continue;
+    const std::size_t at = std::size_t(v) * vec_lanes + l;
+    for (std::size_t j = 0; j < s.batch.d; ++j) s.alone.x[j] = s.copies[j * V * vec_lanes + at];
+    s.counts.clipped += clip_huge_row(s.region, s.alone);
+    for (std::size_t j = 0; j < s.batch.d; ++j)
+      s.records[j * s.stride + column_y_slot + at] = s.alone.y[j];
   }
-  return true;
+  return load<double>(n2);
 }
 
-// The sum of the lanes, modulo 2^64.
-static inline std::uint64_t total_of(const VecInt& sum) {
-  std::int64_t lanes[vec_lanes];
-  store(lanes, sum);
-  std::uint64_t all = 0;
-  for (std::int64_t lane : lanes) all += std::uint64_t(lane);
-  return all;
-}
-
-// What the lanes of `rows` rows come to.
-template <int D, Task task>
-static void add_lanes(const EightSums<D>& lanes, std::size_t rows, ShortSums& sums) {
-  const std::uint64_t magic = rows * rounding_magic_bits;
-  for (int j = 0; j < D && task != Task::distances; ++j) {
-    const std::int64_t sum = std::int64_t(total_of(lanes.sum[j]) - magic);
-    const std::int64_t size = std::int64_t(total_of(lanes.size[j]) - magic);
-    if (task == Task::halves) add_halves(sum, size, D, j, sums.partial);
-    else sums.partial[j] += sum;
+// The slab from row i on, again; has it holes?
+template <class T, int V, Task task>
+__attribute__((noinline)) static bool read_carefully(Columns& s, std::size_t i,
+                                                     AskingColumns& asking, Slab<V>& slab) {
+  read_slab<T, V, task, true>(s, i, asking, slab);
+  std::int64_t rows = 0;
+  for (int v = 0; v < V; ++v) {
+    rows += count_nonzero(slab.holes[v]);
+    if (!all_below(slab.norm2[v], fill(exceptional_norm2)))
+      slab.norm2[v] = replace_huge<V, task>(s, v, slab.norm2[v]);
   }
-  sums.counts.clipped += lanes.counts.clipped;
+  s.counts.nonfinite += rows;
+  return rows > 0;
 }
 
-// Runs of eight ordinary rows, from row i on; the sums stay in registers.
-template <class T, int D, Task task>
-static void add_eights(const Region& region, const Batch& batch, std::size_t& i,
-                       ShortSums& sums) {
-  const std::size_t first = i;
-  std::size_t next = i;  // a copy, which no store can change
-  EightSums<D> lanes{};
-  while (next + vec_lanes <= batch.n &&
-         eight_short_rows<T, D, task, false>(region, row_at(batch, next), lanes, sums.bins))
-    next += vec_lanes;
-  i = next;
-  add_lanes<D, task>(lanes, i - first, sums);
+// Factors of a slab; exactly 1 for a row inside.
+template <int V, Task task> static inline void finish_slab(Columns& s, Slab<V>& slab) {
+  for (int v = 0; v < V; ++v) {
+    if (task == Task::box) s.counts.clipped += count_nonzero(slab.changed[v]);
+    slab.factor[v] = fill(1.0);
+    if (task == Task::distances) count_distances(s.bins, slab.norm2[v]);
+    if (task == Task::box || task == Task::distances) continue;
+    const Vec norm = square_root(slab.norm2[v]), radius = fill(s.region.radius);
+    s.counts.clipped += count_above(norm, radius);
+    slab.factor[v] = radius / maximum(norm, radius);
+  }
 }
 
-// Eights with holes, `careful_eights` of them at most, each from a copy; were there so many?
-constexpr std::size_t careful_eights = 64;
-template <class T, int D, Task task>
-__attribute__((noinline)) static bool add_careful_eights(const Region& region, const Batch& batch,
-                                                         std::size_t& i, ShortSums& sums) {
-  const std::size_t first = i, last = first + careful_eights * vec_lanes;
-  EightSums<D> lanes{};
-  double copy[D * vec_lanes];
-  for (; i < last && i + vec_lanes <= batch.n; i += vec_lanes) {
-    const char* rows = row_at(batch, i);
+template <int V, Task task> static inline void add_slab(const Columns& s, const Slab<V>& slab) {
+  if (task == Task::distances) return;
+  double* record = s.records;
+  for (std::size_t j = 0; j < s.batch.d; ++j, record += s.stride) {
+    VecInt sum = load_ints(integers_at(record + column_sum_slot)), size{};
+    if (task == Task::halves) size = load_ints(integers_at(record + column_size_slot));
     ELLIPSUM_UNROLL
-    for (int k = 0; k < D; ++k)
-      store(copy + k * vec_lanes, load<T>(rows + k * vec_lanes * int(sizeof(T))));
-    copied();
-    const char* from = reinterpret_cast<const char*>(copy);
-    if (!eight_short_rows<double, D, task, true>(region, from, lanes, sums.bins)) break;
-  }
-  add_lanes<D, task>(lanes, i - first, sums);
-  sums.counts.nonfinite += lanes.counts.nonfinite;
-  for (int j = 0; j < D; ++j) sums.absent[j] += std::int64_t(total_of(lanes.absent[j]));
-  return i == last;
-}
-
-// Eight rows that are not all ordinary are taken as if they had not been read.
-template <class T, int D, Task task>
-static void short_rows_of(const Region& region, const Batch& batch, ShortSums& sums) {
-  for (std::size_t i = 0; i < batch.n;) {
-    add_eights<T, D, task>(region, batch, i, sums);
-    if (add_careful_eights<T, D, task>(region, batch, i, sums)) continue;
-    for (int r = 0; r < vec_lanes && i < batch.n; ++r, ++i)
-      short_row<T, task>(region, row_at(batch, i), sums);
+    for (int v = 0; v < V; ++v) {
+      const Vec clipped = load<double>(record + column_y_slot + v * vec_lanes) * slab.factor[v];
+      sum = add_bits(sum, clipped + fill(rounding_magic));
+      if (task == Task::halves) size = add_bits(size, magnitude(clipped) + fill(rounding_magic));
+    }
+    store(integers_at(record + column_sum_slot), sum);
+    if (task == Task::halves) store(integers_at(record + column_size_slot), size);
   }
 }
 
-template <class T, Task task>
-static void short_rows(const Region& region, const Batch& batch, ShortSums& sums) {
-  switch (batch.d) {
-    case 1: return short_rows_of<T, 1, task>(region, batch, sums);
-    case 2: return short_rows_of<T, 2, task>(region, batch, sums);
-    case 3: return short_rows_of<T, 3, task>(region, batch, sums);
-    case 4: return short_rows_of<T, 4, task>(region, batch, sums);
-    case 5: return short_rows_of<T, 5, task>(region, batch, sums);
-    case 6: return short_rows_of<T, 6, task>(region, batch, sums);
-    case 7: return short_rows_of<T, 7, task>(region, batch, sums);
-    case 8: return short_rows_of<T, 8, task>(region, batch, sums);
+// Whole slabs from row `i` on.
+template <class T, int V, Task task> static void add_slabs(Columns& s, std::size_t& i) {
+  constexpr std::size_t rows = V * vec_lanes;
+  const std::size_t fit = column_block_bytes / (s.batch.d * sizeof(T)) / rows;
+  const std::size_t run = column_run_bytes / sizeof(T) / rows;
+  const std::size_t block = rows * (fit < 1 ? 1 : fit < run ? fit : run);
+  while (i + rows <= s.batch.n) {
+    const std::size_t next = i + block, end = next < s.batch.n ? next : s.batch.n;
+    AskingColumns asking{next + rows <= s.batch.n ? 0 : s.batch.d, s.batch.d, next * sizeof(T),
+                         block * sizeof(T), 0};
+    for (; i + rows <= end; i += rows) {
+      Slab<V> slab;
+      bool careful = s.careful > 0;
+      if (!careful) read_slab<T, V, task, false>(s, i, asking, slab);
+      careful = careful || __builtin_expect(!is_ordinary(slab), 0);
+      if (careful && read_carefully<T, V, task>(s, i, asking, slab)) s.careful = careful_slabs;
+      else if (s.careful) --s.careful;
+      finish_slab<V, task>(s, slab);
+      add_slab<V, task>(s, slab);
+    }
+    if (end < next) break;
+  }
+}
+
+// The whole vectors of a batch in columns; returns how many rows those are.
+template <class T, Task task> static std::size_t column_rows(Columns& s) {
+  std::size_t i = 0;
+  if (s.batch.d <= short_columns) add_slabs<T, 4, task>(s, i);
+  add_slabs<T, 8 / int(sizeof(T)), task>(s, i);
+  add_slabs<T, 1, task>(s, i);
+  return i;
+}
+
+// The lanes of all sums, `rows` magic numbers in each column's.
+template <Task task>
+static void add_column_sums(const Columns& s, std::size_t rows, std::int64_t* partial,
+                            std::int64_t* absent) {
+  const std::uint64_t magic = rows * rounding_magic_bits;
+  for (std::size_t j = 0; j < s.batch.d; ++j) {
+    const auto total = [&](std::size_t slot) {
+      return total_of(load_ints(integers_at(s.records + j * s.stride + slot)));
+    };
+    absent[j] += std::int64_t(total(column_absent_slot));
+    if (task == Task::distances) continue;
+    const std::int64_t sum = std::int64_t(total(column_sum_slot) - magic);
+    if (task == Task::halves)
+      add_halves(sum, std::int64_t(total(column_size_slot) - magic), s.batch.d, j, partial);
+    else partial[j] += sum;
   }
 }

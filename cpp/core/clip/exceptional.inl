@@ -21,7 +21,7 @@ struct RowScratch {
 static inline VecInt holes_of(const Vec& x) {
   VecInt r;
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) r.part[p] = ~Ints(x.part[p] - x.part[p] == Doubles{});
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = ~Mask(x.part[p] - x.part[p] == Doubles{});
   return r;
 }
 
@@ -29,8 +29,8 @@ static inline Vec fill_holes(const Vec& x, const VecInt& holes, const Vec& filli
   Vec r;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p)
-    r.part[p] = Doubles((Ints(x.part[p]) & ~holes.part[p]) |
-                        (Ints(filling.part[p]) & holes.part[p]));
+    r.part[p] =
+        Doubles((Mask(x.part[p]) & ~holes.part[p]) | (Mask(filling.part[p]) & holes.part[p]));
   return r;
 }
 
@@ -53,8 +53,7 @@ static inline VecInt count_holes(const VecInt& absent, const VecInt& holes) {
 // No compiler may take a copy for what it was made from, and read that again.
 static inline void copied() { __asm__ volatile("" : : : "memory"); }
 
-template <class T>
-static inline Vec load_some(const void* p, std::size_t count) {
+template <class T> static inline Vec load_some(const void* p, std::size_t count) {
   return count >= vec_lanes ? load<T>(p) : load_first<T>(p, count);
 }
 

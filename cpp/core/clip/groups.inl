@@ -16,37 +16,39 @@ static inline Vec read_group(Stream& s, const Batch& rows, std::size_t i, VecInt
     changed[r] = VecInt{};
     row[r] = row_at(rows, i + std::size_t(r));
   }
-  for (std::size_t j = 0; j < s.d; j += vec_lanes) {
-    const Vec center = load<double>(s.center + j), scale = load<double>(s.scale + j);
+  double* record = s.records;
+  for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
+    const Vec center = load<double>(record + center_slot), scale = load<double>(record + scale_slot);
     ELLIPSUM_UNROLL
     for (int r = 0; r < R; ++r) {
       const char* from = row[r] + j * sizeof(S);
       __builtin_prefetch(from + R * rows.row_stride);
-      const Vec x = j + vec_lanes <= s.d ? load<S>(from) : load_first<S>(from, s.d - j);
+      Vec x = j + vec_lanes <= s.d ? load<S>(from) : load_first<S>(from, s.d - j);
+      if (task == Task::box) x = held(x);
       Vec y = (x - center) * scale;
       if (task == Task::box) {
-        const Vec inside = clamp(y, load<double>(s.limit + j));
+        const Vec inside = clamp(y, load<double>(record + limit_slot));
         changed[r] = or_difference(changed[r], y, inside);
         norm2[r] = norm2[r] + x * fill(0.0);  // NaN for a row with a hole
         y = inside;
       } else {
         norm2[r] = norm2[r] + y * y;
       }
-      store(s.y + j * R + std::size_t(r) * vec_lanes, y);
+      store(record + y_slot + r * vec_lanes, y);
     }
   }
   return sum_lanes_of_each<R>(norm2);
 }
 
 // Adds the integers of a row in flight, times its factor, to d sums.
-template <int R>
 static inline void add_row(const Stream& s, int r, double factor, std::int64_t* to) {
   const Vec magic = fill(rounding_magic), f = fill(factor);
   VecInt minus;
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) minus.part[p] = Ints{} - Ints(magic.part[p]);
-  for (std::size_t j = 0; j < s.d; j += vec_lanes) {
-    const Vec y = load<double>(s.y + j * R + std::size_t(r) * vec_lanes);
+  for (int p = 0; p < vec_parts; ++p) minus.part[p] = Mask{} - Mask(magic.part[p]);
+  const double* record = s.records;
+  for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
+    const Vec y = load<double>(record + y_slot + r * vec_lanes);
     const VecInt q = add_bits(minus, y * f + magic);
     if (j + vec_lanes <= s.d) {
       VecInt sum = load_ints(to + j);
@@ -85,7 +87,7 @@ static void add_to_groups(Stream& s, const Batch& rows, const Origin& from, cons
     for (int r = 0; r < R; ++r) {
       const std::int64_t group = index[i + std::size_t(r)];
       if (group >= 0) ++to.rows[group];
-      add_row<R>(s, r, factor[r], group >= 0 ? to.table + std::size_t(group) * s.d : to.nowhere);
+      add_row(s, r, factor[r], group >= 0 ? to.table + std::size_t(group) * s.d : to.nowhere);
     }
   }
 }
@@ -95,13 +97,17 @@ template <class S, class T, Task task>
 static void all_to_groups(Stream& s, const Batch& rows, const Origin& from, const GroupSums& to,
                           std::size_t start) {
   std::size_t i = 0;
-  if (s.d <= 128) add_to_groups<S, T, 8, task>(s, rows, from, to, to.index + start, i);
+  if (s.d <= 128) add_to_groups<S, T, most_in_flight, task>(s, rows, from, to, to.index + start, i);
   add_to_groups<S, T, 1, task>(s, rows, from, to, to.index + start, i);
 }
 
-// What a huge row of a matrix has added to s.sum, to its group instead.
+// What a huge row of a matrix has added to the sums of the pass, to its group instead.
 static void move_sums(Stream& s, const GroupSums& to, std::size_t row) {
   const std::int64_t group = to.index[row];
   std::int64_t* sums = group >= 0 ? to.table + std::size_t(group) * s.d : to.nowhere;
-  for (std::size_t j = 0; j < s.d; ++j) sums[j] += s.sum[j], s.sum[j] = s.size[j] = 0;
+  for (std::size_t j = 0; j < s.d; ++j) {
+    double* record = s.records + j / vec_lanes * s.stride + j % vec_lanes;
+    sums[j] += *integers_at(record + sum_slot);
+    *integers_at(record + sum_slot) = *integers_at(record + limit_slot) = 0;
+  }
 }

@@ -11,8 +11,7 @@ constexpr std::size_t h_stride = depth + 8;  // constant: a tile's inputs have o
 static void pack_panels(std::size_t d, const double* matrix, double* packed) {
   for (std::size_t i0 = 0; i0 < d; i0 += panel)
     for (std::size_t k = 0; k < d; ++k)
-      for (std::size_t i = i0; i < i0 + panel; ++i)
-        *packed++ = i < d ? matrix[i * d + k] : 0.0;
+      for (std::size_t i = i0; i < i0 + panel; ++i) *packed++ = i < d ? matrix[i * d + k] : 0.0;
 }
 
 // `rows` x `panel` outputs, `length` k's: y += h B, or y = h B at the first.
@@ -22,12 +21,12 @@ static inline void tile(const double* h, const double* packed, double* y, std::s
   Doubles low[rows], high[rows];
   ELLIPSUM_UNROLL
   for (int r = 0; r < rows; ++r) {
-    low[r] = first ? Doubles{} : load_register(y + r * stride);
-    high[r] = first ? Doubles{} : load_register(y + r * stride + register_lanes);
+    low[r] = first ? Doubles{} : load_doubles(y + r * stride);
+    high[r] = first ? Doubles{} : load_doubles(y + r * stride + register_lanes);
   }
   for (std::size_t k = 0; k < length; ++k) {
-    const Doubles b_low = load_register(packed + k * panel);
-    const Doubles b_high = load_register(packed + k * panel + register_lanes);
+    const Doubles b_low = load_doubles(packed + k * panel);
+    const Doubles b_high = load_doubles(packed + k * panel + register_lanes);
     ELLIPSUM_UNROLL
     for (int r = 0; r < rows; ++r) {
       const Doubles x = broadcast(h[r * h_stride + k]);

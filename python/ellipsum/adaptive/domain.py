@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
 from ..grid import round_matrix
+from ..units import error_unit
 
 __all__ = ["Domain", "Frame", "make_domain"]
 
@@ -39,7 +40,10 @@ class Domain:
 
     ``half`` are the half widths around ``center`` along the axes of ``basis`` (the given axes
     where it is None), and ``sigma`` the standard deviations along the axes, where they are
-    known.
+    known: all in ``unit``, data units for each coordinate, in which errors are weighed. The
+    axes are those of the coordinates so scaled, so that a weighting is part of a shape.
+    ``lower`` and ``upper`` are the box that rows are moved into, data units; with ``radius`` the
+    one around the ball. ``relative``: errors are weighed by the spread that is found.
     """
 
     center: Array
@@ -49,27 +53,49 @@ class Domain:
     lower: Array | None = None
     upper: Array | None = None
     radius: float | None = None
+    unit: Array | float = 1.0
+    relative: bool = False
 
     def back(self, offset: Array) -> Array:
         """From offsets along the axes to a point."""
-        return np.asarray(self.center + (offset if self.basis is None else self.basis @ offset))
+        away = offset if self.basis is None else self.basis @ offset
+        return np.asarray(self.center + self.unit * away)
 
     def offset(self, point: Array) -> Array:
         """From a point to offsets along the axes."""
-        away = point - self.center
+        away = (point - self.center) / self.unit
         return np.asarray(away if self.basis is None else self.basis.T @ away)
+
+    def turned(self, deviation: Array) -> Array:
+        """Root mean squares along the axes as those of the coordinates, data units."""
+        own = deviation if self.basis is None else np.sqrt(self.basis**2 @ deviation**2)
+        return np.asarray(self.unit * own)
+
+    def covariance(self, variance: Array) -> Array:
+        """Variances along the axes as a matrix (d, d), data units squared."""
+        basis = self.basis
+        own = np.diag(variance) if basis is None else (basis * variance) @ basis.T
+        return np.asarray(own * np.multiply.outer(*(2 * [self.unit * np.ones(variance.size)])))
 
     def frame(self, offset: Array, scale: Array) -> Frame:
         """How the kernels see rows from a point, ``scale`` along each axis."""
         if self.basis is None:
-            return Frame(self.back(offset), scale)
-        if not float(scale.max()) <= _LARGEST_SCALE:
+            return Frame(self.back(offset), scale / self.unit)
+        matrix = scale[:, None] * (self.basis.T / self.unit)
+        if not float(np.abs(matrix).max()) <= _LARGEST_SCALE:
             raise ValueError("the rows are too close together: change the unit of the data")
-        return Frame(self.back(offset), matrix=round_matrix(scale[:, None] * self.basis.T))
+        return Frame(self.back(offset), matrix=round_matrix(matrix))
+
+    @property
+    def box(self) -> tuple[Array, Array] | None:
+        """The box that rows are moved into."""
+        if self.lower is None or self.upper is None:
+            return None
+        return self.lower, self.upper
 
     @property
     def largest_spread(self) -> Array:
-        """A bound of the rows' standard deviation along each axis."""
+        """How far from the center a row may lie along each axis, which bounds its deviation."""
         if self.basis is None and self.radius is None:
             return self.half
         return np.full(self.half.size, float(np.linalg.norm(self.half)))
@@ -80,9 +106,7 @@ class Domain:
             away = point - self.center
             norm = float(np.linalg.norm(away))
             return point if norm <= self.radius else self.center + away * (self.radius / norm)
-        if self.lower is None or self.upper is None:
-            return point
-        return np.clip(point, self.lower, self.upper)
+        return point if self.box is None else np.clip(point, *self.box)
 
 
 def make_domain(
@@ -92,19 +116,34 @@ def make_domain(
     radius: float | None,
     sigma: ArrayLike | None = None,
     covariance: ArrayLike | None = None,
+    error: str | ArrayLike = "box",
 ) -> Domain:
-    """The domain of a box or of a ball, in the eigenbasis of ``covariance`` where it is given."""
+    """The domain of a box or of a ball, in the eigenbasis of ``covariance`` where it is given.
+
+    ``error`` says how errors are weighed: :func:`ellipsum.units.error_unit`.
+    """
     known = _bounds(lower, upper, center, radius)
     d = known["center"].size
     if not (_NARROWEST <= known["half"].min() and known["half"].max() <= 1 / _NARROWEST):
         raise ValueError("the box or ball must be 2^-200 to 2^200 wide: change the unit")
     if sigma is not None and covariance is not None:
         raise ValueError("give sigma or covariance, not both")
-    if sigma is not None:
-        known["sigma"] = _validate.vector("sigma", sigma, d=d, above=0)
-    if covariance is not None:
-        known["sigma"], known["basis"] = _validate.eigenbasis("covariance", covariance, d=d)
+    own = None if sigma is None else _validate.vector("sigma", sigma, d=d, above=0)
+    matrix = None if covariance is None else _validate.square("covariance", covariance, d=d)
+    if matrix is not None:
+        if not (np.diag(matrix) > 0).all():
+            raise ValueError("covariance must be positive definite: its diagonal is not positive")
+        own = np.sqrt(np.diag(matrix))
+    known["relative"] = isinstance(error, str) and error == "relative" and own is None
+    unit = error_unit("box" if known["relative"] else error, d, box=known["half"], sigma=own)
+    known["half"], known["unit"] = known["half"] / unit, unit
+    if matrix is not None:
+        known["sigma"], known["basis"] = _validate.eigenbasis(
+            "covariance", matrix / np.outer(unit, unit), d=d
+        )
         known["half"] = _turned(known["half"], known["basis"], known["radius"])
+    elif own is not None:
+        known["sigma"] = own / unit
     return Domain(**known)
 
 
@@ -130,7 +169,8 @@ def _bounds(
         where = _validate.vector("center", center)
         reach = _validate.positive("radius", radius)
         half = np.full(where.size, reach / math.sqrt(where.size))
-        return {"center": where, "half": half, "radius": reach}
+        cube = {"lower": where - reach, "upper": where + reach}
+        return {"center": where, "half": half, "radius": reach} | cube
     raise ValueError("give an ellipsoid, or lower and upper (a box), or center and radius (a ball)")
 
 

@@ -27,6 +27,9 @@ _NONE: Array = np.empty(0)
 #: Numbers of one block in double precision (4 MiB): the temporaries stay in cache.
 _NUMBERS_PER_BLOCK = 1 << 19
 
+#: Numbers of the rows that are taken as one.
+_NUMBERS_IN_LINE = 1 << 12
+
 _ONE_SHOT = (
     "data can be read only once, and this plan reads it several times: give an array, a "
     "memory map, open_rows(...), a table, or a function that returns a new iterator"
@@ -50,6 +53,8 @@ class Passes:
     d : int
     once : bool
         One pass will do: iterators are taken too.
+    box : (lower, upper), arrays (d,), data units, optional
+        Cells outside it count as its nearer end.
 
     Raises
     ------
@@ -58,7 +63,9 @@ class Passes:
         callable that returns the same iterator twice.
     """
 
-    def __init__(self, data: Any, d: int, *, once: bool = False) -> None:
+    def __init__(
+        self, data: Any, d: int, *, once: bool = False, box: tuple[Array, Array] | None = None
+    ) -> None:
         if isinstance(data, ExactSum):
             raise TypeError("data is an ExactSum: a plan of several passes needs the rows")
         if not once and not callable(data) and one_shot(data):
@@ -69,6 +76,8 @@ class Passes:
             self._ahead = [data(), data()]
             if self._ahead[0] is self._ahead[1] and one_shot(self._ahead[0]):
                 raise TypeError(_ONE_SHOT)
+        self.box = box
+        self._box = None if box is None else _Box(*box)
         self.count: int | None = None
 
     def count_rows(self) -> int:
@@ -81,6 +90,11 @@ class Passes:
         if self.count is None:
             self.check()
         return self.count or 0
+
+    def expect(self, passes: int) -> None:
+        """Say how many passes there will be, for the progress bars of files."""
+        if isinstance(self._data, Rows):
+            self._data.expect(passes)
 
     def check(self) -> None:
         """One pass that adds nothing: what cannot be rows of d numbers is refused."""
@@ -127,7 +141,7 @@ class Passes:
         """
         low, high = np.zeros(2 * self.d, np.uint64), np.zeros(2 * self.d, np.int64)
         workers = thread_count(threads)
-        for part in self._parts():
+        for part in self._parts(frame.center):
             partial = np.zeros(2 * self.d, np.int64)
             kernels().clip_sum(part, *frame, _NONE, radius, partial, workers, halves=True)
             add_partial(low, high, partial)
@@ -148,11 +162,55 @@ class Passes:
         edges : array, of the same unit, 0 < edges < 2^500, ascending
         """
         counts, workers = np.zeros(edges.size, np.int64), thread_count(threads)
-        for part in self._parts():
+        for part in self._parts(frame.center):
             kernels().distance_counts(part, *frame, edges, counts, workers)
         return counts
 
-    def _parts(self) -> Iterator[NDArray[Any]]:
+    def cells(self) -> NDArray[np.int64]:
+        """One pass: how many rows have each coordinate, then how many have none, shape (d + 1,).
+        **Private.**"""
+        counts = np.zeros(self.d + 1, np.int64)
+        for batch in self.batches():
+            step = max(1, _NUMBERS_PER_BLOCK // self.d)
+            for start in range(0, len(batch), step):
+                with np.errstate(all="ignore"):
+                    block = np.asarray(batch[start : start + step], dtype=np.float64)
+                    present = np.isfinite(block)
+                counts[:-1] += np.count_nonzero(present, axis=0)
+                counts[-1] += len(block) - np.count_nonzero(present.any(axis=1))
+        return counts
+
+    def _parts(self, center: Array) -> Iterator[NDArray[Any]]:
         """One pass: what a kernel takes."""
         for batch in self.batches():
-            yield from kernel_parts(batch)
+            if self._box is None:
+                yield from kernel_parts(batch)
+            else:
+                yield from self._box.blocks(batch, center)
+
+
+class _Box:
+    """Moves the cells of rows into a box: a function of each cell alone, and exact.
+
+    Blocks of a few rows are taken as one long row, so that few coordinates cost no more.
+    """
+
+    def __init__(self, lower: Array, upper: Array) -> None:
+        self.d = lower.size
+        self.rows = max(1, _NUMBERS_IN_LINE // self.d)
+        self.lower, self.upper = np.tile(lower, self.rows), np.tile(upper, self.rows)
+
+    def blocks(self, batch: NDArray[Any], center: Array) -> Iterator[Array]:
+        """The batch in double precision: finite cells inside the box, others at the centre."""
+        step = max(1, _NUMBERS_PER_BLOCK // (self.d * self.rows)) * self.rows
+        for start in range(0, len(batch), step):
+            with np.errstate(all="ignore"):  # a warning would tell of a value
+                block = np.array(batch[start : start + step], dtype=np.float64, order="C")
+                missing = ~np.isfinite(block)
+                whole = len(block) // self.rows * self.rows
+                for part in (block[:whole].reshape(-1, self.lower.size), block[whole:].ravel()):
+                    ends = self.lower[: part.shape[-1]], self.upper[: part.shape[-1]]
+                    np.clip(part, *ends, out=part)
+                if missing.any():
+                    np.copyto(block, center, where=missing)
+            yield block

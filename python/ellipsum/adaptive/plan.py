@@ -16,21 +16,19 @@ from numpy.typing import NDArray
 
 from ..guarantee import Neighbors
 from .domain import Domain
+from .spread import SD_PER_MAD
 
-__all__ = ["SD_PER_MAD", "Plan", "Step", "count_share", "make_plan"]
+__all__ = ["Plan", "Step", "count_share", "make_plan"]
 
 Array = NDArray[np.float64]
 
 #: Shares of mu^2 are multiples of 2^-20, so that they add up to one exactly.
 _SHARE_UNITS = 1 << 20
 
-#: E|Z| = sqrt(2/pi): from a mean absolute deviation to a standard deviation.
-SD_PER_MAD = math.sqrt(math.pi / 2)
-
 #: What the radii take: a part that follows the sums' (the larger the less noise matters beside
 #: sampling), and a floor for each, so that a bin errs by this share of the rows; the floors take at
-#: most so much together, and limit the rounds where rows are few, but not below so many.
-_RADIUS_SHARE, _RADIUS_SD, _RADIUS_FLOORS, _ROUNDS_ANYWAY = (0.05, 0.15), 0.16, 0.2, 5
+#: most so much together, and limit the rounds where rows are few: to none, in the end.
+_RADIUS_SHARE, _RADIUS_SD, _RADIUS_FLOORS = (0.05, 0.15), 0.16, 0.2
 
 #: Rounds: how many are tried, and what a further one (two passes) must gain.
 _MOST_ROUNDS, _ROUND_COST = 20, 0.01
@@ -53,7 +51,11 @@ _MODEL_SIZE = 48
 
 #: Above this noise-to-radius ratio nothing is learned: the plan answers the centre of the box.
 #: So it does where a noisy count stands out from its noise less than this many times.
-_HOPELESS, _COUNT_STANDS_OUT = 0.9, 4.0
+_INFEASIBLE, _COUNT_STANDS_OUT = 0.9, 4.0
+
+#: The share of the noisy numbers of present cells: they are needed only as far as the centre is
+#: off, so that they can be rough (docs/adaptive.md).
+_CELLS_SHARE = Fraction(1, 64)
 
 #: The share of the noisy count, which add-remove neighbours need before the plan is made: a
 #: mean divides small shifts by it, a sum multiplies the whole centre.
@@ -66,7 +68,7 @@ class Step:
 
     Parameters
     ----------
-    name : ``"count"``, ``"radius"``, ``"center"`` or ``"final"``
+    name : ``"count"``, ``"cells"``, ``"radius"``, ``"center"`` or ``"final"``
     share : Fraction, its part of mu^2
     what : str, in words
     """
@@ -81,7 +83,7 @@ class Plan:
     """What will be done, in order, and what each step costs.
 
     **Guarantees.** The shares add up to one exactly, so the steps together are mu-GDP
-    (claims adaptive-2, adaptive-3). A hopeless plan has no steps but the count: its release is
+    (claims adaptive-2, adaptive-3). A infeasible plan has no steps but the count: its release is
     the centre of the domain.
 
     Parameters
@@ -105,7 +107,7 @@ class Plan:
         return len(self.steps)
 
     @property
-    def hopeless(self) -> bool:
+    def infeasible(self) -> bool:
         """Whether the rows are too few for the budget: the release is then the domain's centre."""
         return not any(step.name == "final" for step in self.steps)
 
@@ -137,18 +139,23 @@ class Plan:
             lines.append(
                 f"  {number:>4}  {step.name:<7} {share:>8}  {self.step_mu(step):>8.4g}  {step.what}"
             )
-        if self.hopeless:
-            lines.append("  too few rows for this budget: the release is the centre of the domain")
+        if self.infeasible:
+            lines.append("  too few rows for this budget: nothing is learned, and the domain's centre is answered")
         return "\n".join(lines)
 
     def summary(self) -> str:
         """One line: what was spent on what."""
-        if self.hopeless:
-            return "too few rows for this budget: the release is the centre of the domain"
+        if self.infeasible:
+            return "too few rows for this budget: nothing is learned, and the domain's centre is answered"
         spent: dict[str, Fraction] = {}
         for step in self.steps:
             spent[step.name] = spent.get(step.name, Fraction(0)) + step.share
-        words = {"count": "the count", "radius": "radii", "center": "centre and scale"}
+        words = {
+            "count": "the count",
+            "cells": "missing cells",
+            "radius": "radii",
+            "center": "centre and scale",
+        }
         parts = [
             f"{100 * float(share):.1f} % on {words.get(name, 'the final pass')}"
             for name, share in spent.items()
@@ -167,16 +174,21 @@ def make_plan(n: int, domain: Domain, mu: float, neighbors: str, kind: str = "me
     counting = [Step("count", count, "noisy number of rows")] if count else []
     ratio = _noise_ratio(n, 1, mu * math.sqrt(1 - count), neighbors)
     vague = count > 0 and n * mu * math.sqrt(count) < _COUNT_STANDS_OUT
-    if vague or ratio * math.sqrt(d) >= _HOPELESS:
+    if vague or ratio * math.sqrt(d) >= _INFEASIBLE:
         return Plan(n, d, mu, neighbors, tuple(counting))
-    floor = min(_RADIUS_FLOORS / _ROUNDS_ANYWAY, 2 / (_RADIUS_SD * n * mu) ** 2)
+    counting.append(Step("cells", _CELLS_SHARE, "noisy numbers of present cells"))
+    left = 1 - count - _CELLS_SHARE
+    floor = 2 / (_RADIUS_SD * n * mu) ** 2
     most = int(_RADIUS_FLOORS / floor + 1e-9)
+    if most == 0:  # no histogram would stand out from its noise
+        only = Step("final", left, "noisy sums of rows in the domain, above and below its centre")
+        return Plan(n, d, mu, neighbors, (*counting, only))
     _, weights = min(_candidates(ratio, n, domain, most), key=lambda found: found[0])
     rounds, radius = len(weights), _radius_share(ratio, n, domain)
     both: list[float] = []
     for weight in weights * (1 - rounds * floor):
         both += [floor + radius * weight, (1 - radius) * weight]
-    return Plan(n, d, mu, neighbors, tuple(counting + _rounds(_exact_shares(both, 1 - count))))
+    return Plan(n, d, mu, neighbors, tuple(counting + _rounds(_exact_shares(both, left))))
 
 
 def count_share(kind: str, neighbors: str) -> Fraction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from ..guarantee import GaussianGuarantee, Neighbors
 from ..release import Release
 from ..sum_release import interval_columns, interval_dict
 from .domain import Domain
+from .interval import INTERVALS, half_widths
+from .outcome import Outcome
 from .plan import Plan
-from .rounds import Outcome
 
 __all__ = ["AdaptiveRelease"]
 
@@ -28,9 +30,10 @@ class AdaptiveRelease(Release):
     noisy integers and public parameters. The value never leaves the domain (times n for a
     sum): it is projected onto it, which is post-processing (claim adaptive-4).
 
-    The noise levels and intervals speak of the *added noise* of the weighted average of all
-    steps: not of sampling, or of the shrinking below, and not of what the clips took away, which
-    skewed rows lose in one direction: :attr:`clip_loss` says how much that may be.
+    It is the mean of the present cells of each coordinate, rows outside the box moved into it
+    (coordinate by coordinate; of a ball, into the box around it). ``sd`` and ``covariance``
+    speak of the *added noise* of the weighted average of all steps; :meth:`confidence_interval`
+    of the mean of the rows, or of the population that they were drawn from.
 
     The value is drawn towards the domain's centre by 1 - (d - 2)/d ||sd||^2/||value - centre||^2
     (James & Stein 1961): nothing where the data speak, everything where only noise does.
@@ -41,7 +44,7 @@ class AdaptiveRelease(Release):
     outcome : Outcome, of all steps
     domain : Domain, the box or ball
     guarantee : GaussianGuarantee
-    caveats : tuple of str
+    caveats : tuple of str; those of what was found are added
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class AdaptiveRelease(Release):
         self._raw = domain.back(outcome.offset)
         value = self._factor * domain.project(domain.back(_shrunk(outcome)))
         super().__init__(kind, value, guarantee, caveats, n=outcome.count)
+        self._remarks = self._remarks_made()
 
     @property
     def plan(self) -> Plan:
@@ -64,13 +68,25 @@ class AdaptiveRelease(Release):
         return self._outcome.plan
 
     @property
+    def caveats(self) -> tuple[str, ...]:
+        """Why it is not private, if so, and what the value cannot say."""
+        return (*self._caveats, *self._remarks)
+
+    @property
     def spread(self) -> Array:
         """Standard deviation of the rows along each axis, as far as the noise lets it be seen.
 
         It is what shaped the regions: from mean absolute deviations, right for Gaussian rows,
-        and no smaller than the noise. With ``covariance`` given, along its eigenvectors.
+        and no smaller than the noise; data units. With ``covariance`` given, along its
+        eigenvectors, and in the unit of ``error``.
         """
-        return self._outcome.spread
+        unit = self._domain.unit if self._domain.basis is None else 1.0
+        return np.asarray(unit * self._outcome.spread)
+
+    @property
+    def present(self) -> Array:
+        """Share of the rows that have a finite number in each coordinate, as far as seen."""
+        return self._outcome.cells.present
 
     @property
     def transcript(self) -> tuple[NDArray[np.object_], ...]:
@@ -81,31 +97,32 @@ class AdaptiveRelease(Release):
     def sd(self) -> Array:
         """Noise standard deviation of each coordinate, shape (d,), data units.
 
-        For a sum under ``add-remove`` with what the noisy count adds, to first order.
+        Infinite where the plan was infeasible. For a sum under ``add-remove`` with what the noisy
+        count adds, to first order.
         """
-        basis, own = self._domain.basis, self._outcome.sd
-        turned = own if basis is None else np.sqrt(basis**2 @ own**2)
+        if self.plan.infeasible:
+            return np.full(self.value.size, np.inf)
+        turned = self._domain.turned(self._outcome.sd)
         return np.asarray(np.hypot(self._factor * turned, self._counted()))
 
     @property
     def clip_loss(self) -> Array:
         """How far the clips may have moved each coordinate, shape (d,), data units.
 
-        An estimate, not a bound: what the noisy histograms say was lost, as if all rows lost it
-        in the same direction, and each coordinate all of it. Rows that lie evenly about their
-        mean lose much less; of very skewed ones (log-normal) the most skewed coordinate was seen
-        to lose up to twice as much.
+        The part of the 95 % interval of the rows that allows for it: what the noisy histograms
+        say was lost, two of their deviations up, as if all rows lost it in the same direction,
+        and each coordinate all of it. Infinite where the plan was infeasible.
         """
-        basis, own = self._domain.basis, self._outcome.lost
-        turned = own if basis is None else np.sqrt(basis**2 @ own**2)
-        return np.asarray(self._factor * turned)
+        if self.plan.infeasible:
+            return np.full(self.value.size, np.inf)
+        return np.abs(self._factor) * half_widths(self._outcome, self._domain, "rows", 0.95)[2]
 
     @property
     def covariance(self) -> Array:
         """Noise covariance, shape (d, d), data units squared."""
-        variance = (self._factor * self._outcome.sd) ** 2
-        basis = self._domain.basis
-        own = np.diag(variance) if basis is None else (basis * variance) @ basis.T
+        if self.plan.infeasible:
+            return np.diag(np.full(self.value.size, np.inf))
+        own = self._domain.covariance((self._factor * self._outcome.sd) ** 2)
         return np.asarray(own + np.outer(self._counted(), self._counted()))
 
     def _counted(self) -> Array:
@@ -113,20 +130,58 @@ class AdaptiveRelease(Release):
         moved = self._outcome.count_sd if self._kind == "sum" else 0.0
         return np.asarray(moved * self._raw)
 
-    def confidence_interval(self, level: float = 0.95) -> tuple[Array, Array]:
-        """Return an interval for each coordinate, from the added noise, cut at the box.
+    def confidence_interval(
+        self, level: float = 0.95, of: str = "rows"
+    ) -> tuple[Array, Array]:
+        """Return an interval for each coordinate, cut at the box.
+
+        It assumes of the rows' distances what docs/adaptive.md says: beyond what the noise lets
+        be seen they fall off as the fitted law's. Where a coordinate's spread does not stand
+        out, nothing is assumed. An infeasible plan has the domain as its interval.
 
         Parameters
         ----------
         level : float in (0, 1), for each coordinate by itself
+        of : ``"noise"``, ``"rows"`` or ``"population"``
+            What is covered: the added noise alone; the mean of the rows themselves (noise,
+            clipping, missing cells); or the mean of the law that they were drawn from (sampling
+            too).
+
+        Returns
+        -------
+        (lower, upper) : arrays (d,), data units
         """
-        z = float(ndtri(0.5 + _validate.open_unit("level", level) / 2))
-        low, high = self._raw * self._factor - z * self.sd, self._raw * self._factor + z * self.sd
-        if self._domain.lower is None or self._domain.upper is None:
-            return low, high
-        ends = self._factor * self._domain.lower, self._factor * self._domain.upper
-        bottom, top = np.minimum(*ends), np.maximum(*ends)  # a noisy count may be negative
-        return np.clip(low, bottom, top), np.clip(high, bottom, top)
+        _validate.open_unit("level", level)
+        _validate.one_of("of", of, INTERVALS)
+        ends = self._ends()
+        if self.plan.infeasible:
+            return ends
+        if of == "noise":
+            point, half = self._factor * self._raw, float(ndtri((1 + level) / 2)) * self.sd
+        else:
+            mean, width, _ = half_widths(self._outcome, self._domain, of, level)
+            counted = float(ndtri((3 + level) / 4)) * self._counted()
+            point, half = self._factor * mean, np.hypot(self._factor * width, counted)
+        return np.clip(point - half, *ends), np.clip(point + half, *ends)
+
+    def _ends(self) -> tuple[Array, Array]:
+        """The box of the domain, times n for a sum."""
+        assert self._domain.box is not None
+        ends = [self._factor * end for end in self._domain.box]
+        return np.minimum(*ends), np.maximum(*ends)  # a noisy count may be negative
+
+    def _remarks_made(self) -> tuple[str, ...]:
+        """Caveats of the estimate."""
+        if self.plan.infeasible:
+            return ("no estimate: too few rows for this budget, so the value is the domain's centre",)
+        remarks = []
+        missing = 1 - self._outcome.cells.present
+        if self._domain.basis is None and (missing > 0).any():
+            remarks.append(
+                f"about {100 * float(np.max(missing)):.2g} % of the cells of a column are missing: "
+                "the value is the mean of the present ones"
+            )
+        return tuple(remarks)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -142,11 +197,14 @@ class AdaptiveRelease(Release):
             "steps": steps,
             "clip_norms": [region.clip_norm for region in self._outcome.regions],
             "noise_multiplier": self.guarantee.noise_multiplier,
+            "error_unit": (np.ones(self._value.size) * self._domain.unit).tolist(),
         }
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values that JSON can hold."""
-        return super().to_dict() | interval_dict(self)
+        found = {"clip_loss": self.clip_loss, "spread": self.spread, "present": self.present}
+        plain = {name: _plain(values) for name, values in found.items()}
+        return super().to_dict() | {"sd": _plain(self.sd)} | plain | interval_dict(self)
 
     def __str__(self) -> str:
         return f"{super().__str__()}\n  {self.plan.summary()}"
@@ -160,10 +218,15 @@ class AdaptiveRelease(Release):
         return interval_columns(self, shown)
 
 
+def _plain(values: Array) -> list[float | None]:
+    """Numbers as JSON holds them: None stands for an infinite one."""
+    return [float(x) if math.isfinite(x) else None for x in values]
+
+
 def _shrunk(outcome: Outcome) -> Array:
     """The offset drawn towards zero where it does not stand out from its noise."""
     d = outcome.offset.size
     energy = float(np.dot(outcome.offset, outcome.offset))
-    if d < 3 or energy == 0:
+    if d < 3 or energy == 0 or outcome.plan.infeasible:
         return outcome.offset
     return outcome.offset * max(0.0, 1 - (d - 2) / d * float(np.sum(outcome.sd**2)) / energy)

@@ -12,23 +12,26 @@ would carry.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from .. import noise
 from ..ellipsoid import Ellipsoid
 from ..guarantee import Neighbors, rounded_up
 from ..noise_keys import JobKeys, Use
+from .cells import Cells, cells_sensitivity, read_cells
 from .domain import Domain, Frame
+from .interval import answer
+from .outcome import Outcome, Round, Tail
 from .passes import Passes
-from .plan import SD_PER_MAD, Plan, Step, count_share, make_plan
+from .plan import Plan, Step, count_share, make_plan
 from .radius import EDGES, SURPRISE, choose_radius, first_edges
+from .spread import spread_of
 
-__all__ = ["Outcome", "halves_sensitivity", "run"]
+__all__ = ["halves_sensitivity", "run"]
 
 Array = NDArray[np.float64]
 
@@ -40,21 +43,6 @@ _FORGET = 0.3
 _MEMORY = 0.6
 
 
-@dataclass
-class Outcome:
-    """What a plan found, after noise: offsets along the domain's axes."""
-
-    plan: Plan
-    count: int  # public, or noisy
-    count_sd: float  # 0 where it is public
-    offset: Array  # of the mean
-    sd: Array  # noise of the offset
-    spread: Array  # standard deviation of the rows, as far as seen
-    lost: Array  # what the clips may have moved the offset by
-    integers: list[NDArray[np.object_]] = field(default_factory=list)
-    regions: list[Ellipsoid] = field(default_factory=list)
-
-
 def run(
     data: Any,
     domain: Domain,
@@ -63,6 +51,8 @@ def run(
     kind: str,
     root: bytes,
     threads: int | None = None,
+    before_noise: Callable[[], None] = lambda: None,
+    keep: Callable[[Passes], Any] = lambda passes: passes,
 ) -> Outcome:
     """Carry out the plan on ``data``.
 
@@ -71,8 +61,10 @@ def run(
     noise to integers whose sensitivity holds for any region, so for regions that earlier
     steps chose too, and the squares of the steps' mu add up to mu^2.
     """
-    rows, relation = Passes(data, domain.center.size), Neighbors.of(neighbors)
-    return _Run(rows, domain, mu, relation, kind, root, threads).go()
+    rows = keep(Passes(data, domain.center.size, box=domain.box))
+    plan = _Run(rows, domain, mu, Neighbors.of(neighbors), kind, root, threads)
+    plan.before_noise = before_noise
+    return plan.go()
 
 
 def halves_sensitivity(region: Ellipsoid, neighbors: str) -> float:
@@ -108,25 +100,34 @@ class _Run:
         # The domain counts as an observation of its centre, which nothing takes away: no answer
         # is worse than that one because of a coordinate that only shows noise.
         self.weighted, self.precision = np.zeros(d), np.zeros(d)
-        self.lost = np.zeros(d)  # what the clips of each round may have taken, times its weight
+        self.cells = Cells(np.ones(d), np.zeros(d), 0.0)
+        self.rounds: list[Round] = []
         self.shares: tuple[Array, float] | None = None
         self.integers: list[NDArray[np.object_]] = []
         self.regions: list[Ellipsoid] = []
+        self.before_noise: Callable[[], None] = lambda: None  # called once
 
     def go(self) -> Outcome:
         n = self._rows_counted()
         plan = make_plan(max(n, 1), self.domain, self.mu, self.neighbors, self.kind)
-        if plan.hopeless:
+        self.rows.expect(plan.passes)
+        if plan.infeasible:
             self.rows.check()  # no round will read them
-        rounds = [step for step in plan.steps if step.name != "count"]
-        for k in range(0, len(rounds), 2):
-            radius, loss = self._radius(plan, rounds[k], first=k == 0)
-            self._center(plan, rounds[k + 1], radius, loss)
-        sd = np.zeros(self.rows.d) if plan.hopeless else self.error
-        lost, regions = self.lost * self.error**2, self.regions
-        return Outcome(
-            plan, n, self.count_sd, self.center, sd, self.spread, lost, self.integers, regions
-        )
+        steps = {step.name: step for step in plan.steps}
+        if "cells" in steps:
+            self._cells(plan, steps["cells"])
+        rounds = [step for step in plan.steps if step.name in ("radius", "center", "final")]
+        tail: Tail | None = None
+        for step in rounds:
+            if step.name == "radius":
+                tail = self._radius(plan, step)
+            else:
+                self._center(plan, step, tail or self._whole_domain())
+        center, sd = self.center, np.full(self.rows.d, np.inf)
+        if self.rounds:
+            center, sd = answer(self.rounds, self.domain.half)
+        found = (center, sd, self.spread, self.cells, self.rounds)
+        return Outcome(plan, n, self.count_sd, *found, self.integers, self.regions)
 
     # ---- steps: each one Gaussian mechanism --------------------------------------------
 
@@ -141,8 +142,20 @@ class _Run:
         self.count_sd = 1 / mu
         return int(self._noisy(np.array([count]), 1.0, mu)[0])
 
-    def _radius(self, plan: Plan, step: Step, *, first: bool) -> tuple[float, float]:
+    def _cells(self, plan: Plan, step: Step) -> None:
+        sensitivity, mu = cells_sensitivity(plan.d, self.neighbors), plan.step_mu(step)
+        noisy = self._noisy(self.rows.cells(), sensitivity, mu)
+        self.cells = read_cells(noisy, plan.n, sensitivity / mu)
+
+    def _whole_domain(self) -> Tail:
+        """The domain's own region: nothing is clipped."""
         b = self._scale()
+        turned = self.domain.basis is not None
+        corner = np.max(b) * self.domain.half if turned else b * self.domain.half
+        return Tail(float(np.linalg.norm(corner)) * (1 + 2.0**-20))
+
+    def _radius(self, plan: Plan, step: Step) -> Tail:
+        b, first = self._scale(), not self.rounds
         edges = EDGES
         if first:
             edges = first_edges(float(np.linalg.norm(b * self.domain.half)))
@@ -150,19 +163,27 @@ class _Run:
         sensitivity = self.neighbors.factor(no_negative_products=True)  # a row is one bin
         mu = plan.step_mu(step)
         noisy = self._noisy(counts, sensitivity, mu)
-        share, sd = self._remembered(noisy / plan.n, sensitivity / mu / plan.n, forget=first)
+        counted, noise_sd = noisy.astype(np.float64) / plan.n, sensitivity / mu / plan.n
+        counted[0] -= self.cells.empty  # they lie at the centre, and say nothing of distances
+        own, own_sd = (x / (1 - self.cells.empty) for x in (counted, noise_sd))
+        share, sd = self._remembered(own, own_sd, forget=first)
         # Between d (what shrinks the next region most) and d_eff (what the answer is worth).
         ratio = plan.noise_ratio * (self._effective_dimension() / plan.d) ** 0.25
-        radius, usual, loss = choose_radius(edges, share, sd, ratio, coarse=first)
-        if not first and usual > SURPRISE:
-            self._distrust(usual)
-        if not _FORGET < usual < SURPRISE:
+        reach = float(np.linalg.norm(b * self._reach()))
+        chosen = choose_radius(edges, share, sd, ratio, coarse=first, reach=reach)
+        if not first and chosen.usual > SURPRISE:
+            self._distrust(chosen.usual)
+        if not _FORGET < chosen.usual < SURPRISE:
             self.shares = None  # the next region will be another one
-        return radius, loss
+        below = np.concatenate([[0.0], edges[:-1]])
+        outside = (edges > chosen.radius) & (below < reach)
+        noise_beyond = noise_sd * math.sqrt(np.count_nonzero(outside))
+        told = (chosen.most, chosen.sd, float(np.sum(counted[outside])), noise_beyond)
+        return Tail(chosen.radius, *told, coarse=first)
 
     def _remembered(self, share: Array, sd: float, *, forget: bool) -> tuple[Array, float]:
         """Average of this histogram and the earlier ones (bins relative to their regions)."""
-        share, precision = share.astype(np.float64), 1 / sd**2
+        precision = 1 / sd**2
         if not forget and self.shares is not None:
             old, weight = self.shares
             weight *= _MEMORY
@@ -171,21 +192,26 @@ class _Run:
         self.shares = None if forget else (share, precision)
         return share, 1 / math.sqrt(precision)
 
-    def _center(self, plan: Plan, step: Step, radius: float, loss: float) -> None:
-        b = self._scale()
-        d = plan.d
-        region = Ellipsoid(self.center, b, radius)  # along the domain's axes
+    def _center(self, plan: Plan, step: Step, tail: Tail) -> None:
+        b, d = self._scale(), plan.d
+        region = Ellipsoid(self.center, b, tail.radius)  # along the domain's axes
         frame = self._local(region.scale / region.grid)
         exact = self.rows.halves(frame, region.clip_norm / region.grid, self.threads)
         sensitivity, mu = halves_sensitivity(region, self.neighbors), plan.step_mu(step)
         noisy = self._noisy(exact, sensitivity, mu).astype(np.float64)
         self.regions.append(region)
-        above, below = region.unscale(noisy.reshape(2, d) * region.grid) / plan.n
-        sd = math.sqrt(2) * sensitivity * region.grid / (mu * plan.n) / region.scale
-        self._update(above - below, above + below, sd, loss)
+        per_row = 1 / (plan.n * self.cells.present)
+        above, below = region.unscale(noisy.reshape(2, d) * region.grid) * per_row
+        sd = math.sqrt(2) * sensitivity * region.grid / mu / region.scale * per_row
+        shift, deviation = above - below, above + below
+        found = (self.center + shift, sd, shift, deviation, b, self._reach(), tail)
+        self.rounds.append(Round(*found))
+        self._update(shift, deviation, sd)
 
     def _noisy(self, exact: NDArray[Any], sensitivity: float, mu: float) -> NDArray[np.object_]:
         """The one place where private integers become public ones."""
+        if not self.integers:
+            self.before_noise()
         sigma = rounded_up(sensitivity / mu)
         # All that the step's region came from: the domain, what is known, and what was answered.
         known = (self.domain.center, self.domain.half, self.domain.basis, self.domain.sigma)
@@ -204,63 +230,48 @@ class _Run:
         self.center = self.domain.offset(frame.center)  # as rounded: shifts are told from there
         return frame
 
-    def _scale(self) -> Array:
-        """b = 1/sqrt(u sum u) for the rows' deviations u about the centre: E||y||^2 = 1."""
+    def _reach(self) -> Array:
+        """How far from the present centre a row of the domain may lie along each axis."""
+        return np.asarray(self.domain.largest_spread + np.abs(self.center))
+
+    def _units(self) -> tuple[Array, Array]:
+        """The rows' deviations u about the centre, and the unit in which they are weighed."""
         u = np.hypot(self.spread, self.error)
-        return np.asarray(1 / np.sqrt(u * np.sum(u)))
+        seen = self.domain.relative and bool((self.spread > 0).all())
+        return u, self.spread if seen else np.ones(u.size)
+
+    def _scale(self) -> Array:
+        """b = 1/sqrt(u sum u) for the rows' deviations u about the centre: E||y||^2 = 1.
+
+        With errors weighed in a unit: that of the deviations in it.
+        """
+        u, unit = self._units()
+        w = u / unit
+        return np.asarray(1 / (unit * np.sqrt(w * np.sum(w))))
 
     def _effective_dimension(self) -> float:
         """(sum u)^2 / sum u^2: noise has the energy (sum u)^2 for each unit of C^2, in data
         units, and a loss of t is sum u^2 of them on average."""
-        u = np.hypot(self.spread, self.error)
-        return float(np.sum(u) ** 2 / np.sum(u**2))
+        u, unit = self._units()
+        w = u / unit
+        return float(np.sum(w) ** 2 / np.sum(w**2))
 
     def _distrust(self, factor: float) -> None:
         """Rows lie further away than predicted: the centres so far are that much worse."""
         self.weighted, self.precision = self.weighted / factor**2, self.precision / factor**2
-        self.lost = self.lost / factor**2
         self.error = self._uncertain()
 
-    def _update(self, shift: Array, deviation: Array, sd: Array, loss: float) -> None:
-        """Average the centres by precision; measure the spread about the new one.
-
-        What a clip takes from the distances moves coordinate j by loss/b_j, if all of it is the
-        coordinate's and in one direction.
-        """
+    def _update(self, shift: Array, deviation: Array, sd: Array) -> None:
+        """Average the centres by precision; measure the spread about the new one."""
         self.weighted += (self.center + shift) / sd**2
         self.precision += 1 / sd**2
-        self.lost += loss / self._scale() / sd**2
         self.error = self._uncertain()
         new = self.weighted * self.error**2
         if self.domain.sigma is None:
-            spread = _spread(new - self.center, deviation, sd)
+            spread = spread_of(new - self.center, deviation, sd)
             self.spread = np.minimum(spread, self.domain.largest_spread)
         self.center = new
 
     def _uncertain(self) -> Array:
         """Standard deviation of the centre, with what the domain says of it."""
         return np.asarray(1 / np.sqrt(1 / self.domain.half**2 + self.precision))
-
-
-def _folded_table() -> tuple[Array, Array]:
-    """t, and 2 E(N(t, 1))_- / t: the deviation beyond |mean|, in means, against mean/sd."""
-    t = np.logspace(-3, math.log10(6), 400)
-    density = np.exp(-t * t / 2) / math.sqrt(2 * math.pi)
-    return t, 2 * (density - t * ndtr(-t)) / t
-
-
-_FOLDED_T, _FOLDED_H = _folded_table()
-
-
-def _spread(shift: Array, deviation: Array, sd: Array) -> Array:
-    """Standard deviations that agree with E(x - c) and E|x - c|, one noise deviation upwards.
-
-    A coordinate whose rows lie all on one side tells only that its deviation is below a part
-    of ``shift``: the bound is taken, and the next round sees better.
-    """
-    beyond = np.maximum(deviation - np.abs(shift), 0) + sd
-    ratio = beyond / np.maximum(np.abs(shift), 1e-300)
-    inside = np.clip(ratio, _FOLDED_H[-1], _FOLDED_H[0])
-    t = np.exp(np.interp(-np.log(inside), -np.log(_FOLDED_H), np.log(_FOLDED_T)))
-    wide = ratio >= _FOLDED_H[0]
-    return np.asarray(np.where(wide, beyond * SD_PER_MAD, np.abs(shift) / t))

@@ -21,6 +21,7 @@ class Exit:
     DATA = 4
     MISSING = 5
     OUTPUT = 6
+    BUDGET = 7
     INTERRUPTED = 130
 
 

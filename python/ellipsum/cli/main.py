@@ -1,4 +1,4 @@
-"""The command line: ``ellipsum sum|mean|records|tradeoff|audit|info|demo``.
+"""The command line: ``ellipsum sum|mean|records|tradeoff|audit|ledger|info|demo``.
 
 Standard output carries the release, standard error the progress bar and one-sentence errors.
 No traceback is ever printed: an exception's text could quote a record.
@@ -29,6 +29,7 @@ exit codes:
     4  the data cannot be read as rows of numbers
     5  an optional package is missing (the message names it)
     6  the output cannot be written
+    7  the ledger has no budget left for the release, or cannot be read or written
   130  interrupted; nothing was released, unless the message says otherwise
 """
 
@@ -152,6 +153,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_records(commands)
     _add_tradeoff(commands)
     _add_audit(commands)
+    _add_ledger(commands)
     _add_info(commands)
     _add_demo(commands)
     return parser
@@ -181,10 +183,15 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
         default="replace",
         help="replace (default): the number of rows is public; add-remove: it is private",
     )
+    budget.add_argument("--ledger", metavar="FILE", help="draw it from this ledger, or be refused")
 
     _add_shape(parser)
-    add_data(parser).add_argument(
+    data = add_data(parser)
+    data.add_argument(
         "--dim", type=int, metavar="D", help="coordinates of a row, for lists and --no-header"
+    )
+    data.add_argument(
+        "--jobs", type=int, metavar="N", help="files that are read at the same time (default: 1)"
     )
     _add_users(parser)
     output = parser.add_argument_group("output")
@@ -197,7 +204,23 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
         "for the holder's eyes, since with add-remove the number of rows is private",
     )
     output.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # for tests: not private
+    _add_resume(parser)
     parser.set_defaults(run=_release, kind=kind)
+
+
+def _add_resume(parser: argparse.ArgumentParser) -> None:
+    resume = parser.add_argument_group("a run that survives")
+    resume.add_argument(
+        "--resume",
+        metavar="FILE",
+        help="a secret file: a run that was killed goes on from it, and repeats the same release",
+    )
+    resume.add_argument("--resume-key", metavar="FILE", help="32 bytes that it is encrypted with")
+    resume.add_argument(
+        "--discard",
+        action="store_true",
+        help="remove it once the release is written: the next run is another release",
+    )
 
 
 def _add_shape(parser: argparse.ArgumentParser) -> None:
@@ -290,6 +313,14 @@ def _add_audit(commands: argparse._SubParsersAction[_Parser]) -> None:
     add_json(parser)
     parser.add_argument("--seed", type=int, default=0, help="of the split and the attackers")
     parser.set_defaults(run=_audit)
+
+
+def _add_ledger(commands: argparse._SubParsersAction[_Parser]) -> None:
+    from . import ledger
+
+    parser = _add_command(commands, "ledger", "make a budget that lasts, and show what it holds")
+    parser.epilog = _EXIT_CODES
+    ledger.add_arguments(parser)
 
 
 def _add_info(commands: argparse._SubParsersAction[_Parser]) -> None:

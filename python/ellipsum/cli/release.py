@@ -14,13 +14,17 @@ import numpy as np
 from .. import __version__
 from ..adaptive.passes import Passes
 from ..adaptive.release import AdaptiveRelease
+from ..budget import BudgetError
+from ..checkpoint import Checkpoint, CheckpointError
 from ..guarantee import ROW
 from ..kernels.backend import thread_count
+from ..ledger import LedgerError
 from ..private_sum import PrivateMean, PrivateSum
 from ..release import rows_text
 from ..rows.files import Rows
 from ..sum_release import SumRelease
 from .exit import Exit, Problem, own_text
+from .ledger import open_ledger
 from .options import opened, write_whole
 from .shape import known_of_rows, shape_name
 
@@ -53,12 +57,21 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if "lower" in known and not arguments.json:
             _announce(mechanism, rows, d)
-        release = mechanism(rows, threads=threads, seed=arguments.seed)
+        budget = None if arguments.ledger is None else open_ledger(arguments.ledger)
+        known = {"budget": budget, "threads": threads, "seed": arguments.seed}
+        checkpoint = open_checkpoint(arguments)
+        release = mechanism(rows, resume=checkpoint, jobs=arguments.jobs or 1, **known)
+    except (BudgetError, LedgerError) as error:
+        raise Problem(Exit.BUDGET, own_text(error)) from None
+    except CheckpointError as error:
+        raise Problem(Exit.OUTPUT, own_text(error)) from None
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, own_text(error)) from None
     names = _names(rows, d)
     result = {"ellipsum": __version__, "columns": names, **release.to_dict()}
     _publish(arguments.out, result, json.dumps(result) if arguments.json else _text(release, names))
+    if checkpoint is not None and arguments.discard:
+        checkpoint.discard()
     return Exit.OK
 
 
@@ -83,7 +96,31 @@ def _announce(mechanism: PrivateSum, rows: Rows, d: int) -> None:
         print(mechanism.plan(n), file=sys.stderr)
 
 
+def open_checkpoint(arguments: argparse.Namespace) -> Checkpoint | None:
+    """The checkpoint that the arguments name, with its key."""
+    if arguments.resume is None:
+        return None
+    key = None
+    if arguments.resume_key is not None:
+        try:
+            with open(arguments.resume_key, "rb") as file:
+                key = file.read(33)
+        except OSError as error:
+            text = f"--resume-key cannot be read: {error.strerror}"
+            raise Problem(Exit.PARAMETER, text) from None
+        if len(key) != 32:
+            raise Problem(Exit.PARAMETER, "--resume-key must hold 32 bytes")
+    return Checkpoint(arguments.resume, key=key)
+
+
 def _check_usage(arguments: argparse.Namespace) -> None:
+    if arguments.jobs is not None and arguments.jobs < 1:
+        raise Problem(Exit.PARAMETER, f"--jobs must be at least 1, got {arguments.jobs}")
+    for name in ("resume_key", "discard"):
+        if getattr(arguments, name) and arguments.resume is None:
+            raise Problem(Exit.USAGE, f"--{name.replace('_', '-')} goes with --resume")
+    if arguments.resume is not None and arguments.seed is not None:
+        raise Problem(Exit.USAGE, "give --resume or --seed: a checkpoint has a key of its own")
     given = {name for name in ("epsilon", "delta", "rho", "mu") if _given(arguments, name)}
     if given not in ({"epsilon", "delta"}, {"rho"}, {"mu"}):
         raise Problem(Exit.USAGE, "give one budget: --epsilon and --delta, or --rho, or --mu")
@@ -134,7 +171,7 @@ def _dump(path: str, file: Any, result: dict[str, Any]) -> None:
 def _spent(release: SumRelease | AdaptiveRelease) -> list[str]:
     if not isinstance(release, AdaptiveRelease):
         return []
-    return [f"{'' if release.plan.hopeless else 'spent '}{release.plan.summary()}"]
+    return [f"{'' if release.plan.infeasible else 'spent '}{release.plan.summary()}"]
 
 
 def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
@@ -146,6 +183,7 @@ def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
         f"private {release.kind}{count}, {places}",
         f"guarantee: {release.guarantee}",
         *_spent(release),
+        *([] if release.entry is None else [f"entry {release.entry.number} of the ledger"]),
         *(f"CAVEAT: {caveat}" for caveat in release.caveats),
         "",
         *table(release, names),

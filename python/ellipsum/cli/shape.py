@@ -155,8 +155,13 @@ def _complete(rows: Rows, d: int) -> Iterator[Array]:
 
 
 def _clipped(arguments: argparse.Namespace, shape: GaussianShape) -> Region:
-    """The shape, for the mechanism to complete, or its region for a given share."""
+    """The shape, for the mechanism to complete, or its region for a given share.
+
+    Where the number of rows is private the shape cannot be completed: it clips 1 %.
+    """
     p = arguments.clip_probability
+    if p is None and arguments.neighbors == "add-remove":
+        return shape.at()
     return shape if p is None else shape.at(float(p))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate
+from ..budget import Budget, Share
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..rows.batches import as_batches
 from ..rows.labelled import column_of, label_batches, labelled_batches
@@ -66,7 +67,13 @@ class PrivateCounts(Groups):
         super().__init__(keys, max_keys, (epsilon, delta, rho, mu), neighbors)
 
     def __call__(
-        self, rows: Any, *, key: Any = None, user: Any = None, seed: int | bytes | None = None
+        self,
+        rows: Any,
+        *,
+        key: Any = None,
+        user: Any = None,
+        budget: Budget | Share | None = None,
+        seed: int | bytes | None = None,
     ) -> GroupRelease:
         """Count the users, or rows, of each group, add the noise, and return the release.
 
@@ -76,6 +83,8 @@ class PrivateCounts(Groups):
             ``edges``) itself, where ``key`` is not given
         key : str, optional; the name of the column
         user : str or column, optional; whose row it is
+        budget : Budget or Share, optional
+            What the release is drawn from, before its noise is: refused where there is no room.
         seed : int or 32 bytes, optional
             **For tests and audits: a release made with a seed is not private**, and says so.
 
@@ -90,12 +99,14 @@ class PrivateCounts(Groups):
         counts = counts[order]
         names = [book.keys[i] for i in order]
         keys = self._keys_of_draws(promise, seed, *map(repr, names), counts)
+        entry = self._draw(budget, promise, keys)
         sigma = rounded_up((self._size_factor(promise.max_keys) or 0.0) * promise.noise_multiplier)
         sizes, named = self._sizes(counts, sigma, keys, threshold)
         kept = np.flatnonzero(named)
         noisy = NoisyGroups([names[i] for i in kept], None, None, [], sizes[kept], sigma)
         public = float(n) if promise.neighbors.count_is_public else None
-        return GroupRelease(self._kind, noisy, promise, seed_caveats(seed), n=public)
+        release = GroupRelease(self._kind, noisy, promise, seed_caveats(seed), n=public)
+        return release.drawn_from(entry)
 
     def _size_factor(self, k: int) -> float | None:
         return math.sqrt(2 * k if self._neighbors is Neighbors.REPLACE else k)

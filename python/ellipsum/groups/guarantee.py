@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NoReturn
 
 from scipy.optimize import brentq
 
 from .. import calibrate
+from ..cost import Cost
 from ..guarantee import ROW, GaussianGuarantee, Neighbors
 from .selection import KeySelection, calibrated
 
@@ -113,6 +116,14 @@ class GroupGuarantee(GaussianGuarantee):
             With private keys.
         """
         return super().dp_event() if self.selection is None else self._none("dp_event")
+
+    def cost(self) -> Cost:
+        """mu^2, and what naming private keys takes of epsilon and delta (claim groups-5)."""
+        if self.selection is None:
+            return super().cost()
+        named = Fraction(self.selection.delta)
+        pure = Fraction(-math.log1p(-self.selection.delta) * (1 + 2.0**-40))
+        return Cost(1 / Fraction(self.noise_multiplier) ** 2, pure, named)
 
     def budget(self) -> dict[str, Any]:
         """epsilon and delta as asked, rho and mu where they are, and the neighbours."""

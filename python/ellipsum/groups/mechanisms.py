@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validate, noise
+from ..budget import Budget, Share
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers
 from ..guarantee import Neighbors, rounded_up, seed_caveats
@@ -97,6 +98,7 @@ class PrivateGroupSum(Groups):
         *,
         key: Any = None,
         user: Any = None,
+        budget: Budget | Share | None = None,
         seed: int | bytes | None = None,
     ) -> GroupRelease:
         """Sum the rows of each group, add the noise, and return the release.
@@ -108,6 +110,8 @@ class PrivateGroupSum(Groups):
         key : str, the name of the column of keys; or the column, for an array
         user : str or column, optional; whose row it is. Of an ExactGroupSum the name of the
             column that its parts were made with.
+        budget : Budget or Share, optional
+            What the release is drawn from, before its noise is: refused where there is no room.
         seed : int or 32 bytes, optional
             **For tests and audits: a release made with a seed is not private**, and says so.
 
@@ -131,7 +135,7 @@ class PrivateGroupSum(Groups):
             table = rows
         else:
             table = self.exact_sum(rows, key=key, user=user)
-        return self._released(table, promise, threshold, seed)
+        return self._released(table, promise, threshold, seed, budget)
 
     def exact_sum(self, rows: Any, *, key: Any, user: Any = None) -> ExactGroupSum:
         """The exact sums that a release adds noise to: a part, where there are several machines.
@@ -168,6 +172,7 @@ class PrivateGroupSum(Groups):
         promise: GroupGuarantee,
         threshold: int | None,
         seed: int | bytes | None,
+        budget: Budget | Share | None,
     ) -> GroupRelease:
         order, low, high, counts = table.ordered()
         regions = [table.region(i) for i in order]
@@ -175,6 +180,7 @@ class PrivateGroupSum(Groups):
         prints = [r.fingerprint() for r in (regions[:1] if shared else regions)]
         names = [table.book.keys[i] for i in order]
         keys = self._keys_of_draws(promise, seed, *map(repr, names), *prints, low, high, counts)
+        entry = self._draw(budget, promise, keys)
         size_sigma = self._size_sigma(promise)
         sizes, named = None, np.ones(len(order), np.bool_)
         if size_sigma is not None:
@@ -196,7 +202,8 @@ class PrivateGroupSum(Groups):
             size_sigma,
         )
         public = float(table.units) if promise.neighbors.count_is_public else None
-        return GroupRelease(self._kind, noisy, promise, seed_caveats(seed), n=public)
+        release = GroupRelease(self._kind, noisy, promise, seed_caveats(seed), n=public)
+        return release.drawn_from(entry)
 
     def _share(self) -> float:
         """Share of mu^2 for the sizes, add-remove: as of one mean; 0 where none is needed."""

@@ -1,7 +1,9 @@
 """The one place that chooses: C++ kernels where they were built, Numba twins where not.
 
 ``ELLIPSUM_BACKEND=cpp|numba`` forces a backend, ``ELLIPSUM_CPU=baseline|avx2|avx512`` an
-instruction set of the C++ one. Both give the same integers for the same input and key.
+instruction set of the C++ one, ``ELLIPSUM_CPU=avx512:4-near`` one arrangement of its passes over
+long rows too; left out, the fastest is found by measuring. All give the same integers for the same
+input and key.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ class Backend(NamedTuple):
     """Which kernels run, and why."""
 
     name: str  #: ``"cpp"`` or ``"numba"``
-    cpu: str  #: instruction set of the kernels: ``"baseline"``, ``"avx2"``, ``"avx512"``, ``"jit"``
+    cpu: str  #: instruction set: ``"baseline"``, ``"avx2"``, ``"avx512"``, ``"jit"``; as forced
     reason: str
 
     def __str__(self) -> str:
@@ -73,10 +75,11 @@ def use_kernels(name: Any) -> Iterator[Any]:
 
     Parameters
     ----------
-    name : ``"numba"``, ``"cpp"``, ``"cpp-TARGET"``, or an object with the kernels' functions
+    name : ``"numba"``, ``"cpp"``, ``"cpp-TARGET"``, ``"cpp-TARGET:ARRANGEMENT"``, or an object with
+        the kernels' functions
     """
     global _kernels
-    before, target = _kernels, _backend.cpu if _backend.name == "cpp" else ""
+    before, target = _kernels, os.environ.get("ELLIPSUM_CPU", "").strip().lower()
     if not isinstance(name, str):
         _kernels = name
     elif name == "numba":
@@ -86,7 +89,7 @@ def use_kernels(name: Any) -> Iterator[Any]:
     else:
         from . import _core
 
-        _core.choose_target(name.partition("-")[2])
+        _core.choose_target(name.partition("-")[2] or target)
         _kernels = _core
     try:
         yield _kernels

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from .. import _validate, calibrate
+from ..cost import Cost
 from ..guarantee import Guarantee, Neighbors, shown_up
 
 __all__ = ["RecordGuarantee"]
@@ -39,6 +41,7 @@ class RecordGuarantee(Guarantee):
     kind = "local"
     is_private = True
     neighbors = Neighbors.REPLACE
+    unit = "one record"
 
     @property
     def mu(self) -> float:
@@ -98,6 +101,11 @@ class RecordGuarantee(Guarantee):
             return beyond
         return -math.expm1(epsilon) + math.exp(epsilon) * beyond
 
+    def cost(self) -> Cost:
+        """mu^2 of release and fit, and the pure epsilon."""
+        gaussian = Fraction(self.mu_release) ** 2 + Fraction(self.mu_fit) ** 2
+        return Cost(gaussian, Fraction(self.pure_epsilon))
+
     def budget(self) -> dict[str, Any]:
         """epsilon and delta where the release is pure, rho, mu and the neighbours."""
         pure = self.mu_release == 0 and self.mu_fit == 0
@@ -107,7 +115,7 @@ class RecordGuarantee(Guarantee):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold."""
-        own = {"kind": self.kind, "unit": "one record", "mu_fit": self.mu_fit}
+        own = {"kind": self.kind, "unit": self.unit, "mu_fit": self.mu_fit}
         return own | {"pure_epsilon": self.pure_epsilon} | self.budget()
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .csv_file import CsvFile
-from .progress import watch
+from .progress import DrawnMeter, Meter, watch
 from .sources import ArrowFile, LabelledBlock, NumpyFile, ParquetFile, Source, reading
 
 __all__ = ["Rows", "open_rows"]
@@ -59,8 +59,8 @@ class Rows:
     def __init__(self, sources: Sequence[Source], *, progress: bool = False) -> None:
         self._sources = list(sources)
         self._progress = progress
-        self._done = 0.0
-        self._current: Source | None = None
+        self._pass = 0
+        self._passes: int | None = None
         self.paths = tuple(source.path for source in sources)
         self.columns = sources[0].columns
         self.by = sources[0].by
@@ -83,8 +83,7 @@ class Rows:
     @property
     def fraction(self) -> float:
         """How much of the latest pass is done, by bytes, from 0 to 1."""
-        position = self._current.position if self._current else 0.0
-        return min(1.0, (self._done + position) / max(1, self.nbytes))
+        return min(1.0, sum(source.position for source in self._sources) / max(1, self.nbytes))
 
     def batches(self, d: int) -> Iterator[NDArray[Any]]:
         """Yield every row once, in blocks of shape (n, d).
@@ -112,7 +111,26 @@ class Rows:
                 "select the columns that the shape was made for"
             )
         blocks = self._read(d)
-        return watch(blocks, self.n, lambda: self.fraction) if self._progress else blocks
+        return watch(blocks, self.meter) if self._progress else blocks
+
+    def expect(self, passes: int) -> None:
+        """Say how many more passes there will be, for their bars.
+
+        Parameters
+        ----------
+        passes : int
+        """
+        self._pass, self._passes = 0, passes
+
+    def meter(self) -> Meter:
+        """The bar of the next pass; a silent one where none is wanted."""
+        if not self._progress:
+            return Meter()
+        self._pass += 1
+        several = self._pass > 1 or (self._passes or 1) > 1
+        of = "" if self._passes is None else f" of {self._passes}"
+        title = f"pass {self._pass}{of}" if several else ""
+        return DrawnMeter(self.n, self.nbytes, lambda: self.fraction, title)
 
     def count_nonfinite(self, d: int | None = None) -> NDArray[np.int64]:
         """Count the rows that count as the centre, one pass. **Private**: for the holder alone.
@@ -148,13 +166,11 @@ class Rows:
         return all(source.accepts(d) for source in self._sources)
 
     def _read(self, d: int) -> Iterator[LabelledBlock]:
-        self._done = 0.0
         for source in self._sources:
             source.position = 0.0
-            self._current = source
+        for source in self._sources:
             yield from source.labelled(d)
-            self._current = None
-            self._done += source.nbytes
+            source.position = float(source.nbytes)
 
 
 def open_rows(

@@ -1,14 +1,10 @@
-// Eight doubles, on whatever registers the target has: the lanes of the clip kernels.
-// Internal linkage throughout: the file is compiled once per target (see clip.hpp).
+// Eight doubles or eight 64-bit integers on as many registers as the target needs for them
+// (registers.hpp): the lanes of the clip kernels. Internal linkage throughout: the file is compiled
+// once per target. Every function is exact, or one rounding an operation.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <utility>
 
-#if defined(__x86_64__) || defined(_M_X64)
-#include <immintrin.h>  // NOLINT
-#endif
+#include "simd/registers.hpp"
 
 #if defined(__clang__)
 #define ELLIPSUM_UNROLL _Pragma("unroll")
@@ -19,53 +15,25 @@
 namespace ellipsum {
 namespace ELLIPSUM_TARGET {
 namespace {
+namespace simd {
 
-#if defined(__AVX512F__)
-constexpr int register_lanes = 8;
-#elif defined(__AVX2__)
-constexpr int register_lanes = 4;
-#else
-constexpr int register_lanes = 2;  // SSE2, NEON
-#endif
+constexpr int register_lanes = int(lanes);
 constexpr int vec_lanes = 8;
 constexpr int vec_parts = vec_lanes / register_lanes;
-
-typedef double Doubles __attribute__((vector_size(8 * register_lanes)));
-typedef std::int64_t Ints __attribute__((vector_size(8 * register_lanes)));
-
-// a * b + c with one rounding where the target has it; only for products that are exact.
-[[maybe_unused]] inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
-#if defined(__AVX512F__)
-  return _mm512_fmadd_pd(a, b, c);
-#elif defined(__AVX2__)
-  return _mm256_fmadd_pd(a, b, c);
-#else
-  return a * b + c;
-#endif
-}
-
-// value - 0 is value, so nothing but the broadcast is left of it.
-[[maybe_unused]] inline Doubles broadcast(double value) { return value - Doubles{}; }
-
-[[maybe_unused]] inline Doubles load_register(const double* p) {
-  Doubles a;
-  std::memcpy(&a, p, sizeof a);
-  return a;
-}
 
 struct Vec {
   Doubles part[vec_parts];
 };
 struct VecInt {
-  Ints part[vec_parts];
+  Mask part[vec_parts];
 };
 
-#define ELLIPSUM_VEC_OPERATOR(op)                                             \
-  [[maybe_unused]] inline Vec operator op(const Vec& a, const Vec& b) {       \
-    Vec r;                                                                    \
-    ELLIPSUM_UNROLL                                                           \
-    for (int p = 0; p < vec_parts; ++p) r.part[p] = a.part[p] op b.part[p];   \
-    return r;                                                                 \
+#define ELLIPSUM_VEC_OPERATOR(op)                                           \
+  inline Vec operator op(const Vec& a, const Vec& b) {                      \
+    Vec r;                                                                  \
+    ELLIPSUM_UNROLL                                                         \
+    for (int p = 0; p < vec_parts; ++p) r.part[p] = a.part[p] op b.part[p]; \
+    return r;                                                               \
   }
 ELLIPSUM_VEC_OPERATOR(+)
 ELLIPSUM_VEC_OPERATOR(-)
@@ -73,38 +41,60 @@ ELLIPSUM_VEC_OPERATOR(*)
 ELLIPSUM_VEC_OPERATOR(/)
 #undef ELLIPSUM_VEC_OPERATOR
 
-[[maybe_unused]] inline Vec fill(double value) {
+inline Vec fill(double value) {
   Vec r;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) r.part[p] = broadcast(value);
   return r;
 }
 
-// Eight numbers of type T, widened; p needs no alignment.
-template <class T>
-[[maybe_unused]] inline Vec load(const void* p) {
-  typedef T Source __attribute__((vector_size(sizeof(T) * register_lanes)));
-  Vec r;
+// `lanes` numbers of type T, widened; p needs no alignment. (The compiler's own conversion of
+// float32 goes by halves.)
+template <class T> inline Doubles load_widened(const char* p) {
 #if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4)  // the compiler's own conversion goes by halves
-    return {{_mm512_cvtps_pd(_mm256_loadu_ps(static_cast<const float*>(p)))}};
+  if constexpr (sizeof(T) == 4)
+    return _mm512_cvtps_pd(_mm256_loadu_ps(reinterpret_cast<const float*>(p)));
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 4)
+    return _mm256_cvtps_pd(_mm_loadu_ps(reinterpret_cast<const float*>(p)));
 #endif
+  typedef T Source __attribute__((vector_size(sizeof(T) * register_lanes)));
+  Source x;
+  std::memcpy(&x, p, sizeof x);
+  return __builtin_convertvector(x, Doubles);
+}
+
+// Eight numbers of type T, widened; p needs no alignment.
+template <class T> inline Vec load(const void* p) {
+  Vec r;
   ELLIPSUM_UNROLL
-  for (int k = 0; k < vec_parts; ++k) {
-    Source x;
-    std::memcpy(&x, static_cast<const char*>(p) + k * sizeof x, sizeof x);
-    r.part[k] = __builtin_convertvector(x, Doubles);
-  }
+  for (int k = 0; k < vec_parts; ++k)
+    r.part[k] = load_widened<T>(static_cast<const char*>(p) + k * register_lanes * int(sizeof(T)));
   return r;
 }
 
-// The first `count` < 8 of eight, zeros after them; reads nothing beyond.
-template <class T>
-[[maybe_unused]] inline Vec load_first(const void* p, std::size_t count) {
+// The first `count` < 8 of eight, zeros after them; reads nothing beyond, and each number once.
+template <class T> inline Vec load_first(const void* p, std::size_t count) {
 #if defined(__AVX512F__)
   const __mmask8 mask = __mmask8((1u << count) - 1);
   if constexpr (sizeof(T) == 8) return {{_mm512_maskz_loadu_pd(mask, p)}};
   else return {{_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask, p))}};
+#elif defined(__AVX2__)
+  alignas(64) static const std::int64_t wide[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  alignas(64) static const std::int32_t narrow[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int k = 0; k < vec_parts; ++k) {
+    const T* from = static_cast<const T*>(p) + 4 * k;
+    const std::size_t at = 8 - count + 4 * std::size_t(k);
+    if constexpr (sizeof(T) == 8)
+      r.part[k] =
+          _mm256_maskload_pd(from, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(wide + at)));
+    else
+      r.part[k] = _mm256_cvtps_pd(
+          _mm_maskload_ps(from, _mm_loadu_si128(reinterpret_cast<const __m128i*>(narrow + at))));
+  }
+  return r;
 #else
   // In powers of two: memcpy may read where two of its blocks overlap twice.
   T buffer[vec_lanes] = {};
@@ -117,38 +107,47 @@ template <class T>
 #endif
 }
 
-[[maybe_unused]] inline void store(double* p, const Vec& a) { std::memcpy(p, &a, sizeof a); }
+// a, which the compiler must now keep in registers: where a number is used twice, it could as well
+// read it twice.
+inline Vec held(Vec a) {
+#if defined(__SSE2__)
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) __asm__("" : "+x"(a.part[p]));
+#else
+  __asm__("" : "+m"(a));
+#endif
+  return a;
+}
 
-[[maybe_unused]] inline VecInt load_ints(const std::int64_t* p) {
+inline void store(double* p, const Vec& a) { std::memcpy(p, &a, sizeof a); }
+
+inline VecInt load_ints(const std::int64_t* p) {
   VecInt r;
   std::memcpy(&r, p, sizeof r);
   return r;
 }
 
-[[maybe_unused]] inline void store(std::int64_t* p, const VecInt& a) {
-  std::memcpy(p, &a, sizeof a);
-}
+inline void store(std::int64_t* p, const VecInt& a) { std::memcpy(p, &a, sizeof a); }
 
 // a + the bits of b, modulo 2^64.
-[[maybe_unused]] inline VecInt add_bits(const VecInt& a, const Vec& b) {
+inline VecInt add_bits(const VecInt& a, const Vec& b) {
   VecInt r;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) {
-    typedef std::uint64_t Words __attribute__((vector_size(8 * register_lanes)));
-    r.part[p] = Ints(Words(a.part[p]) + Words(b.part[p]));
+    r.part[p] = Mask(Words64(a.part[p]) + Words64(b.part[p]));
   }
   return r;
 }
 
-[[maybe_unused]] inline Vec magnitude(const Vec& a) {
+inline Vec magnitude(const Vec& a) {
   Vec r;
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) r.part[p] = Doubles(Ints(a.part[p]) & INT64_MAX);
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = Doubles(Mask(a.part[p]) & INT64_MAX);
   return r;
 }
 
 // Sign, exponent and the 20 upper bits of each fraction.
-[[maybe_unused]] inline void store_upper_halves(std::int32_t* p, const Vec& a) {
+inline void store_upper_halves(std::int32_t* p, const Vec& a) {
 #if defined(__AVX512F__)
   const __m256i upper = _mm512_cvtepi64_epi32(_mm512_srli_epi64(__m512i(a.part[0]), 32));
   std::memcpy(p, &upper, sizeof upper);
@@ -160,14 +159,14 @@ template <class T>
 }
 
 // a | (b ^ c), bit by bit: zero in `a` stays zero while b and c agree.
-[[maybe_unused]] inline VecInt or_difference(const VecInt& a, const Vec& b, const Vec& c) {
+inline VecInt or_difference(const VecInt& a, const Vec& b, const Vec& c) {
   VecInt r;
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) r.part[p] = a.part[p] | (Ints(b.part[p]) ^ Ints(c.part[p]));
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = a.part[p] | (Mask(b.part[p]) ^ Mask(c.part[p]));
   return r;
 }
 
-[[maybe_unused]] inline std::int64_t count_nonzero(const VecInt& a) {
+inline std::int64_t count_nonzero(const VecInt& a) {
 #if defined(__AVX512F__)
   return __builtin_popcount(_mm512_test_epi64_mask(__m512i(a.part[0]), __m512i(a.part[0])));
 #else
@@ -180,22 +179,21 @@ template <class T>
 
 // A row's offers to a matrix: rounded to 29 bits, 0 where |x| < least; `outside` gets the sign
 // bit of each lane where |x| < most fails.
-[[maybe_unused]] inline Vec split_29_bits(const Vec& x, double least, double most,
-                                          VecInt& outside) {
+inline Vec split_29_bits(const Vec& x, double least, double most, VecInt& outside) {
   Vec r;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) {
     const Doubles shifted = x.part[p] * broadcast(0x1.000001p24);  // Veltkamp
-    const Ints rounded = Ints(shifted - (shifted - x.part[p]));
-    const Doubles size = Doubles(Ints(x.part[p]) & INT64_MAX);
-    r.part[p] = Doubles(rounded & Ints(size >= broadcast(least)));
-    outside.part[p] |= ~Ints(size < broadcast(most));
+    const Mask rounded = Mask(shifted - (shifted - x.part[p]));
+    const Doubles size = Doubles(Mask(x.part[p]) & INT64_MAX);
+    r.part[p] = Doubles(rounded & Mask(size >= broadcast(least)));
+    outside.part[p] |= ~Mask(size < broadcast(most));
   }
   return r;
 }
 
 // y brought into [-limit, limit]; a NaN, too, to one of the two ends.
-[[maybe_unused]] inline Vec clamp(const Vec& y, const Vec& limit) {
+inline Vec clamp(const Vec& y, const Vec& limit) {
   Vec r;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) {
@@ -214,24 +212,14 @@ template <class T>
   return r;
 }
 
-[[maybe_unused]] inline Vec square_root(const Vec& a) {
+inline Vec square_root(const Vec& a) {
   Vec r;
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) {
-#if defined(__AVX512F__)
-    r.part[p] = _mm512_sqrt_pd(a.part[p]);
-#elif defined(__AVX2__)
-    r.part[p] = _mm256_sqrt_pd(a.part[p]);
-#elif defined(__SSE2__)
-    r.part[p] = _mm_sqrt_pd(a.part[p]);
-#else
-    for (int l = 0; l < register_lanes; ++l) r.part[p][l] = __builtin_sqrt(a.part[p][l]);
-#endif
-  }
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = square_root(a.part[p]);
   return r;
 }
 
-[[maybe_unused]] inline Vec maximum(const Vec& a, const Vec& b) {
+inline Vec maximum(const Vec& a, const Vec& b) {
   Vec r;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) r.part[p] = a.part[p] > b.part[p] ? a.part[p] : b.part[p];
@@ -239,7 +227,7 @@ template <class T>
 }
 
 // How many lanes of a are above those of b; a NaN is not.
-[[maybe_unused]] inline std::int64_t count_above(const Vec& a, const Vec& b) {
+inline std::int64_t count_above(const Vec& a, const Vec& b) {
 #if defined(__AVX512F__)
   return __builtin_popcount(_mm512_cmp_pd_mask(a.part[0], b.part[0], _CMP_GT_OQ));
 #else
@@ -251,7 +239,7 @@ template <class T>
 }
 
 // Is every lane of a below those of b? A NaN is not.
-[[maybe_unused]] inline bool all_below(const Vec& a, const Vec& b) {
+inline bool all_below(const Vec& a, const Vec& b) {
 #if defined(__AVX512F__)
   return _mm512_cmp_pd_mask(a.part[0], b.part[0], _CMP_LT_OQ) == 0xff;
 #else
@@ -263,11 +251,11 @@ template <class T>
 }
 
 // ((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7)): each step adds the upper half.
-[[maybe_unused]] inline double sum_lanes(const Vec& a) {
+inline double sum_lanes(const Vec& a) {
 #if defined(__AVX512F__)
   typedef double Half __attribute__((vector_size(32)));
-  const Half four = Half(_mm512_castpd512_pd256(a.part[0])) +
-                    Half(_mm512_extractf64x4_pd(a.part[0], 1));
+  const Half four =
+      Half(_mm512_castpd512_pd256(a.part[0])) + Half(_mm512_extractf64x4_pd(a.part[0], 1));
 #elif defined(__AVX2__)
   const Doubles four = a.part[0] + a.part[1];
 #endif
@@ -281,8 +269,7 @@ template <class T>
 }
 
 // sum_lanes of each of R <= 8 vectors, zeros after them.
-template <int R>
-[[maybe_unused]] inline Vec sum_lanes_of_each(const Vec (&a)[R]) {
+template <int R> inline Vec sum_lanes_of_each(const Vec (&a)[R]) {
 #if defined(__AVX512F__)
   const auto halves = [](Doubles x, Doubles y) {
     return _mm512_shuffle_f64x2(x, y, 0x44) + _mm512_shuffle_f64x2(x, y, 0xee);
@@ -294,6 +281,21 @@ template <int R>
   const Doubles even = quarters(halves(row(0), row(2)), halves(row(4), row(6)));
   const Doubles odd = quarters(halves(row(1), row(3)), halves(row(5), row(7)));
   return {{_mm512_unpacklo_pd(even, odd) + _mm512_unpackhi_pd(even, odd)}};
+#elif defined(__AVX2__)
+  const auto halves = [](Doubles x, Doubles y) {
+    return _mm256_permute2f128_pd(x, y, 0x20) + _mm256_permute2f128_pd(x, y, 0x31);
+  };
+  const auto row = [&](int r) {
+    return r < R ? a[r < R ? r : 0].part[0] + a[r < R ? r : 0].part[1] : Doubles{};
+  };
+  Vec sums;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) {
+    const Doubles even = halves(row(4 * p), row(4 * p + 2));
+    const Doubles odd = halves(row(4 * p + 1), row(4 * p + 3));
+    sums.part[p] = _mm256_unpacklo_pd(even, odd) + _mm256_unpackhi_pd(even, odd);
+  }
+  return sums;
 #else
   double sums[vec_lanes] = {};
   for (int r = 0; r < R; ++r) sums[r] = sum_lanes(a[r]);
@@ -302,8 +304,7 @@ template <int R>
 }
 
 // Lane l of column j is entry l D + j of eight contiguous rows of D.
-template <int D, int j>
-struct Column {
+template <int D, int j> struct Column {
   static constexpr int entry(int lane) { return lane * D + j; }
   // Lanes whose entry lies in the k-th run of eight entries.
   static constexpr int mask(int k) {
@@ -317,8 +318,7 @@ struct Column {
                                          entry(4) % 8, entry(5) % 8, entry(6) % 8, entry(7) % 8);
     return {{take_from<0>(at, _mm512_setzero_pd(), runs)}};
   }
-  template <int k>
-  static __m512d take_from(__m512i at, __m512d taken, const Vec (&runs)[D]) {
+  template <int k> static __m512d take_from(__m512i at, __m512d taken, const Vec (&runs)[D]) {
     if constexpr (mask(k) != 0)
       taken = _mm512_mask_permutexvar_pd(taken, mask(k), at, runs[k].part[0]);
     if constexpr (k + 1 < D) return take_from<k + 1>(at, taken, runs);
@@ -330,8 +330,8 @@ struct Column {
     ELLIPSUM_UNROLL
     for (int l = 0; l < vec_lanes; ++l)
       r.part[l / register_lanes][l % register_lanes] =
-          runs[entry(l) / vec_lanes].part[entry(l) % vec_lanes / register_lanes]
-                                         [entry(l) % register_lanes];
+          runs[entry(l) / vec_lanes]
+              .part[entry(l) % vec_lanes / register_lanes][entry(l) % register_lanes];
     return r;
   }
 #endif
@@ -339,12 +339,12 @@ struct Column {
 
 // Eight contiguous rows of D numbers, as D columns of eight.
 template <class T, int D, int... j>
-[[maybe_unused]] inline void load_columns(const char* rows, Vec (&column)[D],
-                                          std::integer_sequence<int, j...>) {
+inline void load_columns(const char* rows, Vec (&column)[D], std::integer_sequence<int, j...>) {
   const Vec runs[D] = {load<T>(rows + j * vec_lanes * int(sizeof(T)))...};
   ((column[j] = Column<D, j>::take(runs)), ...);
 }
 
+}  // namespace simd
 }  // namespace
 }  // namespace ELLIPSUM_TARGET
 }  // namespace ellipsum

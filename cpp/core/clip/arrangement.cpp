@@ -1,0 +1,149 @@
+#include "clip/arrangement.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+
+#include "dispatch.hpp"
+#include "error.hpp"
+
+namespace ellipsum {
+namespace {
+
+// Names say rows in flight and who asks the memory. The distances: a page, since nearer lines
+// arrive too late; for the second level 14 KB, which the first could not hold beside the scratch.
+constexpr Arrangement wide[] = {{"8-far", 8, Fetch::far, 14336},  {"8-near", 8, Fetch::near, 4096},
+                                {"4-near", 4, Fetch::near, 4096}, {"4-far", 4, Fetch::far, 14336},
+                                {"2-near", 2, Fetch::near, 4096}, {"2-far", 2, Fetch::far, 8192},
+                                {"1-near", 1, Fetch::near, 8192}, {"1-far", 1, Fetch::far, 16384}};
+// Half as wide: eight rows in flight would not fit the registers.
+constexpr const Arrangement* narrow = wide + 2;
+constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wide_count - 2;
+
+// From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.
+constexpr std::size_t least_d = 9;
+constexpr std::size_t rounds = 3;
+constexpr std::size_t slice_bytes = std::size_t{1} << 20;
+constexpr std::size_t slice_rows = 32;  // at least, so that the first and the last group count less
+constexpr std::size_t most_variants = wide_count + narrow_count;
+constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4;
+
+bool is_wide(const Kernels& target) { return std::string_view(target.name) == "avx512"; }
+
+std::size_t element_size(const Batch& batch) { return batch.dtype == Dtype::float32 ? 4 : 8; }
+
+const Arrangement* named(const Kernels& target, std::string_view name) {
+  const ArrangementList all = arrangements(target);
+  for (std::size_t i = 0; i < all.count; ++i)
+    if (name == all.first[i].name) return all.first + i;
+  std::string known;
+  for (std::size_t i = 0; i < all.count; ++i)
+    known += (i ? ", " : "") + std::string(all.first[i].name);
+  throw Exception(Error::unknown_target, "ELLIPSUM_CPU=" + std::string(target.name) + ":" +
+                                             std::string(name) + " is unknown: " + target.name +
+                                             " has the arrangements " + known);
+}
+
+void add_all(const Kernels& target, std::vector<Variant>& variants) {
+  const ArrangementList all = arrangements(target);
+  for (std::size_t i = 0; i < all.count; ++i) variants.push_back({&target, all.first + i});
+}
+
+}  // namespace
+
+ArrangementList arrangements(const Kernels& target) {
+  return is_wide(target) ? ArrangementList{wide, wide_count}
+                         : ArrangementList{narrow, narrow_count};
+}
+
+std::vector<std::string> variant_names() {
+  std::vector<std::string> names;
+  const KernelTable targets = kernel_table();
+  for (std::size_t t = 0; t < targets.count; ++t) {
+    if (!targets.first[t].supported()) continue;
+    const ArrangementList all = arrangements(targets.first[t]);
+    for (std::size_t i = 0; i < all.count; ++i)
+      names.push_back(std::string(targets.first[t].name) + ":" + all.first[i].name);
+  }
+  return names;
+}
+
+// On Zen 5 and Xeons: many rows in flight while their scratch and the sums fit the first level of
+// cache, fewer beyond.
+const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) {
+  const std::size_t row = batch.d * element_size(batch);
+  if (is_wide(target) && row <= 256) return wide[0];
+  if (row <= 4096 || batch.d > 2048) return wide[2];
+  return wide[4];
+}
+
+struct Choice::PassClass {
+  std::mutex measuring;
+  std::atomic<int> fastest{-1};
+  std::size_t trials = 0;
+  double least[most_variants];  // seconds a row
+
+  void record(std::size_t variants, double seconds) {
+    double& best = least[trials % variants];
+    best = trials < variants ? seconds : std::min(best, seconds);
+    if (++trials < rounds * variants) return;
+    fastest.store(int(std::min_element(least, least + variants) - least),
+                  std::memory_order_release);
+  }
+};
+
+Choice::Choice(std::string_view forced) {
+  const std::size_t colon = forced.find(':');
+  const Kernels& target = choose_kernels(forced.substr(0, colon));
+  name_ = target.name;
+  if (colon != std::string_view::npos) {
+    variants_.push_back({&target, named(target, forced.substr(colon + 1))});
+    name_ += std::string(forced.substr(colon));
+    return;
+  }
+  add_all(target, variants_);
+  // Two vectors of 256 bits may be faster than one of 512.
+  if (forced.empty() && is_wide(target)) add_all(choose_kernels("avx2"), variants_);
+  classes_ = std::make_unique<PassClass[]>(tasks * types * bits_of_d);
+}
+
+Choice::~Choice() = default;
+
+Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) const {
+  const bool in_rows = batch.column_stride == std::ptrdiff_t(element_size(batch));
+  if (!classes_ || region.matrix || !in_rows || batch.d < least_d) return nullptr;
+  std::size_t bits = 0;
+  for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;  // 9 to 16 are one class
+  const std::size_t type = batch.dtype == Dtype::float32;
+  return &classes_[(std::size_t(region.task) * types + type) * bits_of_d + bits];
+}
+
+Variant Choice::variant(const Batch& batch, const Region& region) const {
+  if (!classes_) return variants_[0];
+  const PassClass* pass = class_of(batch, region);
+  const int fastest = pass ? pass->fastest.load(std::memory_order_acquire) : -1;
+  if (fastest >= 0) return variants_[std::size_t(fastest)];
+  return {&kernels(), &first_arrangement(kernels(), batch)};
+}
+
+std::size_t Choice::measure(const Batch& batch, const Region& region, const Run& run) const {
+  PassClass* pass = class_of(batch, region);
+  if (!pass || pass->fastest.load(std::memory_order_acquire) >= 0) return 0;
+  const std::unique_lock<std::mutex> held(pass->measuring, std::try_to_lock);
+  if (!held) return 0;
+  const std::size_t fit = slice_bytes / (batch.d * element_size(batch));
+  const std::size_t slice = std::max(fit / slice_rows, std::size_t{1}) * slice_rows;
+  std::size_t done = 0;
+  while (pass->fastest.load(std::memory_order_relaxed) < 0 && batch.n - done >= slice) {
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point start = Clock::now();
+    run(variants_[pass->trials % variants_.size()], done, slice);
+    const std::chrono::duration<double> seconds = Clock::now() - start;
+    pass->record(variants_.size(), seconds.count() / double(slice));
+    done += slice;
+  }
+  return done;
+}
+
+}  // namespace ellipsum

@@ -1,0 +1,78 @@
+// How a pass over long rows is laid out: the same integers from each arrangement, at different
+// speeds. Which one is fastest depends on the processor, the type and the length of a row, so it
+// is measured, on rows that have to be added anyway.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "batch.hpp"
+
+namespace ellipsum {
+
+struct Kernels;
+
+// What asks the memory for lines: the hardware alone, or prefetches in the order of addresses, to
+// the first level of cache or to the second.
+enum class Fetch { hardware, near, far };
+
+struct Arrangement {
+  const char* name;
+  std::size_t rows;  // in flight: 1, 2, 4 or 8; they share the loads of center, scale and sums
+  Fetch fetch;
+  std::size_t ahead;  // bytes, at least, from a group of rows to the lines asked for with it
+};
+
+struct ArrangementList {
+  const Arrangement* first;
+  std::size_t count;
+};
+// Those that a target is measured in.
+ArrangementList arrangements(const Kernels& target);
+
+// All of every target that this machine runs, as "target:arrangement".
+std::vector<std::string> variant_names();
+
+// What to begin with before anything is measured.
+const Arrangement& first_arrangement(const Kernels& target, const Batch& batch);
+
+// A target's kernels in one of its arrangements.
+struct Variant {
+  const Kernels* kernels;
+  const Arrangement* arrangement;
+};
+
+// The variants that a process may use, and the fastest of them for each task, type and class of d
+// (its number of bits). Calls from any number of threads are safe.
+class Choice {
+ public:
+  // `forced`: a target, "target:arrangement", or empty for the best of all; throws for what is
+  // unknown or not supported.
+  explicit Choice(std::string_view forced);
+  ~Choice();
+  Choice(const Choice&) = delete;
+  Choice& operator=(const Choice&) = delete;
+
+  const Kernels& kernels() const { return *variants_[0].kernels; }
+  const std::string& name() const { return name_; }
+  // What a pass should run: the fastest, or before it is known the one to begin with.
+  Variant variant(const Batch& batch, const Region& region) const;
+
+  // Runs slices of the batch, from its first row on, in one variant after the other, until each
+  // was timed `rounds` times (in this call or earlier ones) or the rows end; returns how many rows
+  // were run. None where nothing is to be measured, or another thread is measuring.
+  using Run = std::function<void(const Variant&, std::size_t first, std::size_t rows)>;
+  std::size_t measure(const Batch& batch, const Region& region, const Run& run) const;
+
+ private:
+  struct PassClass;
+  PassClass* class_of(const Batch& batch, const Region& region) const;
+  std::string name_;
+  std::vector<Variant> variants_;
+  std::unique_ptr<PassClass[]> classes_;
+};
+
+}  // namespace ellipsum

@@ -1,0 +1,205 @@
+// Short contiguous rows (d <= 8): eight side by side, one coordinate of all of them in a vector.
+// Lane l of the norm then holds one coordinate, and the sum over the lanes is one for all rows.
+
+constexpr int short_ahead = 4096;  // bytes asked of the memory ahead of use
+
+// Where a pass adds; with distances `bins` instead of `partial`.
+struct ShortSums {
+  std::int64_t* partial;
+  std::int64_t* absent;  // holes of each coordinate
+  Bins bins;
+  ClipCounts counts;
+};
+
+// One row of d <= 8 as the rule says it, for the ends of a batch and for huge rows: from a copy, in
+// vectors, where no compiler makes branches of the numbers of an ordinary row.
+template <class T, Task task>
+static void short_row(const Region& region, const char* row, ShortSums& sums) {
+  double x[vec_lanes] = {}, y[vec_lanes] = {}, limit[vec_lanes] = {}, h[vec_lanes];
+  sums.counts.nonfinite += copy_row<T>(row, region.d, region.center, x, sums.absent);
+  for (std::size_t j = 0; j < region.d; ++j) {
+    y[j] = (x[j] - region.center[j]) * region.scale[j];
+    if (task == Task::box) limit[j] = region.limit[j];
+  }
+  const Vec all = load<double>(y), inside = clamp(all, load<double>(limit));
+  const double norm2 = sum_lanes(all * all);
+  const bool huge = !(norm2 < exceptional_norm2);
+  if (task == Task::distances) {
+    const double counted[vec_lanes] = {huge ? double(INFINITY) : norm2};
+    return count_distances(sums.bins, load<double>(counted));
+  }
+  if (task == Task::box) {
+    store(y, inside);
+    sums.counts.clipped += count_nonzero(or_difference({}, all, inside)) > 0;
+  } else if (huge) {
+    sums.counts.clipped += clip_huge_row(region, {x, h, y});
+  } else {
+    const double norm = std::sqrt(norm2);
+    sums.counts.clipped += norm > region.radius;
+    const double factor = region.radius / (norm > region.radius ? norm : region.radius);
+    for (double& coordinate : y) coordinate *= factor;
+  }
+  for (std::size_t j = 0; j < region.d; ++j) {
+    const std::int64_t q = std::int64_t(std::rint(y[j]));
+    if (task == Task::halves) add_halves(q, q < 0 ? -q : q, region.d, j, sums.partial);
+    else sums.partial[j] += q;
+  }
+}
+
+// The sums of runs of eight rows, one a lane.
+template <int D> struct EightSums {
+  VecInt sum[D], size[D];  // size: of magnitudes, for the halves
+  VecInt absent[D];        // holes
+  ClipCounts counts;
+};
+
+// Eight rows from `rows` on; false, and nothing done, if one of them is exceptional. Holes are
+// filled where `holes` says so: then only a huge row is.
+template <class T, int D, Task task, bool holes>
+static inline bool eight_short_rows(const Region& region, const char* rows, EightSums<D>& to,
+                                    Bins& bins) {
+  Vec y[D], lane[norm_lanes] = {};
+  if (!holes) {
+    ELLIPSUM_UNROLL
+    for (int j = 0; j < D; ++j)
+      __builtin_prefetch(rows + short_ahead + j * vec_lanes * int(sizeof(T)));
+  }
+  load_columns<T>(rows, y, std::make_integer_sequence<int, D>());
+  VecInt changed{}, hole[D], any{};
+  ELLIPSUM_UNROLL
+  for (int j = 0; j < D; ++j) {
+    Vec x = task == Task::box || holes ? held(y[j]) : y[j];
+    if (holes) {
+      hole[j] = holes_of(x);
+      any = unite(any, hole[j]);
+      x = fill_holes(x, hole[j], fill(region.center[j]));
+    }
+    y[j] = (x - fill(region.center[j])) * fill(region.scale[j]);
+    if (task == Task::box) {
+      const Vec inside = clamp(y[j], fill(region.limit[j]));
+      changed = or_difference(changed, y[j], inside);
+      lane[0] = lane[0] + x * fill(0.0);
+      y[j] = inside;
+    } else {
+      lane[j] = y[j] * y[j];
+    }
+  }
+  const Vec norm2 =
+      ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+  if (!all_below(norm2, fill(exceptional_norm2))) return false;
+  if (holes) {
+    to.counts.nonfinite += count_nonzero(any);
+    ELLIPSUM_UNROLL
+    for (int j = 0; j < D; ++j) to.absent[j] = count_holes(to.absent[j], hole[j]);
+  }
+  if (task == Task::distances) {
+    count_distances(bins, norm2);
+    return true;
+  }
+  Vec factor = fill(1.0);
+  if (task != Task::box) {
+    const Vec norm = square_root(norm2), radius = fill(region.radius);
+    to.counts.clipped += count_above(norm, radius);
+    factor = radius / maximum(norm, radius);
+  } else {
+    to.counts.clipped += count_nonzero(changed);
+  }
+  ELLIPSUM_UNROLL
+  for (int j = 0; j < D; ++j) {
+    if (task == Task::halves)
+      to.size[j] = add_bits(to.size[j], magnitude(y[j] * factor) + fill(rounding_magic));
+    to.sum[j] = add_bits(to.sum[j], y[j] * factor + fill(rounding_magic));
+  }
+  return true;
+}
+
+// The sum of the lanes, modulo 2^64.
+static inline std::uint64_t total_of(const VecInt& sum) {
+  std::int64_t lanes[vec_lanes];
+  store(lanes, sum);
+  std::uint64_t all = 0;
+  for (std::int64_t lane : lanes) all += std::uint64_t(lane);
+  return all;
+}
+
+// What the lanes of `rows` rows come to.
+template <int D, Task task>
+static void add_lanes(const EightSums<D>& lanes, std::size_t rows, ShortSums& sums) {
+  const std::uint64_t magic = rows * rounding_magic_bits;
+  for (int j = 0; j < D && task != Task::distances; ++j) {
+    const std::int64_t sum = std::int64_t(total_of(lanes.sum[j]) - magic);
+    const std::int64_t size = std::int64_t(total_of(lanes.size[j]) - magic);
+    if (task == Task::halves) add_halves(sum, size, D, j, sums.partial);
+    else sums.partial[j] += sum;
+  }
+  sums.counts.clipped += lanes.counts.clipped;
+}
+
+// Runs of eight ordinary rows, from row i on; the sums stay in registers.
+template <class T, int D, Task task>
+static void add_eights(const Region& region, const Batch& batch, std::size_t& i, ShortSums& sums) {
+  const std::size_t first = i;
+  std::size_t next = i;  // a copy, which no store can change
+  EightSums<D> lanes{};
+  while (next + vec_lanes <= batch.n &&
+         eight_short_rows<T, D, task, false>(region, row_at(batch, next), lanes, sums.bins))
+    next += vec_lanes;
+  i = next;
+  add_lanes<D, task>(lanes, i - first, sums);
+}
+
+// Eights with holes, `careful_eights` of them at most, each from a copy; were there so many?
+constexpr std::size_t careful_eights = 64;
+template <class T, int D, Task task>
+__attribute__((noinline)) static bool add_careful_eights(const Region& region, const Batch& batch,
+                                                         std::size_t& i, ShortSums& sums) {
+  const std::size_t first = i, last = first + careful_eights * vec_lanes;
+  EightSums<D> lanes{};
+  double copy[D * vec_lanes];
+  for (; i < last && i + vec_lanes <= batch.n; i += vec_lanes) {
+    const char* rows = row_at(batch, i);
+    ELLIPSUM_UNROLL
+    for (int k = 0; k < D; ++k)
+      store(copy + k * vec_lanes, load<T>(rows + k * vec_lanes * int(sizeof(T))));
+    copied();
+    const char* from = reinterpret_cast<const char*>(copy);
+    if (!eight_short_rows<double, D, task, true>(region, from, lanes, sums.bins)) break;
+  }
+  add_lanes<D, task>(lanes, i - first, sums);
+  sums.counts.nonfinite += lanes.counts.nonfinite;
+  for (int j = 0; j < D; ++j) sums.absent[j] += std::int64_t(total_of(lanes.absent[j]));
+  return i == last;
+}
+
+// Eight rows that are not all ordinary are taken as if they had not been read.
+template <class T, int D, Task task>
+static void short_rows_of(const Region& region, const Batch& batch, ShortSums& sums) {
+  for (std::size_t i = 0; i < batch.n;) {
+    add_eights<T, D, task>(region, batch, i, sums);
+    if (add_careful_eights<T, D, task>(region, batch, i, sums)) continue;
+    for (int r = 0; r < vec_lanes && i < batch.n; ++r, ++i)
+      short_row<T, task>(region, row_at(batch, i), sums);
+  }
+}
+
+template <class T, Task task>
+static void short_rows(const Region& region, const Batch& batch, ShortSums& sums) {
+  switch (batch.d) {
+    case 1:
+      return short_rows_of<T, 1, task>(region, batch, sums);
+    case 2:
+      return short_rows_of<T, 2, task>(region, batch, sums);
+    case 3:
+      return short_rows_of<T, 3, task>(region, batch, sums);
+    case 4:
+      return short_rows_of<T, 4, task>(region, batch, sums);
+    case 5:
+      return short_rows_of<T, 5, task>(region, batch, sums);
+    case 6:
+      return short_rows_of<T, 6, task>(region, batch, sums);
+    case 7:
+      return short_rows_of<T, 7, task>(region, batch, sums);
+    case 8:
+      return short_rows_of<T, 8, task>(region, batch, sums);
+  }
+}

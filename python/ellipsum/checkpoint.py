@@ -1,0 +1,291 @@
+"""The checkpoint of a job: one secret file, replaced whole or not at all.
+
+It holds the key that the noise will come from, made before anything is read; the raw sums so far,
+with the places up to which they are; and what the job is, so that no other job takes it for its
+own. A run that goes on from it makes the same release, bit for bit, however often (claims
+resume-1, resume-2). Who has the file and the release has the raw sums: it is readable by its
+owner alone, encrypted where a key is given, and for nobody once it is discarded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import struct
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from .durable import BINARY, NO_FOLLOW, lock, sync, sync_folder, write_all
+from .noise_keys import KEY_BYTES, root_key
+
+__all__ = ["Checkpoint", "CheckpointError", "Job"]
+
+_MAGIC, _VERSION = b"ELLIPJOB", 1
+_HEAD = struct.Struct("<8sHH12s")  # magic, version, whether it is encrypted, nonce
+_CHECKSUM_BYTES = 16
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used: of another job, in use, damaged, or not to be written."""
+
+
+class Checkpoint:
+    """Where a job keeps what it needs to survive: hand it to a mechanism as ``resume=``.
+
+    **Guarantees.** Whenever the run is killed, the next run with the same arguments goes on from
+    the checkpoint: every block of rows counts once, and the release is the same one, under the
+    same key, however often it is run (claims resume-1, resume-2). Another job, changed files, or
+    a second run at the same time is refused (claim resume-3). The file is replaced atomically,
+    and only its owner can read it.
+
+    **It is secret**: with the release it gives the raw sum. :meth:`discard` it when the release is
+    safe: the same call would then begin a new job, whose release is a second one.
+
+    Parameters
+    ----------
+    path : path
+    key : 32 bytes, optional
+        Encrypts it (ChaCha20-Poly1305 of ``cryptography``); the same for every run.
+    every : int, bytes of rows between two checkpoints
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, key: bytes | None = None, every: int = 64 << 20
+    ) -> None:
+        self.path = os.path.abspath(os.fspath(path))
+        if key is not None and (not isinstance(key, bytes) or len(key) != KEY_BYTES):
+            raise ValueError("key must be 32 bytes")
+        if every < 1:
+            raise ValueError(f"every must be at least 1, got {every}")
+        self._key, self.every = key, every
+
+    @classmethod
+    def of(cls, resume: Checkpoint | str | os.PathLike[str]) -> Checkpoint:
+        """A checkpoint, of one or of its path."""
+        return resume if isinstance(resume, Checkpoint) else cls(resume)
+
+    @contextmanager
+    def opened(self, binding: Mapping[str, Any]) -> Iterator[Job]:
+        """The job of this checkpoint, begun or gone on with; no other run can have it meanwhile.
+
+        Parameters
+        ----------
+        binding : mapping of plain values: what the job is, and of what; public
+
+        Raises
+        ------
+        CheckpointError
+            It is of another job, in use, damaged, not to be written, or others may read it.
+        """
+        with self._held():
+            raw = self._read()
+            if raw is None:
+                job = Job(self, dict(binding), root_key(None), {}, {})
+                job.save()
+            else:
+                job = self._parsed(raw)
+                self._check(job.binding, dict(binding))
+            yield job
+
+    def discard(self) -> None:
+        """Remove it, and with it the key and the raw sums; nothing if it is not there.
+
+        The bytes may stay on the disk until they are written over, as those of any file: encrypt
+        it where that matters.
+
+        Raises
+        ------
+        CheckpointError
+            A run is using it.
+        """
+        with self._held():
+            for path in (self.path, self._part, self._lock):
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+            sync_folder(self.path)
+
+    @property
+    def _part(self) -> str:
+        return f"{self.path}.part"
+
+    @property
+    def _lock(self) -> str:
+        return f"{self.path}.lock"
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """The lock: a file of its own, since the checkpoint is replaced."""
+        fd = self._locked()
+        try:
+            yield
+        finally:
+            os.close(fd)
+
+    def _locked(self) -> int:
+        while True:
+            try:
+                fd = os.open(self._lock, os.O_RDWR | os.O_CREAT | BINARY | NO_FOLLOW, 0o600)
+            except OSError as error:
+                raise CheckpointError(f"{self._lock} cannot be made: {error.strerror}") from None
+            try:
+                if not lock(fd, wait=False):
+                    raise CheckpointError(f"{self.path} is in use by another run: wait for it")
+                same = os.path.samestat(os.fstat(fd), os.stat(self._lock))
+            except FileNotFoundError:  # discarded meanwhile
+                same = False
+            except BaseException:
+                os.close(fd)
+                raise
+            if same:
+                return fd
+            os.close(fd)
+
+    def write(self, body: bytes) -> None:
+        """Replace the file: all of it, on the disk, or nothing."""
+        data = self._sealed(body)
+        try:
+            with suppress(FileNotFoundError):
+                os.unlink(self._part)  # of a run that was killed
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY | NO_FOLLOW
+            fd = os.open(self._part, flags, 0o600)
+            try:
+                write_all(fd, data)
+                sync(fd)
+            finally:
+                os.close(fd)
+            os.replace(self._part, self.path)
+            sync_folder(self.path)
+        except OSError as error:
+            with suppress(OSError):
+                os.unlink(self._part)
+            what = "what it was before is kept, and the next run goes on from there"
+            raise CheckpointError(
+                f"{self.path} cannot be written ({error.strerror}): {what}"
+            ) from None
+
+    def _read(self) -> bytes | None:
+        try:
+            fd = os.open(self.path, os.O_RDONLY | BINARY | NO_FOLLOW)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise CheckpointError(f"{self.path} cannot be read: {error.strerror}") from None
+        with open(fd, "rb") as file:
+            mode = os.fstat(fd).st_mode
+            if not stat.S_ISREG(mode):
+                raise CheckpointError(f"{self.path} is not a regular file")
+            if os.name == "posix" and mode & 0o077:
+                raise CheckpointError(
+                    f"{self.path} may be read by others: chmod 600, or discard it"
+                )
+            return file.read()
+
+    def _sealed(self, body: bytes) -> bytes:
+        if self._key is None:
+            data = _HEAD.pack(_MAGIC, _VERSION, 0, bytes(12)) + body
+            return data + _checksum(data)
+        head = _HEAD.pack(_MAGIC, _VERSION, 1, nonce := root_key(None)[:12])
+        return head + self._cipher().encrypt(nonce, body, head)
+
+    def _opened_body(self, raw: bytes) -> bytes:
+        if len(raw) < _HEAD.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC:
+            raise CheckpointError(f"{self.path} is no checkpoint")
+        _, version, encrypted, nonce = _HEAD.unpack_from(raw)
+        if version != _VERSION:
+            raise CheckpointError(f"{self.path} is of another version of the package")
+        if bool(encrypted) != (self._key is not None):
+            need = "is encrypted: give its key" if encrypted else "is not encrypted: give no key"
+            raise CheckpointError(f"{self.path} {need}")
+        if not encrypted:
+            if _checksum(raw[:-_CHECKSUM_BYTES]) != raw[-_CHECKSUM_BYTES:]:
+                raise CheckpointError(f"{self.path} is damaged: discard it")
+            return raw[_HEAD.size : -_CHECKSUM_BYTES]
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return bytes(self._cipher().decrypt(nonce, raw[_HEAD.size :], raw[: _HEAD.size]))
+        except InvalidTag:
+            raise CheckpointError(f"{self.path} is damaged, or of another key") from None
+
+    def _cipher(self) -> Any:
+        try:
+            from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+        except ImportError as error:
+            raise ImportError(
+                "an encrypted checkpoint needs cryptography: pip install 'ellipsum[encryption]'"
+            ) from error
+        return ChaCha20Poly1305(self._key or b"")
+
+    def _parsed(self, raw: bytes) -> Job:
+        body = self._opened_body(raw)
+        (size,) = struct.unpack_from("<I", body)
+        head = json.loads(body[4 : 4 + size])
+        at = 4 + size + KEY_BYTES
+        root, blobs = body[4 + size : at], {}
+        for name, length in head["blobs"]:
+            blobs[name] = body[at : at + length]
+            at += length
+        return Job(self, head["binding"], root, head["facts"], blobs)
+
+    def _check(self, kept: dict[str, Any], asked: dict[str, Any]) -> None:
+        other = [name for name in {**kept, **asked} if kept.get(name) != asked.get(name)]
+        if other == ["inputs"]:
+            what = _changed(kept["inputs"], asked["inputs"])
+            raise CheckpointError(f"{self.path} was made before {what}: discard it to begin again")
+        if other:
+            what = ", ".join(sorted(other))
+            raise CheckpointError(f"{self.path} is of another job (other {what}): discard it first")
+
+    def __repr__(self) -> str:
+        return f"Checkpoint({self.path!r}, every={self.every})"
+
+
+class Job:
+    """What a checkpoint holds while a run has it. **Secret.**"""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        binding: dict[str, Any],
+        root: bytes,
+        facts: dict[str, Any],
+        blobs: dict[str, bytes],
+    ) -> None:
+        self._checkpoint, self.every = checkpoint, checkpoint.every
+        self.binding, self.root = binding, root
+        self.facts, self.blobs = facts, blobs
+        self.lock = threading.RLock()
+
+    def save(self) -> None:
+        """Put it on the disk as it is now."""
+        with self.lock:
+            names = [[name, len(blob)] for name, blob in self.blobs.items()]
+            head = {"binding": self.binding, "facts": self.facts, "blobs": names}
+            text = json.dumps(head).encode()
+            parts = [struct.pack("<I", len(text)), text, self.root, *self.blobs.values()]
+            self._checkpoint.write(b"".join(parts))
+
+    def check_inputs(self, inputs: list[list[Any]]) -> None:
+        """Refuse to go on if a file changed since the job began."""
+        if inputs != self.binding.get("inputs"):
+            what = _changed(self.binding.get("inputs", []), inputs)
+            raise CheckpointError(f"{what} while it was read: discard the checkpoint")
+
+    def __repr__(self) -> str:
+        return "Job(secret)"
+
+
+def _changed(kept: list[list[Any]], asked: list[list[Any]]) -> str:
+    """Which file is not what it was, in words."""
+    if [row[0] for row in kept] != [row[0] for row in asked]:
+        return "the list of files changed"
+    names = [new[0] for old, new in zip(kept, asked, strict=True) if old != new]
+    return f"{names[0] if names else 'a file'} changed"
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()

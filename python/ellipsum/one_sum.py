@@ -1,0 +1,103 @@
+"""One Gaussian mechanism: from an exact sum to its release, in the order that keeps budgets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import noise
+from .ellipsoid import Ellipsoid
+from .exact_sum import ExactSum, as_integers
+from .guarantee import GaussianGuarantee, rounded_up
+from .noise_keys import JobKeys, Use
+from .sum_bytes import SumState
+from .sum_release import NoisySum, SumRelease
+
+__all__ = ["NoiseLevels", "noise_energy_root", "noise_levels", "one_sum", "sum_keys"]
+
+
+class NoiseLevels(NamedTuple):
+    """Standard deviations of the noise."""
+
+    sum_sigma: float  #: grid units
+    count_sigma: float | None  #: rows
+
+
+def noise_levels(promise: GaussianGuarantee, region: Ellipsoid, count_share: float) -> NoiseLevels:
+    """The noise of sum and count, where a share of mu^2 goes to the count."""
+    bound = region.sensitivity(promise.neighbors) / region.grid
+    multiplier = promise.noise_multiplier
+    sum_sigma = rounded_up(multiplier * bound / math.sqrt(1 - count_share))
+    count_sigma = rounded_up(multiplier / math.sqrt(count_share)) if count_share else None
+    return NoiseLevels(sum_sigma, count_sigma)
+
+
+def noise_energy_root(region: Ellipsoid) -> float:
+    """sqrt(sum_j (C / b_j)^2), or C ||B^-1||_F: the noise of a sum, per 1/mu, data units."""
+    identity = np.ones(region.d) if region.scale.ndim == 1 else np.eye(region.d)
+    return region.clip_norm * float(np.linalg.norm(region.unscale(identity)))
+
+
+def sum_keys(kind: str, promise: GaussianGuarantee, total: ExactSum, root: bytes) -> JobKeys:
+    """Bound to the kind, the relation, the budget, the region and the exact sum."""
+    return _keys(kind, promise, total.ellipsoid, total.snapshot(), root)
+
+
+def one_sum(
+    kind: str,
+    promise: GaussianGuarantee,
+    total: ExactSum,
+    levels: NoiseLevels,
+    root: bytes,
+    draw: Callable[[str], Any],
+    caveats: tuple[str, ...],
+    *,
+    again: bool,
+) -> SumRelease:
+    """The release of a sum: all that can be refused is, the budget is drawn, then the noise.
+
+    Parameters
+    ----------
+    kind, promise, total, levels : what is released, for which guarantee
+    root : 32 bytes, secret
+    draw : callable, which takes the entry's public name and gives the entry
+    caveats : tuple of str
+    again : bool, whether a second release of the sum was asked for
+
+    Raises
+    ------
+    ValueError
+        For no rows where their number is public (claim channels-3), a second release, or a
+        budget without room.
+    """
+    state = total.snapshot()
+    if promise.neighbors.count_is_public and state.rows == 0:
+        raise ValueError("data has no rows: give at least one")
+    keys = _keys(kind, promise, total.ellipsoid, state, root)
+    total.claim_release(again=again, only_ask=True)
+    entry = draw(keys.of(Use.ENTRY).hex())
+    added = noise.rounded_gaussian(total.ellipsoid.d, levels.sum_sigma, key=keys.of(Use.SUM))
+    count: float | None = state.rows if promise.neighbors.count_is_public else None
+    if levels.count_sigma is not None:
+        count = noise.noisy_count(state.rows, levels.count_sigma, key=keys.of(Use.COUNT))
+    total.claim_release(again=again)  # last, so that a call that fails spends nothing
+    noisy = NoisySum(
+        ellipsoid=total.ellipsoid,
+        integers=as_integers(state.low, state.high) + added.astype(object),
+        sum_sigma=levels.sum_sigma,
+        count=count,
+        count_sigma=levels.count_sigma,
+    )
+    if total.nonfinite == "raise":
+        caveats += ('not private: the sum was made with nonfinite="raise"',)
+    return SumRelease(kind, noisy, promise, caveats).drawn_from(entry)
+
+
+def _keys(
+    kind: str, promise: GaussianGuarantee, region: Ellipsoid, state: SumState, root: bytes
+) -> JobKeys:
+    job = (kind, promise.neighbors.value, *promise.asked, region.fingerprint())
+    return JobKeys(root, *job, state.rows, state.low, state.high)

@@ -1,0 +1,279 @@
+"""Sums over files that go on where a killed run stopped, several files at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .adaptive.domain import Domain
+from .adaptive.passes import Passes
+from .adaptive.release import AdaptiveRelease
+from .adaptive.rounds import run
+from .checkpoint import CheckpointError, Job
+from .ellipsoid import Ellipsoid
+from .exact_sum import ExactSum
+from .guarantee import GaussianGuarantee
+from .noise_keys import JobKeys, Use, digest
+from .rows.files import Rows
+from .rows.progress import Meter
+from .rows.seek import Place, blocks_from, inputs_of, sources_of
+
+__all__ = ["How", "KeptPasses", "binding_of", "by_plan", "entry_name", "sum_of_files"]
+
+#: The version of what a checkpoint holds: a run of another one does not go on from it.
+_FORMAT = 1
+
+
+def binding_of(rows: Rows, kind: str, guarantee: Any, region: Ellipsoid | Domain) -> dict[str, Any]:
+    """What a job is, as plain values: a checkpoint of another one is refused (claim resume-3)."""
+    if isinstance(region, Ellipsoid):
+        shape = region.fingerprint()
+    else:
+        shape = digest(*(getattr(region, field.name) for field in dataclasses.fields(region)))
+    return {
+        "version": _FORMAT,
+        "kind": kind,
+        "budget": json.loads(json.dumps(guarantee.to_dict())),
+        "region": shape.hex(),
+        "inputs": inputs_of(rows),
+        "columns": rows.columns,
+    }
+
+
+def entry_name(job: Job) -> str:
+    """The public name of a plan's entry in a budget: the job draws it once."""
+    text = json.dumps(job.binding, sort_keys=True)
+    return JobKeys(job.root, "plan", text).of(Use.ENTRY).hex()
+
+
+class How(NamedTuple):
+    """How a release is made. ``root`` and ``job`` are secret."""
+
+    job: Job | None
+    root: bytes
+    jobs: int
+    threads: int | None
+    draw: Callable[[str], Any]  #: takes an entry's name, gives the entry
+    caveats: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return "How(secret)"
+
+
+def by_plan(
+    kind: str, promise: GaussianGuarantee, domain: Domain, data: Any, how: How
+) -> AdaptiveRelease:
+    """The release of a plan of several passes; its budget is drawn before the first noise."""
+    job, entries = how.job, list[Any]()
+    outcome = run(
+        data,
+        domain,
+        promise.mu_to_spend,
+        promise.neighbors,
+        kind,
+        how.root,
+        how.threads,
+        before_noise=lambda: entries.append(how.draw("" if job is None else entry_name(job))),
+        keep=lambda rows: rows if job is None else KeptPasses(rows, job, data),
+    )
+    release = AdaptiveRelease(kind, outcome, domain, promise, how.caveats)
+    return release.drawn_from(entries[0] if entries else None)
+
+
+def sum_of_files(
+    rows: Rows, region: Ellipsoid, job: Job | None, *, jobs: int, threads: int | None
+) -> ExactSum:
+    """The exact sum of the rows of files, from where the job's checkpoint stands.
+
+    **Guarantees.** Every block of every file counts once (claim resume-1); the sum has the bytes
+    of any other way to add the rows (claim sum-2).
+
+    Parameters
+    ----------
+    rows : Rows
+    region : Ellipsoid
+    job : Job or None; without one, nothing is kept
+    jobs : int, files that are read at the same time
+    threads : int or None, of each kernel
+    """
+    return _SumOfFiles(rows, region, job, jobs, threads).run()
+
+
+class _SumOfFiles:
+    """The sum of the files that are done, and of each other one up to a place."""
+
+    def __init__(
+        self, rows: Rows, region: Ellipsoid, job: Job | None, jobs: int, threads: int | None
+    ) -> None:
+        self.rows, self.region, self.job = rows, region, job
+        self.jobs, self.threads = jobs, threads
+        self.sources = sources_of(rows, region.d)
+        self.done = ExactSum(region, threads=threads)
+        self.finished: set[int] = set()
+        self.places: dict[int, tuple[Place, bytes]] = {}
+        self.unsaved, self.stop = 0, False
+        self.every = 0 if job is None else max(1, job.every // jobs)
+        self.lock = job.lock if job is not None else threading.RLock()
+
+    def run(self) -> ExactSum:
+        self._load()
+        self.rows.expect(1)
+        todo = [k for k in range(len(self.sources)) if k not in self.finished]
+        for k, source in enumerate(self.sources):
+            source.position = 0.0 if k in todo else float(source.nbytes)
+        self.meter = self.rows.meter() if todo else Meter()
+        try:
+            self._read(todo)
+        finally:
+            self.meter.close()
+        if self.job is not None and todo:
+            self.job.check_inputs(inputs_of(self.rows))
+            self._save()
+        return self.done
+
+    def _read(self, todo: list[int]) -> None:
+        if self.jobs == 1 or len(todo) < 2:
+            for k in todo:
+                self._file(k)
+            return
+        with ThreadPoolExecutor(min(self.jobs, len(todo))) as pool:
+            try:
+                for result in [pool.submit(self._file, k) for k in todo]:
+                    result.result()
+            except BaseException:
+                self.stop = True  # the others end at their next block
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _file(self, k: int) -> None:
+        source, start = self.sources[k], (0, 0)
+        part = ExactSum(self.region, threads=self.threads)
+        if k in self.places:
+            start, kept = self.places[k]
+            part.merge_partial(kept)
+        since = 0
+        for block, place in blocks_from(source, self.region.d, start):
+            if self.stop:
+                return
+            if len(block):
+                part.add(block)
+            self.meter.add(len(block))
+            since += block.nbytes
+            if self.every and since >= self.every:
+                with self.lock:
+                    self.places[k] = (place, bytes(part.partial()))
+                    self._save()
+                since = 0
+        source.position = float(source.nbytes)
+        with self.lock:
+            self.done.merge(part)
+            self.finished.add(k)
+            self.places.pop(k, None)
+            self.unsaved += since
+            if self.every and self.unsaved >= self.every:
+                self._save()
+
+    def _load(self) -> None:
+        if self.job is None or "sum" not in self.job.blobs:
+            return
+        self.done.merge_partial(self.job.blobs["sum"])
+        self.finished = set(self.job.facts["finished"])
+        for name, (unit, inside) in self.job.facts["places"].items():
+            self.places[int(name)] = ((unit, inside), self.job.blobs[f"file {name}"])
+
+    def _save(self) -> None:
+        """All of it in one file, written under the lock: a block counts in one place."""
+        assert self.job is not None
+        with self.lock:
+            parts = {f"file {k}": part for k, (_, part) in self.places.items()}
+            self.job.blobs = {"sum": bytes(self.done.partial()), **parts}
+            self.job.facts = {
+                "finished": sorted(self.finished),
+                "places": {str(k): list(place) for k, (place, _) in self.places.items()},
+            }
+            self.job.save()
+            self.unsaved = 0
+
+
+class KeptPasses:
+    """Passes over rows whose exact results a checkpoint keeps: a pass that is there is not read.
+
+    With the same key the same results have the same noise, so that a plan that goes on repeats
+    its steps bit for bit, and reads on from the pass that was broken off (claim resume-2).
+
+    Parameters
+    ----------
+    passes : Passes
+    job : Job
+    rows : Rows, whose files must not change
+    """
+
+    def __init__(self, passes: Passes, job: Job, rows: Rows) -> None:
+        self._passes, self._job, self._rows = passes, job, rows
+        self._index = 0
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._passes, name)
+        if name in ("histogram", "halves", "cells"):
+            return lambda *known: self._kept(name, found, known)
+        return found
+
+    def count_rows(self) -> int:
+        """Number of rows: counted once in a job."""
+        if "rows" not in self._job.facts:
+            self._job.facts["rows"] = self._passes.count_rows()
+            self._finish()
+        self._passes.count = int(self._job.facts["rows"])
+        return self._passes.count
+
+    def _kept(self, name: str, read: Callable[..., NDArray[Any]], known: Any) -> NDArray[Any]:
+        self._index += 1
+        place = f"pass {self._index}"
+        asked = digest(name, *_numbers(known))
+        if place in self._job.blobs:
+            if self._job.blobs[place][: len(asked)] != asked:
+                raise CheckpointError(
+                    "the checkpoint's steps are not those of this run (it was made on another "
+                    "machine, or by another version): discard it, and count its budget as spent"
+                )
+            return _array(self._job.blobs[place][len(asked) :])
+        exact = read(*known)
+        self._job.blobs[place] = asked + _bytes(exact)
+        self._finish()
+        return exact
+
+    def _finish(self) -> None:
+        self._job.check_inputs(inputs_of(self._rows))
+        self._job.save()
+
+
+def _numbers(known: Any) -> list[Any]:
+    """What the result of a pass depends on: not the number of threads."""
+    flat: list[Any] = []
+    for part in known:
+        if isinstance(part, tuple):
+            flat += _numbers(part)
+        elif not (part is None or isinstance(part, int)):
+            flat.append(part)
+    return flat
+
+
+def _bytes(exact: NDArray[Any]) -> bytes:
+    """Integers of up to 128 bits, and whether the array holds Python's."""
+    wide = exact.dtype == object
+    values = b"".join(int(x).to_bytes(17, "little", signed=True) for x in exact.ravel())
+    return bytes([wide]) + values
+
+
+def _array(raw: bytes) -> NDArray[Any]:
+    values = [
+        int.from_bytes(raw[k : k + 17], "little", signed=True) for k in range(1, len(raw), 17)
+    ]
+    return np.array(values, dtype=object if raw[0] else np.int64)

@@ -1,0 +1,95 @@
+"""Files that are read on from a place: each block comes with the place after it.
+
+A place is (unit, blocks of it): row groups of Parquet, record batches of Arrow IPC files, blocks of
+``.npy``. CSV and Arrow streams have one unit: what was read before is read again, and left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from numpy.typing import NDArray
+
+from .arrow import PART_BYTES
+from .files import Rows
+from .sources import BLOCK_BYTES, NumpyFile, ParquetFile, Source, reading
+
+__all__ = ["Place", "blocks_from", "inputs_of", "sources_of"]
+
+Place = tuple[int, int]
+Marked = tuple[NDArray[Any], Place]
+
+
+def sources_of(rows: Rows, d: int) -> list[Source]:
+    """The files of rows of ``d`` coordinates, in order.
+
+    Raises
+    ------
+    ValueError
+        The rows have another number of coordinates.
+    """
+    rows.batches(d)  # refuses what does not fit; nothing is read
+    return rows._sources
+
+
+def inputs_of(rows: Rows) -> list[list[Any]]:
+    """Path, size and time of change of each file, and the columns read: what a job is of."""
+    found = []
+    for path in rows.paths:
+        with reading(path):
+            facts = os.stat(path)
+        found.append([os.path.realpath(path), facts.st_size, facts.st_mtime_ns])
+    return found
+
+
+def blocks_from(source: Source, d: int, start: Place = (0, 0)) -> Iterator[Marked]:
+    """Yield the rows from a place on, each block with the place after it."""
+    if isinstance(source, NumpyFile):
+        return _numpy(source, d, start)
+    if isinstance(source, ParquetFile):
+        return _parquet(source, d, start)
+    return _again(source, d, start)
+
+
+def _again(source: Source, d: int, start: Place) -> Iterator[Marked]:
+    blocks = enumerate(source.blocks(d), 1)
+    for k, block in islice(blocks, start[1], None):
+        yield block, (0, k)
+
+
+def _numpy(source: NumpyFile, d: int, start: Place) -> Iterator[Marked]:
+    n = source.n or 0
+    size = max(1, BLOCK_BYTES // (source._dtype.itemsize * d))
+    with reading(source.path):
+        file = open(source.path, "rb", buffering=0)
+    with file:
+        for unit in range(start[0], -(-n // size)):
+            block = source._block(file, unit * size, min(size, n - unit * size), d)
+            source.position = source.nbytes * (unit * size + len(block)) / n
+            yield block, (unit + 1, 0)
+
+
+def _parquet(source: ParquetFile, d: int, start: Place) -> Iterator[Marked]:
+    size = max(1, (BLOCK_BYTES if source._layout.is_list else PART_BYTES) // (8 * d))
+    with source._open() as file:
+        groups = file.metadata.num_row_groups
+        for group in range(start[0], groups):
+            skipped = start[1] if group == start[0] else 0
+            with reading(source.path):
+                batches = file.iter_batches(size, row_groups=[group], columns=source.columns)
+            blocks = enumerate(_decoded(source, batches, d), 1)
+            for k, block in islice(blocks, skipped, None):
+                yield block, (group, k)
+            source.position = source.nbytes * (group + 1) / groups
+
+
+def _decoded(source: ParquetFile, batches: Any, d: int) -> Iterator[NDArray[Any]]:
+    while True:
+        with reading(source.path):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield from source._layout.blocks(batch, d)

@@ -1,0 +1,194 @@
+"""Runs of a resumable job in processes of their own, killed where and when a test says."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ellipsum import Budget, Ellipsoid, ExactSum, PrivateMean, open_rows
+from ellipsum.checkpoint import Checkpoint
+
+#: What is killed before it is done, and whether a write may be cut.
+CALLS = ("write", "fsync", "replace", "unlink", "open")
+REGION = Ellipsoid.ball(3.0, d=2)
+EVERY = 1 << 13  # bytes between checkpoints: many of them in a small job
+
+
+def mechanism(kind: str) -> PrivateMean:
+    """One pass, or a plan of several."""
+    if kind == "plan":
+        return PrivateMean(lower=[-9, -9], upper=[9, 9], mu=0.9)
+    return PrivateMean(REGION, mu=0.9)
+
+
+def make_files(folder: Path) -> np.ndarray:
+    """Files of all kinds, in many blocks; returns the rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = np.random.default_rng(0).normal(size=(3000, 2))
+    for k, part in enumerate(np.array_split(rows, 3)):
+        table = pa.table({"a": part[:, 0], "b": part[:, 1]})
+        if k == 0:
+            pq.write_table(table, folder / "0.parquet", row_group_size=200)
+        elif k == 1:
+            with pa.ipc.new_file(folder / "1.arrow", table.schema) as file:
+                file.write_table(table, max_chunksize=150)
+        else:
+            np.savetxt(
+                folder / "2.csv", part, fmt="%.17g", delimiter=",", header="a,b", comments=""
+            )
+            rows[2000:] = np.loadtxt(folder / "2.csv", delimiter=",", skiprows=1)
+    return rows
+
+
+def release(folder: Path, kind: str, jobs: int, key: bytes | None = None) -> Any:
+    """One run of the job, and what it would publish, in a log that only grows."""
+    rows = open_rows([folder / name for name in ("0.parquet", "1.arrow", "2.csv")])
+    budget = Budget(mu=1, path=folder / "job.ledger")
+    checkpoint = Checkpoint(folder / "job.ck", every=EVERY, key=key)
+    found = mechanism(kind)(rows, resume=checkpoint, jobs=jobs, budget=budget)
+    bits = found.transcript if kind == "plan" else [found.integers]
+    line = json.dumps([[int(x) for x in step] for step in bits]) + "\n"
+    with open(folder / "published", "a") as log:
+        log.write(line)
+    return found
+
+
+def die_at(step: int, share: float) -> None:
+    """Kill this process at the step-th call; a write is done in part, and then it is killed."""
+    real = {name: getattr(os, name) for name in CALLS}
+    left = [step]
+
+    def dying(name: str) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
+            if name == "open" and not (len(args) > 1 and args[1] & os.O_CREAT):
+                return real[name](*args, **options)  # that of a reader
+            left[0] -= 1
+            if left[0] == 0:
+                if name == "write":
+                    real[name](args[0], bytes(args[1])[: int(share * len(args[1]))])
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real[name](*args, **options)
+
+        return call
+
+    for name in CALLS:
+        setattr(os, name, dying(name))
+
+
+def small_blocks() -> None:
+    """Blocks of a few rows, so that a small file has many."""
+    from ellipsum.rows import csv_file, seek
+
+    csv_file.CHUNK_BYTES = 1 << 11
+    seek.PART_BYTES = 1 << 11
+
+
+def forked(task: Any) -> int:
+    """Run the task in a child, and return the child's id."""
+    child = os.fork()
+    if child == 0:
+        try:
+            task()
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+            os._exit(3)
+        os._exit(0)
+    return child
+
+
+def check(folder: Path, kind: str, rows: np.ndarray) -> None:
+    """One release, however often it was run; drawn once; of every row, once."""
+    found = [json.loads(line) for line in (folder / "published").read_text().splitlines()]
+    assert len(found) >= 2 and all(bits == found[0] for bits in found)
+    budget = Budget(path=folder / "job.ledger")
+    assert len(budget.entries) == 1 and budget.spent.mu_squared == Fraction(0.9) ** 2
+    job = Checkpoint(folder / "job.ck")
+    root = job._parsed(job._read()).root
+    if kind == "plan":  # without a checkpoint, under the same key
+        bits = mechanism(kind)(rows, seed=root).transcript
+        assert [[int(x) for x in step] for step in bits] == found[0]
+    else:
+        total = ExactSum(REGION).add(rows)
+        noise = mechanism(kind).noise_of(total, root)
+        assert [x - n for x, n in zip(found[0][0], noise, strict=True)] == list(total.integers())
+
+
+def one_after_the_other(tasks: list[Any]) -> list[int]:
+    """Each task in a child: how they ended."""
+    ends = []
+    for folder, kind, jobs, step, share in tasks:
+
+        def task(folder=folder, kind=kind, jobs=jobs, step=step, share=share) -> None:
+            if step:
+                die_at(step, share)
+            release(Path(folder), kind, jobs)
+
+        ends.append(os.waitpid(forked(task), 0)[1])
+    return ends
+
+
+def random_kills(number: int, seed: int) -> None:
+    """Jobs that are killed at random times until so many kills are counted; each is checked."""
+    draws, kills, done = random.Random(seed), 0, 0
+    while kills < number:
+        kind, jobs = draws.choice([("sum", 1), ("sum", 2), ("plan", 1)])
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
+            folder = Path(name)
+            rows = make_files(folder)
+            most = draws.choice([0.05, 0.1, 0.2, 0.4])
+            while True:
+                child = forked(partial(release, folder, kind, jobs))
+                time.sleep(draws.uniform(0, most))
+                os.kill(child, signal.SIGKILL)
+                end = os.waitpid(child, 0)[1]
+                if end == 0:
+                    break
+                assert end == signal.SIGKILL, end
+                kills += 1
+                most *= 1.05  # so that it comes to an end on a busy machine
+            assert one_after_the_other([(folder, kind, 1, 0, 0.0)]) == [0]
+            check(folder, kind, rows)
+        done += 1
+        print(f"{kills} kills, {done} jobs, each one release of every row once", flush=True)
+
+
+def main() -> None:
+    """``[[folder, kind, jobs, step, share], ...]``, or ``random KILLS SEED``."""
+    import pyarrow.csv  # once, before the children
+    import pyarrow.parquet  # noqa: F401
+
+    small_blocks()
+    if sys.argv[1] == "random":
+        random_kills(int(sys.argv[2]), int(sys.argv[3]))
+    else:
+        print(json.dumps(one_after_the_other(json.loads(sys.argv[1]))))
+
+
+def run_all(tasks: list[tuple[Path, str, int, int, float]]) -> list[int]:
+    """The exit statuses of runs, in order."""
+    text = json.dumps([[str(folder), *rest] for folder, *rest in tasks])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    done = subprocess.run(
+        [sys.executable, __file__, text], stdout=subprocess.PIPE, check=True, env=environment
+    )
+    return json.loads(done.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Every arrangement of the clip kernels, in every layout, dtype and task, gives the integers of the
+Numba twin; and which arrangement runs is measured, named and forced as documented."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from ellipsum.kernels import twins
+from test_clip_kernels import DTYPES, KINDS, Region, gaussian_rows, hostile_rows
+
+_core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
+
+
+@pytest.fixture(params=_core.variants())
+def variant(request):
+    yield _core.choose_target(request.param)
+    _core.choose_target("")
+
+
+def layouts(rows):
+    """The same rows as they may lie in memory."""
+    n, d = rows.shape
+    wide = np.zeros((n, d + 5), rows.dtype)
+    wide[:, :d] = rows
+    shifted = np.zeros((d, n + 3), rows.dtype)
+    shifted[:, 1 : n + 1] = rows.T
+    every_other = np.zeros((2 * n, d), rows.dtype)
+    every_other[::2] = rows
+    return {
+        "rows": rows,
+        "rows with gaps": wide[:, :d],
+        "every other row": every_other[::2],
+        "rows backwards": rows[::-1],
+        "columns": np.asfortranarray(rows),
+        "columns off the lines": shifted[:, 1 : n + 1].T,
+        "columns backwards": np.asfortranarray(rows[:, ::-1])[:, ::-1],
+    }
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(variant, kind, dtype):
+    for d in (2, 7, 9, 16, 33, 97, 260):
+        region = Region(kind, d, unit=2.0**26)
+        for n in (9, 79):
+            for make in (gaussian_rows, hostile_rows):
+                rows = make(n, d, dtype)
+                wanted = region.sums(twins, rows)
+                for name, view in layouts(rows).items():
+                    assert region.sums(_core, view) == wanted, (d, n, make.__name__, name)
+                    assert region.sums(_core, view, threads=2) == wanted, (d, n, name)
+
+
+@pytest.mark.parametrize("d", [9, 64])
+def test_measuring_and_what_it_chooses_change_no_bit(d):
+    """The first calls with large batches take slices in each arrangement; other threads call
+    meanwhile."""
+    rows = hostile_rows(64, d, np.float32)
+    region = Region("halves", d)
+    wanted = np.frombuffer(region.sums(_core, rows)[1], np.int64)
+    many = np.tile(rows, (2000, 1))
+    _core.choose_target("")  # nothing is measured yet
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            sums = list(pool.map(lambda _: region.sums(_core, many, threads=2)[1], range(12)))
+    finally:
+        _core.choose_target("")
+    assert all((np.frombuffer(s, np.int64) == 2000 * wanted).all() for s in sums)
+
+
+def test_an_arrangement_can_be_forced_and_an_unknown_one_is_a_clear_error():
+    code = "import ellipsum; print(ellipsum.backend())"
+    for cpu in (_core.variants()[0], _core.variants()[-1]):
+        result = run(code, cpu)
+        assert result.stdout.startswith(f"cpp ({cpu}): forced by ELLIPSUM_CPU")
+    result = run(code, "baseline:9-near")
+    assert result.returncode != 0
+    assert "ELLIPSUM_CPU=baseline:9-near is unknown: baseline has the arrangements 4-near" in (
+        result.stderr
+    )
+
+
+def run(code: str, cpu: str) -> subprocess.CompletedProcess[str]:
+    base = {k: v for k, v in os.environ.items() if not k.startswith("ELLIPSUM_")}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=base | {"ELLIPSUM_CPU": cpu}, capture_output=True, text=True)

@@ -1,0 +1,59 @@
+"""The command line with a ledger: create, draw, be refused, show."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from ellipsum import Budget
+from ellipsum.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", np.random.default_rng(0).normal(size=(100, 2)))
+    assert main(["ledger", "create", "a.ledger", "--mu", "1"]) == 0
+    return tmp_path
+
+
+MEAN = ["mean", "rows.npy", "--ball", "3", "--ledger", "a.ledger", "--json"]
+
+
+def test_releases_draw_from_a_ledger_until_it_has_no_room(folder, capsys):
+    capsys.readouterr()
+    for k, mu in enumerate(("0.6", "0.7"), 1):
+        assert main([*MEAN, "--mu", mu]) == 0
+        assert json.loads(capsys.readouterr().out)["entry"]["entry"] == k
+    assert main([*MEAN, "--mu", "0.6"]) == 7
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "left is mu = 0.387" in told.err and "Traceback" not in told.err
+    assert main(["ledger", "show", "a.ledger"]) == 0
+    shown = capsys.readouterr().out
+    assert "mean: mu = 0.6" in shown and "spent: mu = 0.921954" in shown
+    assert main(["ledger", "show", "a.ledger", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert len(plain["entries"]) == 2
+    assert plain["left"]["mu"] == Budget(path="a.ledger").left.mu
+
+
+def test_what_is_wrong_with_a_ledger_is_one_sentence_and_a_code(folder, capsys):
+    cases = [
+        (["ledger", "create", "a.ledger", "--mu", "1"], 7, "is there already"),
+        (["ledger", "create", "b.ledger"], 2, "give one budget"),
+        (["ledger", "create", "b.ledger", "--mu", "-1"], 3, "above 0"),
+        (["ledger", "show", "none.ledger"], 7, "cannot be opened"),
+        (["ledger", "show", "rows.npy"], 7, "no ledger"),
+        (["ledger"], 2, "ACTION"),
+        ([*MEAN[:-2], "none.ledger", "--mu", "0.1"], 7, "cannot be opened"),
+        ([*MEAN, "--mu", "0.1", "--neighbors", "add-remove"], 4, "neighbors"),
+    ]
+    for argv, code, message in cases:
+        capsys.readouterr()
+        assert main(argv) == code, argv
+        error = capsys.readouterr().err
+        assert message in error and len(error.splitlines()) == 1
+    assert Budget(path="a.ledger").spent.mu_squared == 0

@@ -1,0 +1,236 @@
+"""The ledger file: real processes, kills at every write, torn lines, other people's edits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from ellipsum import Budget, BudgetError
+from ellipsum.ledger import LedgerError
+
+QUARTER = Fraction(1, 4)  # of mu; mu^2 = 1/16
+
+#: Forks a spender for each job (all at once, or one after the other) and prints how they ended.
+#: A spender takes mu = 1/2, four times, until it is refused, and tells of each that was granted.
+#: The step-th call of write, fsync or ftruncate kills it, after a share of what it was to write.
+SPENDERS = """
+    import json, os, signal, sys
+    from ellipsum import Budget, BudgetError
+    real = {name: getattr(os, name) for name in ("write", "fsync", "ftruncate")}
+
+    def spend(path, log, step, share):
+        left = [step]
+
+        def die_at(name):
+            def call(*args):
+                left[0] -= 1
+                if left[0] == 0:
+                    if name == "write":
+                        real["write"](args[0], bytes(args[1])[: int(share * len(args[1]))])
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return real[name](*args)
+            return call
+
+        log = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        for name in real:
+            setattr(os, name, die_at(name))
+        budget = Budget(mu=1, path=path)
+        while True:
+            try:
+                entry = budget.spend(mu=0.5).entry
+            except BudgetError:
+                return
+            real["write"](log, b"%d\\n" % entry.number)
+
+    jobs, together = json.loads(sys.argv[1])
+    ends, running = [], []
+    for job in jobs:
+        child = os.fork()
+        if child == 0:
+            try:
+                spend(*job)
+            finally:
+                os._exit(0)
+        running.append(child)
+        if not together:
+            ends.append(os.waitpid(running.pop(), 0)[1])
+    print(json.dumps(ends + [os.waitpid(child, 0)[1] for child in running]))
+"""
+
+
+def run_spenders(jobs: list[tuple[Path, Path, int, float]], *, together: bool) -> list[int]:
+    text = json.dumps([[[str(path), str(log), *rest] for path, log, *rest in jobs], together])
+    command = [sys.executable, "-c", textwrap.dedent(SPENDERS), text]
+    return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+def granted(log: Path) -> list[int]:
+    return [int(line) for line in log.read_text().split()] if log.exists() else []
+
+
+def check(path: Path, log: Path, crashes: int) -> None:
+    """Never more than the budget, and every grant stands in the ledger."""
+    told = granted(log)
+    budget = Budget(path=path)
+    kept = {entry.number for entry in budget.entries}
+    assert budget.spent.mu_squared <= 1
+    assert len(set(told)) == len(told) and set(told) <= kept
+    assert len(kept) <= len(told) + crashes  # a crash costs at most one
+
+
+#: Writes and syncs of a run: three to make a ledger, two for each of four spends.
+STEPS = 3 + 2 * 4
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.97])
+def test_a_kill_at_every_write_loses_no_grant_and_grants_no_more(memory_path, share):
+    """The spender is killed at its k-th write or sync, for every k; then another goes on."""
+    steps = range(1, STEPS + 2)
+    runs = [(memory_path / f"{k}.ledger", memory_path / f"{k}.log", k, share) for k in steps]
+    ends = run_spenders(runs, together=False)
+    assert ends == [signal.SIGKILL] * STEPS + [0]
+    ends = run_spenders([(path, log, 0, 0.0) for path, log, _, _ in runs], together=False)
+    assert ends == [0] * (STEPS + 1)
+    for path, log, step, _ in runs:
+        check(path, log, crashes=step <= STEPS)
+        assert Budget(path=path).left.mu < 0.5
+
+
+def test_eight_processes_share_one_budget_and_half_of_them_are_killed(memory_path):
+    path, log = memory_path / "shared.ledger", memory_path / "log"
+    jobs = [(path, log, step, 0.5) for step in (1, 3, 4, 5, 0, 0, 0, 0)]
+    ends = run_spenders(jobs, together=True)
+    assert set(ends) <= {0, signal.SIGKILL}
+    check(path, log, ends.count(signal.SIGKILL))
+    assert Budget(path=path).left.mu < 0.5
+
+
+def test_a_last_line_torn_at_any_byte_is_spent(memory_path):
+    path = memory_path / "torn.ledger"
+    budget = Budget(mu=1, path=path)
+    budget.spend(mu=QUARTER)
+    before = path.stat().st_size
+    budget.spend(mu=0.5)
+    whole = path.read_bytes()
+    last_line = len(whole) - whole[:-1].rindex(b"\n") - 1
+    for cut in range(1, last_line + 1):
+        path.write_bytes(whole[:-cut])
+        assert Budget(path=path).spent.mu_squared == Fraction(5, 16)
+        Budget(path=path).spend(mu=QUARTER)
+        again = Budget(path=path)
+        assert [entry.number for entry in again.entries] == [1, 2, 3]
+        assert again.spent.mu_squared == Fraction(6, 16)
+    for cut in range(last_line + 1, len(whole) - before + 1):  # a grant that never was
+        path.write_bytes(whole[:-cut])
+        Budget(path=path).spend(mu=QUARTER)
+        spent = Budget(path=path).spent.mu_squared
+        readable = b'"delta":"0/1"' in whole[before:-cut]
+        assert spent == Fraction(6 if readable else 2, 16)
+
+
+def test_a_torn_line_is_closed_also_where_the_closing_is_torn(memory_path):
+    path = memory_path / "torn.ledger"
+    Budget(mu=1, path=path).spend(mu=QUARTER)
+    first = path.read_bytes()[:-9]
+    path.write_bytes(first)
+    Budget(path=path).spend(mu=QUARTER)
+    closed = path.read_bytes()
+    for end in range(len(first) + 1, len(closed)):
+        path.write_bytes(closed[:end])
+        Budget(path=path).spend(mu=QUARTER)
+        Budget(path=path).spend(mu=QUARTER)
+        assert Fraction(3, 16) <= Budget(path=path).spent.mu_squared <= Fraction(4, 16)
+
+
+def test_a_line_that_was_altered_is_found(memory_path):
+    path = memory_path / "altered.ledger"
+    budget = Budget(mu=1, path=path)
+    budget.spend(mu=QUARTER, what="first")
+    budget.spend(mu=QUARTER, what="second")
+    whole = path.read_bytes()
+    for old, new in [(b"1/16", b"1/99"), (b"first", b"worst"), (b'"granted":1', b'"granted":7')]:
+        path.write_bytes(whole.replace(old, new, 1))
+        with pytest.raises(LedgerError, match="altered"):
+            Budget(path=path)
+    path.write_bytes(whole.replace(b'"mu_squared":"1"', b'"mu_squared":"9"'))
+    with pytest.raises(LedgerError, match="no ledger"):
+        Budget(path=path)
+    lines = whole.splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:1] + lines[3:]))
+    with pytest.raises(LedgerError, match="altered"):
+        Budget(path=path)
+
+
+def test_a_ledger_that_was_cut_back_is_found_by_whoever_saw_it(memory_path):
+    path = memory_path / "cut.ledger"
+    budget = Budget(mu=1, path=path)
+    fresh = path.read_bytes()
+    budget.spend(mu=QUARTER)
+    path.write_bytes(fresh)
+    with pytest.raises(LedgerError, match="cut back or replaced"):
+        budget.spend(mu=QUARTER)
+
+
+def test_another_budget_or_another_file_is_refused(memory_path):
+    path = memory_path / "one.ledger"
+    Budget(mu=1, path=path)
+    with pytest.raises(LedgerError, match="another budget"):
+        Budget(mu=2, path=path)
+    with pytest.raises(LedgerError, match="another budget"):
+        Budget(mu=1, neighbors="add-remove", path=path)
+    letter = memory_path / "letter.txt"
+    letter.write_text("dear reader")
+    with pytest.raises(LedgerError, match="no ledger"):
+        Budget(mu=1, path=letter)
+    assert letter.read_text() == "dear reader"
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        Budget(path=memory_path / "none")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full disk to write to")
+def test_a_full_disk_grants_nothing_and_spends_nothing(memory_path, monkeypatch):
+    path = memory_path / "full.ledger"
+    budget = Budget(mu=1, path=path)
+    before, write = path.read_bytes(), os.write
+
+    def half(fd: int, data: bytes) -> int:
+        if len(data) < 60:
+            raise OSError(28, "No space left on device")
+        return write(fd, data[: len(data) // 2])
+
+    monkeypatch.setattr(os, "write", half)
+    with pytest.raises(LedgerError, match="No space left"):
+        budget.spend(mu=QUARTER)
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert budget.spend(mu=QUARTER).entry.number == 1
+
+
+def test_a_sync_that_fails_grants_nothing_and_is_spent(memory_path, monkeypatch):
+    budget = Budget(mu=1, path=memory_path / "sync.ledger")
+
+    def fails(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(LedgerError, match="may not be on the disk"):
+        budget.spend(mu=QUARTER)
+    monkeypatch.undo()
+    assert budget.spent.mu_squared == Fraction(1, 16)
+
+
+def test_what_does_not_fit_is_refused_with_what_is_left(memory_path):
+    budget = Budget(mu=1, path=memory_path / "small.ledger")
+    budget.spend(mu=0.75)
+    before = Path(budget.path).read_bytes()
+    with pytest.raises(BudgetError, match=r"mu = 0\.75 is spent; left is mu = 0\.66143"):
+        budget.spend(mu=0.75)
+    assert Path(budget.path).read_bytes() == before
