@@ -9,6 +9,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 import ellipsum
@@ -293,3 +296,25 @@ def test_a_reader_that_leaves_is_no_traceback(arguments, code):
     )
     os.close(write)
     assert (child.returncode, child.stderr) == (code, b"")
+
+
+# ---- the unit of privacy ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_a_user_column_makes_one_row_a_user(capsys, rows, tmp_path, suffix):
+    ids = np.random.default_rng(1).integers(0, 900, N)
+    columns = {name: rows[:, j] for j, name in enumerate(NAMES)}
+    table = pa.table({"id": [f"p{i}" for i in ids], **columns})
+    path = str(tmp_path / f"visits.{suffix}")
+    (pq.write_table if suffix == "parquet" else pa.csv.write_csv)(table, path)
+    options = ["--ball", "300", *BUDGET]
+    found = released(capsys, "mean", path, "--user", "id", *options)
+    mean = PrivateMean(Ellipsoid.ball(300, d=D), epsilon=1, delta=1e-6, by="id")
+    assert found["value"] == mean(rows, users=ids, seed=7).value.tolist()
+    assert found["n"] == len(np.unique(ids)) and found["columns"] == NAMES
+    assert found["guarantee"]["unit"] == "all rows of one value of id"
+    code, out, _ = run(capsys, "mean", path, "--user", "id", *options)
+    assert code == Exit.OK and f"{found['n']} users" in out and "unit: all rows of" in out
+    assert run(capsys, "mean", path, "--user", "nobody", *options)[0] == Exit.DATA
+    assert run(capsys, "mean", path, "--grouped", *options)[0] == Exit.USAGE

@@ -35,7 +35,8 @@ MAY_IMPORT = {
     "durable": set(),
     "checkpoint": {"durable", "noise_keys"},
     "ledger": {"cost", "durable"},
-    "guarantee": {"_validate", "calibrate", "cost"},
+    "privacy_unit": set(),
+    "guarantee": {"_validate", "calibrate", "cost", "privacy_unit"},
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "plot"},
     "tradeoff": {"_estimator", "_validate", "guarantee", "plot"},
@@ -43,6 +44,7 @@ MAY_IMPORT = {
     "ellipsoid": {"_validate", "grid", "guarantee", "shapes"},
     "gaussian_shape": {"ellipsoid", "shapes"},
     "rows": {"_validate"},
+    "users": {"_validate", "kernels", "rows"},
     "exact_sum": {
         "_validate", "ellipsoid", "kernels", "lineage", "partial_bytes", "rows", "sum_bytes",
     },
@@ -64,7 +66,11 @@ MAY_IMPORT = {
     "private_sum": {
         "_validate", "adaptive", "budget", "checkpoint", "ellipsoid", "exact_sum",
         "gaussian_shape", "guarantee", "noise", "noise_keys", "one_sum", "resumable", "rows",
-        "sum_release",
+        "sum_release", "users",
+    },
+    "groups": {
+        "_validate", "budget", "calibrate", "cost", "ellipsoid", "exact_sum", "guarantee",
+        "kernels", "noise", "noise_keys", "release", "rows", "sum_release", "users",
     },
     "estimates": {"adaptive", "budget", "guarantee", "private_sum", "release"},
     "second_moments": {

@@ -2,6 +2,7 @@
 
 #include "bindings.hpp"
 #include "clip/clip_sum.hpp"
+#include "clip/group_sums.hpp"
 #include "numpy_view.hpp"
 
 namespace py = pybind11;
@@ -57,6 +58,28 @@ static void distance_counts(const py::array& rows, const py::array& center, cons
   run(batch, region, output_view<std::int64_t>(counts, region.bins, "counts"), threads, absent);
 }
 
+static py::tuple group_sums(const py::array& rows, const py::array& index, const py::array& center,
+                            const py::array& scale, const py::array& matrix, const py::array& limit,
+                            double radius, py::array table, py::array counts) {
+  const ellipsum::Batch batch = batch_view(rows);
+  ellipsum::Region region = region_view(batch.d, center, scale, matrix);
+  region.limit = limit.size() ? input_view<double>(limit, batch.d, "limit") : nullptr;
+  region.radius = radius;
+  region.task = region.limit ? ellipsum::Task::box : ellipsum::Task::ball;
+  if (region.limit && region.matrix) bad_view("a box has no matrix");
+  if (batch.column_stride != (batch.dtype == ellipsum::Dtype::float32 ? 4 : 8))
+    bad_view("rows must have contiguous coordinates");
+  const std::size_t groups = std::size_t(counts.size());
+  const std::int64_t* group = input_view<std::int64_t>(index, batch.n, "index");
+  std::int64_t* sums = output_view<std::int64_t>(table, groups * batch.d, "table");
+  std::int64_t* sizes = output_view<std::int64_t>(counts, groups, "counts");
+  const ellipsum::ClipCounts seen = [&] {
+    py::gil_scoped_release nogil;
+    return ellipsum::group_sums(kernels(), batch, region, group, groups, sums, sizes);
+  }();
+  return py::make_tuple(seen.clipped, seen.nonfinite);
+}
+
 void bind_clip(py::module_& m) {
   m.attr("CLIP_ROWS_LIMIT") = ellipsum::clip_rows_limit;
   m.def("clip_sum", &clip_sum, py::arg("rows"), py::arg("center"), py::arg("scale"),
@@ -66,6 +89,11 @@ void bind_clip(py::module_& m) {
         "Add the clipped, quantised rows to `partial` (int64; 2 d entries for halves: sums of the "
         "positive integers, then of the negative ones' magnitudes), and the rows with a hole in a "
         "coordinate to `absent` (int64, d entries or none); returns (clipped, nonfinite).");
+  m.def("group_sums", &group_sums, py::arg("rows"), py::arg("index"), py::arg("center"),
+        py::arg("scale"), py::arg("matrix"), py::arg("limit"), py::arg("radius"),
+        py::arg("table"), py::arg("counts"),
+        "Add each clipped, quantised row to the sums of its group in `table` (int64, groups x d), "
+        "and 1 to its group in `counts`; index -1 is in no group. Returns (clipped, nonfinite).");
   m.def("distance_counts", &distance_counts, py::arg("rows"), py::arg("center"), py::arg("scale"),
         py::arg("matrix"), py::arg("edges"), py::arg("counts"), py::arg("threads") = 1,
         py::arg("absent") = py::array_t<std::int64_t>(0),

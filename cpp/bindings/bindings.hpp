@@ -18,6 +18,7 @@ std::shared_ptr<const ellipsum::Choice> clip_choice();
 void bind_dispatch(pybind11::module_& m);
 void bind_clip(pybind11::module_& m);
 void bind_exact_sum(pybind11::module_& m);
+void bind_users(pybind11::module_& m);
 void bind_noise(pybind11::module_& m);
 void bind_quadratic_form(pybind11::module_& m);
 void bind_gaussian_pair(pybind11::module_& m);

@@ -41,6 +41,15 @@ struct Region {
   const double* packed;  // `matrix` as the kernel wants it; set by clip_sum
 };
 
+// Where a pass over groups adds its rows.
+struct GroupSums {
+  const std::int64_t* index;  // of each row; -1 for a row in no group
+  std::int64_t* table;        // d integers a group
+  std::int64_t* rows;         // number of rows of each group
+  std::int64_t* nowhere;      // d integers, for rows in no group
+  std::int64_t* absent;       // rows with a hole in a coordinate: whole vectors of 8
+};
+
 // What a pass over a batch saw; both are private.
 struct ClipCounts {
   std::int64_t clipped;    // rows outside the region, as they count: the centre in their holes

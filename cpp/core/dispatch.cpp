@@ -11,6 +11,7 @@ namespace ellipsum {
   namespace target {                                                                          \
   ClipCounts clip_sum(const Batch&, const Region&, const Arrangement&, double*,               \
                       std::int64_t*);                                                         \
+  ClipCounts group_sums(const Batch&, const Region&, const GroupSums&, double*);              \
   void pack_matrix(std::size_t, const double*, double*);                                      \
   void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*,          \
                  std::size_t);                                                                \
@@ -27,6 +28,7 @@ namespace ellipsum {
   {#target,                             \
    supported,                           \
    target::clip_sum,                    \
+   target::group_sums,                  \
    target::pack_matrix,                 \
    target::keystream,                   \
    target::rounded_gaussian,            \

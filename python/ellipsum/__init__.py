@@ -24,6 +24,10 @@ from .adaptive.plan import Plan, Step
 from .adaptive.release import AdaptiveRelease
 from .checkpoint import Checkpoint, CheckpointError
 from .private_sum import PrivateMean, PrivateSum
+from .groups.table import ExactGroupSum
+from .groups.release import GroupRelease
+from .groups.mechanisms import PrivateGroupMean, PrivateGroupSum
+from .groups.counts import PrivateCounts
 from .estimates import Estimate, estimate_center, estimate_scale
 from .second_moments import estimate_covariance
 from . import calibrate, noise
@@ -41,6 +45,11 @@ __all__ = [
     "Parts",
     "PrivateSum",
     "PrivateMean",
+    "ExactGroupSum",
+    "GroupRelease",
+    "PrivateCounts",
+    "PrivateGroupMean",
+    "PrivateGroupSum",
     "Plan",
     "Step",
     "Release",

@@ -11,8 +11,17 @@ from typing import Any, NoReturn
 
 from . import _validate, calibrate
 from .cost import Cost
+from .privacy_unit import (
+    ROW,
+    delta_of_rows,
+    mu_of_rows,
+    multiplier_of_rows,
+    rows_unit,
+    unit_text,
+)
 
 __all__ = [
+    "ROW",
     "DeltaGuarantee",
     "GaussianGuarantee",
     "Guarantee",
@@ -122,7 +131,7 @@ class Guarantee:
         return {}
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in ("mu", "rho", "epsilon", "dp_event", "dp_relation", "neighbors"):
+        if name in ("mu", "rho", "epsilon", "dp_event", "dp_relation", "neighbors", "for_rows"):
             raise AttributeError(
                 f"a guarantee of kind {self.kind!r} has no {name}: it is not differential privacy"
             )
@@ -149,7 +158,7 @@ class GaussianGuarantee(Guarantee):
     asked_delta: float | None = None
     asked_rho: float | None = None
     asked_mu: float | None = None
-    unit: str = "one row"
+    unit: str = ROW
 
     kind = "gdp"
     is_private = True
@@ -165,6 +174,7 @@ class GaussianGuarantee(Guarantee):
         rho: float | None,
         mu: float | None,
         neighbors: str,
+        unit: str = ROW,
     ) -> GaussianGuarantee:
         """The guarantee of a budget given in exactly one of its forms.
 
@@ -173,6 +183,7 @@ class GaussianGuarantee(Guarantee):
         epsilon, delta : float or None; both, or neither
         rho, mu : float or None
         neighbors : ``"replace"`` or ``"add-remove"``
+        unit : str, whose change makes neighbours
 
         Returns
         -------
@@ -185,7 +196,7 @@ class GaussianGuarantee(Guarantee):
         """
         relation = Neighbors.of(neighbors)
         multiplier = calibrate.noise_multiplier(epsilon, delta, rho=rho, mu=mu)
-        return cls(relation, multiplier, epsilon, delta, rho, mu)
+        return cls(relation, multiplier, epsilon, delta, rho, mu, unit)
 
     @property
     def asked(self) -> tuple[float | None, ...]:
@@ -229,6 +240,22 @@ class GaussianGuarantee(Guarantee):
             return self.asked_epsilon
         return calibrate.epsilon(self.noise_multiplier, delta)
 
+    def for_rows(self, k: int) -> GaussianGuarantee:
+        """What a person with ``k`` rows has: mu becomes k mu where the unit is one row.
+
+        Where the unit is a person's rows, however many, it is this guarantee (claim users-4).
+
+        Parameters
+        ----------
+        k : int, rows of one person
+        """
+        rows = _validate.whole("k", k, least=1)
+        if self.unit != ROW or rows == 1:
+            return self
+        multiplier = multiplier_of_rows(self.noise_multiplier, rows)
+        times = mu_of_rows(self.asked_mu, rows)
+        return GaussianGuarantee(self.neighbors, multiplier, asked_mu=times, unit=rows_unit(rows))
+
     def cost(self) -> Cost:
         """mu^2 as asked, or 2 rho, else 1/s^2: exactly, the floats as the fractions they are."""
         if self.asked_mu is not None:
@@ -266,7 +293,7 @@ class GaussianGuarantee(Guarantee):
         if self.asked_epsilon is not None:
             parts.append(f"({shown_up(self.asked_epsilon)}, {shown_up(self.asked_delta)})-DP")
         parts += [f"{shown_up(self.rho)}-zCDP", f"{shown_up(self.mu)}-GDP"]
-        return f"{' = '.join(parts)}, neighbours: {self.neighbors}"
+        return f"{' = '.join(parts)}, neighbours: {self.neighbors}{unit_text(self.unit)}"
 
 
 @dataclass(frozen=True)
@@ -285,7 +312,7 @@ class DeltaGuarantee(Guarantee):
     neighbors: Neighbors
     asked_epsilon: float
     asked_delta: float
-    unit: str = "one row"
+    unit: str = ROW
 
     kind = "approximate-dp"
     is_private = True
@@ -304,6 +331,24 @@ class DeltaGuarantee(Guarantee):
         if delta >= self.asked_delta:
             return self.asked_epsilon
         raise ValueError(f"this guarantee is for delta = {self.asked_delta:g} and above alone")
+
+    def for_rows(self, k: int) -> DeltaGuarantee:
+        """What a person with ``k`` rows has: (k epsilon, delta (e^(k eps) - 1)/(e^eps - 1)).
+
+        Parameters
+        ----------
+        k : int, rows of one person
+
+        Raises
+        ------
+        ValueError
+            Where that delta is 1 or above: nothing is promised then.
+        """
+        rows = _validate.whole("k", k, least=1)
+        if self.unit != ROW or rows == 1:
+            return self
+        pair = delta_of_rows(self.asked_epsilon, self.asked_delta, rows)
+        return DeltaGuarantee(self.neighbors, *pair, rows_unit(rows))
 
     def cost(self) -> Cost:
         """epsilon and delta as asked."""
@@ -328,7 +373,7 @@ class DeltaGuarantee(Guarantee):
 
     def __str__(self) -> str:
         pair = f"({shown_up(self.asked_epsilon)}, {shown_up(self.asked_delta)})-DP"
-        return f"{pair}, neighbours: {self.neighbors}"
+        return f"{pair}, neighbours: {self.neighbors}{unit_text(self.unit)}"
 
 
 def rounded_up(sd: float) -> float:

@@ -20,13 +20,14 @@ from .checkpoint import Checkpoint
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
 from .gaussian_shape import GaussianShape
-from .guarantee import GaussianGuarantee, seed_caveats
+from .guarantee import ROW, GaussianGuarantee, seed_caveats
 from .noise_keys import Use, root_key
 from .one_sum import noise_energy_root, noise_levels, one_sum, sum_keys
 from .resumable import How, binding_of, by_plan, sum_of_files
 from .rows.batches import as_batches
 from .rows.files import Rows
 from .sum_release import NoisySum, SumRelease
+from .users import UserUnit, make_unit
 
 __all__ = ["PrivateMean", "PrivateSum"]
 
@@ -81,6 +82,13 @@ class PrivateSum:
         ``"replace"``: one person's row takes another value; the number of rows is public.
         ``"add-remove"``: one person's row is there or not; the number is private. Where it is
         needed (a centre that is not zero) a noisy count is released jointly.
+    by : str, optional
+        The column that says whose row it is. Each user's rows become one row before the clip, and
+        the guarantee is for all of them; n is the number of users (claim users-2).
+    statistic : ``"mean"`` or ``"sum"``, optional, with ``by``
+        What a user's rows become, and the region bounds. Default: as the release.
+    grouped : bool, with ``by``
+        Each user's rows stand together: memory is then O(d). Not checked.
     error : ``"box"``, ``"relative"``, ``"absolute"`` or weights (d,), 1/data unit
         With a box or ball, what is made small: the mean squared error in widths of the box (the
         default), in the columns' own standard deviations, in the data's unit, or
@@ -113,6 +121,9 @@ class PrivateSum:
         mu: float | None = None,
         neighbors: str = "replace",
         error: str | ArrayLike | None = None,
+        by: str | None = None,
+        statistic: str | None = None,
+        grouped: bool = False,
     ) -> None:
         known = (lower, upper, center, radius, sigma, covariance, error)
         self._domain: Domain | None = None
@@ -124,7 +135,9 @@ class PrivateSum:
         elif any(what is not None for what in known):
             raise ValueError("give either an ellipsoid, or a box or ball: not both")
         self._shape: GaussianShape | None = None
-        self.guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors)
+        self._users = make_unit(by, statistic, grouped, default=self._kind)
+        unit = ROW if self._users is None else self._users.unit
+        self.guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors, unit)
         if isinstance(ellipsoid, GaussianShape):
             if not self.guarantee.neighbors.count_is_public:
                 raise ValueError(
@@ -181,6 +194,7 @@ class PrivateSum:
         self,
         data: Any,
         *,
+        users: Any = None,
         budget: Budget | Share | None = None,
         resume: Checkpoint | str | os.PathLike[str] | None = None,
         jobs: int = 1,
@@ -196,6 +210,8 @@ class PrivateSum:
             With a box or ball, something that can be read several times: an array, a memory
             map, a table, ``open_rows(...)``, or a function that returns a new iterator.
             Arrow streams are anything with ``__arrow_c_stream__`` (pyarrow, Polars, DuckDB).
+        users : column, optional
+            Whose row it is, one entry for each row, where ``data`` has no columns with names.
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
         resume : Checkpoint or path, optional
@@ -221,6 +237,12 @@ class PrivateSum:
             was released before; a budget without room for it (BudgetError).
         """
         workers = _validate.whole("jobs", jobs, least=1)
+        if self._users is not None:
+            if resume is not None or workers > 1:
+                raise ValueError("resume and jobs do not go with by, whose rows are matched first")
+            data = self._rows_of_users(self._users, data, users)
+        elif users is not None:
+            raise TypeError("users is given, but the mechanism was made without by=")
         if (resume is not None or workers > 1) and not isinstance(data, Rows):
             raise TypeError("resume and jobs need files as data: give open_rows(...)")
         if resume is not None and seed is not None:
@@ -234,6 +256,11 @@ class PrivateSum:
         with Checkpoint.of(resume).opened(binding) as job:
             how = How(job, job.root, workers, threads, draw, caveats)
             return self._released(data, how, again=True)
+
+    def _rows_of_users(self, unit: UserUnit, data: Any, users: Any) -> Any:
+        """One row a user; for several passes, or to be counted first, something to call."""
+        d = self._domain.center.size if self._domain else (self._shape or self.ellipsoid).d
+        return unit.rows(data, d, users, several=self._ellipsoid is None)
 
     def _released(self, data: Any, how: How, *, again: bool) -> SumRelease | AdaptiveRelease:
         """The release: by a plan, or of one sum."""
@@ -309,9 +336,10 @@ class PrivateSum:
         """The region: of a shape the best one, never another in its place (claim parts-4)."""
         if self._shape is None:
             return self.ellipsoid
+        tabular = callable(data) or len(getattr(data, "shape", ())) == 2
         if isinstance(data, ExactSum):
             rows = data.count
-        elif isinstance(data, (Rows, list, tuple)) or len(getattr(data, "shape", ())) == 2:
+        elif tabular or isinstance(data, (Rows, list, tuple)):
             if one_shot(data):
                 raise ValueError(_UNCOUNTED)
             rows = Passes(data, self._shape.d).count_rows()
@@ -328,7 +356,7 @@ class PrivateSum:
                 raise ValueError(f"data is an ExactSum over another ellipsoid: {what}")
             return data
         total = ExactSum(ellipsoid, threads=how.threads)
-        for batch in as_batches(data, ellipsoid.d):
+        for batch in as_batches(data() if callable(data) else data, ellipsoid.d):
             total.add(batch)
         return total
 

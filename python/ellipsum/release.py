@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .guarantee import Guarantee
+from .guarantee import ROW, Guarantee
 from .plot import plot_release
 
 if TYPE_CHECKING:
@@ -20,11 +20,13 @@ Array = NDArray[np.float64]
 _ROWS_PRINTED = 12  # coordinates of a printed release; `value` has all
 
 
-def rows_text(n: float | None, *, noisy: bool) -> str:
-    """``" of 1 row"``, ``" of 315.4 rows (noisy count)"``; nothing where no count was released."""
+def rows_text(n: float | None, *, noisy: bool, unit: str = ROW) -> str:
+    """``" of 1 row"``, ``" of 315.4 rows (noisy count)"``, ``" of 3 users"``; nothing where no
+    count was released."""
     if n is None:
         return ""
-    return f" of {n:.1f} rows (noisy count)" if noisy else f" of {n:.12g} row{'s' * (n != 1)}"
+    what = "row" if unit == ROW else "user"
+    return f" of {n:.1f} {what}s (noisy count)" if noisy else f" of {n:.12g} {what}{'s' * (n != 1)}"
 
 
 class Release:

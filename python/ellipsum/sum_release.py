@@ -176,7 +176,8 @@ class SumRelease(Release):
         return super().to_dict() | interval_dict(self)
 
     def _head(self) -> list[str]:
-        rows = rows_text(self.n, noisy=self._noisy.count_sigma is not None)
+        noisy = self._noisy.count_sigma is not None
+        rows = rows_text(self.n, noisy=noisy, unit=self.guarantee.unit)
         others = super()._head()[1:]
         return [f"private {self.kind}{rows}, d = {self.value.size}", *others]
 

@@ -27,6 +27,7 @@ constexpr int most_in_flight = register_lanes == 8 ? 8 : 4;
 #include "clip/ahead.inl"
 #include "clip/stream.inl"
 #include "clip/columns.inl"
+#include "clip/groups.inl"
 
 // Cuts arrays of doubles, each a whole number of cache lines, from the scratch.
 struct Scratch {
@@ -144,25 +145,38 @@ __attribute__((noinline)) void load_exceptional(Stream& s, const Region& region,
   }
 }
 
-// Contiguous rows, by way of blocks of B h.
-template <class T, Task task>
-void matrix_rows(Stream& s, const Batch& rows, const Region& region, const ClipPlan& plan,
-                 const MatrixScratch& scratch, const Arrangement& arrangement) {
+// Hands blocks of B h to `pass`, with where they came from and the index of their first row; before
+// that `huge` is told of each row that may have added its integers to the sums already.
+template <class T, Task task, class Huge, class Pass>
+void matrix_products(Stream& s, const Batch& rows, const Region& region, const ClipPlan& plan,
+                     const MatrixScratch& scratch, const Huge& huge, const Pass& pass) {
   const std::size_t chunk = plan.block * h_stride;
   for (std::size_t start = 0; start < rows.n; start += plan.block) {
     const std::size_t n = rows.n - start < plan.block ? rows.n - start : plan.block;
     for (std::size_t i = 0; i < n; ++i) {
       const char* row = row_at(rows, start + i);
       double* h = scratch.h + i * h_stride;
-      if (!load_matrix_input<T>(scratch.center, row, rows.d, chunk, h))
-        load_exceptional<T, task>(s, region, scratch.center, row, chunk, h);
+      if (load_matrix_input<T>(scratch.center, row, rows.d, chunk, h)) continue;
+      load_exceptional<T, task>(s, region, scratch.center, row, chunk, h);
+      huge(start + i);
     }
     multiply(scratch.h, region.packed, scratch.y, n, plan, rows.d);
     const Batch product{
         scratch.y,     Dtype::float64, n, rows.d, std::ptrdiff_t(plan.stride * sizeof(double)),
         sizeof(double)};
-    stream<double, T, task>(s, product, {region, product, scratch.h, chunk}, arrangement);
+    pass(product, Origin{region, product, scratch.h, chunk}, start);
   }
+}
+
+// Contiguous rows, by way of blocks of B h.
+template <class T, Task task>
+void matrix_rows(Stream& s, const Batch& rows, const Region& region, const ClipPlan& plan,
+                 const MatrixScratch& scratch, const Arrangement& arrangement) {
+  matrix_products<T, task>(
+      s, rows, region, plan, scratch, [](std::size_t) {},
+      [&](const Batch& product, const Origin& from, std::size_t) {
+        stream<double, T, task>(s, product, from, arrangement);
+      });
 }
 
 template <Task task> void add_sums(const Stream& s, std::int64_t* partial) {
@@ -243,7 +257,37 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& arra
   }
 }
 
+template <class T, Task task>
+ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& to,
+                      double* memory) {
+  const ClipPlan plan = clip_plan(rows, region);
+  Scratch scratch{memory};
+  const Arrangement arrangement{"groups", most_in_flight, Fetch::hardware, 0};
+  Stream s = make_stream(region, arrangement, to.absent, scratch);
+  if (!region.matrix) {
+    all_to_groups<T, T, task>(s, rows, {region, rows, nullptr, 0}, to, 0);
+    return s.counts;
+  }
+  const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
+  matrix_products<T, task>(
+      s, rows, region, plan, matrix, [&](std::size_t row) { move_sums(s, to, row); },
+      [&](const Batch& product, const Origin& from, std::size_t start) {
+        all_to_groups<double, T, task>(s, product, from, to, start);
+      });
+  return s.counts;
+}
+
 }  // namespace
+
+ClipCounts group_sums(const Batch& batch, const Region& region, const GroupSums& to,
+                      double* scratch) {
+  const bool box = region.task == Task::box;
+  if (batch.dtype == Dtype::float32)
+    return box ? run_groups<float, Task::box>(batch, region, to, scratch)
+               : run_groups<float, Task::ball>(batch, region, to, scratch);
+  return box ? run_groups<double, Task::box>(batch, region, to, scratch)
+             : run_groups<double, Task::ball>(batch, region, to, scratch);
+}
 
 ClipCounts clip_sum(const Batch& batch, const Region& region, const Arrangement& arrangement,
                     double* scratch, std::int64_t* partial) {

@@ -79,12 +79,7 @@ ClipCounts clip_sum(const Choice& choice, const Batch& batch, const Region& give
                     std::int64_t* partial, int threads, std::int64_t* absent) {
   if (batch.n > std::size_t(clip_rows_limit))
     throw Exception(Error::invalid_argument, "internal: more rows than a partial sum can hold");
-  Region region = given;
-  // On the line, ball and box are one set, and clamping is the simpler rule.
-  if (batch.d == 1 && !region.matrix && region.task == Task::ball) {
-    region.task = Task::box;
-    region.limit = &given.radius;
-  }
+  Region region = on_the_line(given, batch.d);
   Doubles packed;
   if (region.matrix) {
     packed = allocate(packed_doubles(batch.d));

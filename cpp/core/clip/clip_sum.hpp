@@ -18,4 +18,15 @@ constexpr std::int64_t clip_rows_limit = std::int64_t{1} << 31;
 ClipCounts clip_sum(const Choice& choice, const Batch& batch, const Region& region,
                     std::int64_t* partial, int threads, std::int64_t* absent = nullptr);
 
+// The region as kernels take it: on the line, ball and box are one set, and clamping is the
+// simpler rule. It points into `given`.
+inline Region on_the_line(const Region& given, std::size_t d) {
+  Region region = given;
+  if (d == 1 && !region.matrix && region.task == Task::ball) {
+    region.task = Task::box;
+    region.limit = &given.radius;
+  }
+  return region;
+}
+
 }  // namespace ellipsum

@@ -194,6 +194,7 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
     data.add_argument(
         "--jobs", type=int, metavar="N", help="files that are read at the same time (default: 1)"
     )
+    _add_users(parser)
     output = parser.add_argument_group("output")
     add_json(output)
     output.add_argument("--out", metavar="FILE", help="write the release too: .json or .npz")
@@ -250,6 +251,21 @@ def _add_shape(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const=True,
         help="with --public: fit the shape to the correlations, which are shrunk",
+    )
+
+
+def _add_users(parser: argparse.ArgumentParser) -> None:
+    users = parser.add_argument_group("unit of privacy (default: one row)")
+    users.add_argument(
+        "--user",
+        metavar="COLUMN",
+        help="whose row it is: each user's rows become one, their mean (of a sum: their total), "
+        "and the guarantee is for all rows of a user",
+    )
+    users.add_argument(
+        "--grouped",
+        action="store_true",
+        help="with --user: each user's rows stand together, as in sorted files",
     )
 
 

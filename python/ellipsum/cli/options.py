@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO
 
@@ -58,11 +58,17 @@ def split_names(columns: str | None) -> list[str] | None:
     return None if columns is None else [name.strip() for name in columns.split(",")]
 
 
-def opened(arguments: argparse.Namespace, paths: list[str], *, progress: bool = False) -> Rows:
+def opened(
+    arguments: argparse.Namespace,
+    paths: list[str],
+    *,
+    by: Sequence[str] = (),
+    progress: bool = False,
+) -> Rows:
     """The rows of files, by the options of `add_data`."""
     names = split_names(arguments.columns)
     try:
-        return open_rows(paths, names, header=arguments.header, progress=progress)
+        return open_rows(paths, names, header=arguments.header, by=by, progress=progress)
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, own_text(error)) from None
 

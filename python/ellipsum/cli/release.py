@@ -16,6 +16,7 @@ from ..adaptive.passes import Passes
 from ..adaptive.release import AdaptiveRelease
 from ..budget import BudgetError
 from ..checkpoint import Checkpoint, CheckpointError
+from ..guarantee import ROW
 from ..kernels.backend import thread_count
 from ..ledger import LedgerError
 from ..private_sum import PrivateMean, PrivateSum
@@ -36,7 +37,8 @@ _SUFFIXES = (".json", ".npz")
 def run(arguments: argparse.Namespace) -> int:
     """Make the release that the arguments ask for, print it, and write it."""
     _check_usage(arguments)
-    rows = opened(arguments, arguments.files, progress=_wants_bar(arguments))
+    users = [arguments.user] if arguments.user else []
+    rows = opened(arguments, arguments.files, by=users, progress=_wants_bar(arguments))
     known, d = known_of_rows(arguments, rows)
     try:
         threads = thread_count(arguments.threads)
@@ -47,6 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
             rho=arguments.rho,
             mu=arguments.mu,
             neighbors=arguments.neighbors,
+            by=arguments.user,
+            grouped=arguments.grouped,
         )
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, own_text(error)) from None
@@ -86,6 +90,8 @@ def _publish(path: str | None, result: dict[str, Any], text: str) -> None:
 
 def _announce(mechanism: PrivateSum, rows: Rows, d: int) -> None:
     """Print the plan before it runs; for add-remove it depends on a noisy count, made later."""
+    if mechanism.guarantee.unit != ROW:
+        return  # the number of users is not known before they are read
     if mechanism.guarantee.neighbors == "replace" and (n := Passes(rows, d).count_rows()):
         print(mechanism.plan(n), file=sys.stderr)
 
@@ -118,6 +124,8 @@ def _check_usage(arguments: argparse.Namespace) -> None:
     given = {name for name in ("epsilon", "delta", "rho", "mu") if _given(arguments, name)}
     if given not in ({"epsilon", "delta"}, {"rho"}, {"mu"}):
         raise Problem(Exit.USAGE, "give one budget: --epsilon and --delta, or --rho, or --mu")
+    if arguments.grouped and not arguments.user:
+        raise Problem(Exit.USAGE, "--grouped goes with --user")
     shape_name(arguments)
     if arguments.out is None:
         return
@@ -167,7 +175,9 @@ def _spent(release: SumRelease | AdaptiveRelease) -> list[str]:
 
 
 def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
-    count = rows_text(release.n, noisy=release.neighbors == "add-remove")
+    count = rows_text(
+        release.n, noisy=release.neighbors == "add-remove", unit=release.guarantee.unit
+    )
     places = f"{len(names)} coordinate{'s' * (len(names) != 1)}"
     lines = [
         f"private {release.kind}{count}, {places}",

@@ -10,6 +10,7 @@ _Ints = NDArray[np.int64]
 _Words = NDArray[np.uint64]
 
 CLIP_ROWS_LIMIT: int
+RUN_STATE_WORDS: int
 
 def choose_target(forced: str) -> str: ...
 def targets() -> list[str]: ...
@@ -26,6 +27,17 @@ def clip_sum(
     halves: bool = False,
     absent: _Ints = ...,
 ) -> tuple[int, int]: ...
+def group_sums(
+    rows: NDArray[Any],
+    index: _Ints,
+    center: _Doubles,
+    scale: _Doubles,
+    matrix: _Doubles,
+    limit: _Doubles,
+    radius: float,
+    table: _Ints,
+    counts: _Ints,
+) -> tuple[int, int]: ...
 def distance_counts(
     rows: NDArray[Any],
     center: _Doubles,
@@ -35,6 +47,9 @@ def distance_counts(
     counts: _Ints,
     threads: int = 1,
     absent: _Ints = ...,
+) -> None: ...
+def run_means(
+    rows: NDArray[Any], ends: _Ints, state: _Ints, out: _Doubles, divide: bool
 ) -> None: ...
 def merge(low: _Words, high: _Ints, other_low: _Words, other_high: _Ints) -> None: ...
 def keystream(out: _Words, key: bytes | bytearray, nonce: int, start: int) -> None: ...

@@ -20,6 +20,7 @@ from .c_stream import CStream
 __all__ = [
     "Layout",
     "is_arrow",
+    "named_batches",
     "pyarrow",
     "stream_batches",
     "validate",
@@ -149,6 +150,14 @@ def is_arrow(data: Any) -> bool:
 
 def stream_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     """Yield anything with the Arrow C interface as batches (n, d), see `Layout`."""
+    schema, batches = named_batches(data)
+    layout = Layout(schema)
+    layout.check(d)
+    return (block for batch in batches for block in layout.blocks(batch, d))
+
+
+def named_batches(data: Any) -> tuple[Any, Iterator[Any]]:
+    """Schema and record batches of anything with the Arrow C interface; no error has its text."""
     pa = pyarrow("Arrow data")
     try:
         schema, batches = _batches(pa, data)
@@ -156,20 +165,18 @@ def stream_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
         raise
     except Exception:  # a producer that cannot convert a column quotes what it failed on
         raise TypeError(_UNREADABLE) from None
-    layout = Layout(schema)
-    layout.check(d)
-    return _read_batches(layout, batches, d)
+    return schema, _each(batches)
 
 
-def _read_batches(layout: Layout, batches: Iterator[Any], d: int) -> Iterator[NDArray[Any]]:
+def _each(batches: Iterator[Any]) -> Iterator[Any]:
     while True:
         try:
             batch = next(batches, None)
         except Exception:  # whatever a producer says of what it failed on
-            raise OSError(f"{layout.source}: {_BROKEN}") from None
+            raise OSError(f"data: {_BROKEN}") from None
         if batch is None:
             return
-        yield from layout.blocks(batch, d)
+        yield batch
 
 
 def _batches(pa: ModuleType, data: Any) -> tuple[Any, Iterator[Any]]:

@@ -14,12 +14,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
 from .arrow import pyarrow, wide_block
 from .csv_cells import as_numbers
 from .csv_lines import Parser
-from .sources import Source, reading
+from .sources import LabelledBlock, Source, check_labels, reading
 
 __all__ = ["CsvFile"]
 
@@ -64,25 +62,43 @@ class CsvFile(Source):
         Whether the first line holds names. It is never read to find that out.
     """
 
-    def __init__(self, path: str, columns: Sequence[str] | None, header: bool) -> None:
+    def __init__(
+        self,
+        path: str,
+        columns: Sequence[str] | None,
+        header: bool,
+        by: tuple[str, ...] = (),
+    ) -> None:
         self._pa = pyarrow("reading CSV")
         super().__init__(path)
         self._delimiter = "\t" if ".tsv" in path.lower() else ","
         self._header = header
         self._given = columns
+        self.by = by
         with self._lines() as lines:
             first = lines.header()
         if header:
             names = self._names(first)
+            check_labels(path, names, columns, by)
+            self._labels = [names.index(name) for name in by]
             self._width, self._chosen = len(names), self._choose(names)
             self.columns = [names[j] for j in self._chosen]
         else:
-            self._width, self._chosen = self._choose_by_place(_cells(first, self._delimiter))
+            cells = _cells(first, self._delimiter)
+            self._labels = self._places(by)
+            self._width, self._chosen = self._choose_by_place(
+                max([cells, *(1 + p for p in self._labels)])
+            )
             self.columns = None if columns is None else list(columns)
         self.d = len(self._chosen) or None
 
     def accepts(self, d: int) -> bool:
-        return super().accepts(d) or (not self._header and self._given is None)
+        return super().accepts(d) or self._by_place
+
+    @property
+    def _by_place(self) -> bool:
+        """Whether every cell of a line is a coordinate, however many there are."""
+        return not self._header and self._given is None and not self.by
 
     def _names(self, first: bytes) -> list[str]:
         text = first.decode("utf-8", "replace").rstrip("\r\n")
@@ -133,7 +149,7 @@ class CsvFile(Source):
         if self._given is None:
             if len(set(names)) < len(names):
                 raise ValueError(f"a name comes twice in the first line of {self.path}: rename one")
-            return list(range(len(names)))
+            return [j for j in range(len(names)) if j not in self._labels]
         self._check_given(self._given)
         for name in self._given:
             if names.count(name) != 1:
@@ -145,16 +161,20 @@ class CsvFile(Source):
     def _choose_by_place(self, cells: int) -> tuple[int, list[int]]:
         """Cells of a line, and the places of the columns chosen, without a header."""
         if self._given is None:
-            return cells, list(range(cells))
+            return cells, [j for j in range(cells) if j not in self._labels]
         self._check_given(self._given)
-        for name in self._given:
+        chosen = self._places(self._given)
+        return max(cells, *(place + 1 for place in chosen)), chosen
+
+    def _places(self, names: Sequence[str]) -> list[int]:
+        """Where columns are that have no names but f0, f1, and so on."""
+        for name in names:
             if not re.fullmatch(r"f(0|[1-9][0-9]{0,5})", name):
                 raise ValueError(
                     f"{self.path} has no column {name!r}: without a header its columns are "
                     "f0, f1, and so on"
                 )
-        chosen = [int(name[1:]) for name in self._given]
-        return max(cells, *(place + 1 for place in chosen)), chosen
+        return [int(name[1:]) for name in names]
 
     def _check_given(self, columns: Sequence[str]) -> None:
         if not columns:
@@ -166,19 +186,20 @@ class CsvFile(Source):
     def _lines(self) -> _Lines:
         return _Lines(self._pa, self.path)
 
-    def blocks(self, d: int) -> Iterator[NDArray[Any]]:
-        by_place = not self._header and self._given is None
+    def labelled(self, d: int) -> Iterator[LabelledBlock]:
         parser = (
             Parser(self._pa, self._delimiter, d, range(d))
-            if by_place
-            else Parser(self._pa, self._delimiter, self._width, self._chosen)
+            if self._by_place
+            else Parser(self._pa, self._delimiter, self._width, [*self._chosen, *self._labels])
         )
         with self._lines() as lines:
             lines.header() if self._header else None
             for chunk in lines.chunks():
                 table, _ = parser.parse(chunk)
+                last = len(table.columns) - len(self._labels)
+                columns = [as_numbers(self._pa, cells) for cells in table.columns[:last]]
                 self.position = lines.position
-                yield wide_block([as_numbers(self._pa, cells) for cells in table.columns])
+                yield wide_block(columns), table.columns[last:]
             if lines.position < self.nbytes:
                 raise OSError(f"{self.path} was cut short while it was read: write it again")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .csv_file import CsvFile
 from .progress import DrawnMeter, Meter, watch
-from .sources import ArrowFile, NumpyFile, ParquetFile, Source, reading
+from .sources import ArrowFile, LabelledBlock, NumpyFile, ParquetFile, Source, reading
 
 __all__ = ["Rows", "open_rows"]
 
@@ -52,6 +52,8 @@ class Rows:
         neighbours differ by adding or removing a row.
     nbytes : int
         Bytes of the files.
+    by : tuple of str
+        Columns that say whose row it is, or which group it is in: no coordinates.
     """
 
     def __init__(self, sources: Sequence[Source], *, progress: bool = False) -> None:
@@ -61,6 +63,7 @@ class Rows:
         self._passes: int | None = None
         self.paths = tuple(source.path for source in sources)
         self.columns = sources[0].columns
+        self.by = sources[0].by
         self.d = _common_d(sources)
         counts = [source.n for source in sources]
         self.n = None if None in counts else sum(n for n in counts if n is not None)
@@ -98,13 +101,17 @@ class Rows:
         OSError
             A file is gone, truncated or damaged.
         """
+        return (block for block, _ in self.labelled(d))
+
+    def labelled(self, d: int) -> Iterator[LabelledBlock]:
+        """Yield the blocks of :meth:`batches`, each with the columns of ``by`` beside it."""
         if not self.accepts(d):
             raise ValueError(
                 f"{self.paths[0]} has {self.d} coordinates in a row, the shape has {d}: "
                 "select the columns that the shape was made for"
             )
-        batches = self._read(d)
-        return watch(batches, self.meter) if self._progress else batches
+        blocks = self._read(d)
+        return watch(blocks, self.meter) if self._progress else blocks
 
     def expect(self, passes: int) -> None:
         """Say how many more passes there will be, for their bars.
@@ -158,11 +165,11 @@ class Rows:
         """
         return all(source.accepts(d) for source in self._sources)
 
-    def _read(self, d: int) -> Iterator[NDArray[Any]]:
+    def _read(self, d: int) -> Iterator[LabelledBlock]:
         for source in self._sources:
             source.position = 0.0
         for source in self._sources:
-            yield from source.blocks(d)
+            yield from source.labelled(d)
             source.position = float(source.nbytes)
 
 
@@ -171,6 +178,7 @@ def open_rows(
     columns: Sequence[str] | None = None,
     *,
     header: bool = True,
+    by: str | Sequence[str] = (),
     progress: bool = False,
 ) -> Rows:
     """Open files as rows, which mechanisms take as data.
@@ -196,6 +204,9 @@ def open_rows(
     header : bool
         For CSV: whether the first line holds names, which are public. Without names, give False:
         the first line is then a record like the others.
+    by : str or sequence of str
+        Columns that say whose row it is (``PrivateMean(..., by=...)``) or which group it is in:
+        integers, text or bytes. They are no coordinates.
     progress : bool
         Whether each pass draws a bar on standard error, with rows per second and time left:
         for the holder of the data, since the number of rows may be private.
@@ -217,9 +228,10 @@ def open_rows(
         raise TypeError(f"columns must be a sequence of names: give [{columns!r}]")
     if not isinstance(header, bool):
         raise TypeError(f"header must be True or False, got {type(header).__name__}")
-    sources = [_open(os.fspath(names[0]), columns, header)]
+    labels = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
+    sources = [_open(os.fspath(names[0]), columns, header, labels)]
     for name in names[1:]:
-        source = _open(os.fspath(name), sources[0].columns, header)
+        source = _open(os.fspath(name), sources[0].columns, header, labels)
         if not _agree(source, sources[0]):
             raise ValueError(
                 f"{source.path} and {sources[0].path} do not agree: the files of one data set "
@@ -241,20 +253,22 @@ def _common_d(sources: Sequence[Source]) -> int | None:
     return next((d for d in known if all(source.accepts(d) for source in sources)), None)
 
 
-def _open(path: str, columns: Sequence[str] | None, header: bool) -> Source:
+def _open(
+    path: str, columns: Sequence[str] | None, header: bool, by: tuple[str, ...] = ()
+) -> Source:
     kind = _format(path, header)
     if kind == "npy":
-        if columns is not None:
+        if columns is not None or by:
             raise ValueError(
                 f"{path} has no column names: leave out columns, and read it apart from files "
                 "that have them"
             )
         return NumpyFile(path)
     if kind == "parquet":
-        return ParquetFile(path, columns)
+        return ParquetFile(path, columns, by)
     if kind == "csv":
-        return CsvFile(path, columns, header)
-    return ArrowFile(path, columns, stream=kind == "stream")
+        return CsvFile(path, columns, header, by)
+    return ArrowFile(path, columns, by, stream=kind == "stream")
 
 
 def _format(path: str, header: bool) -> str:

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from numpy.typing import NDArray
-
 __all__ = ["DrawnMeter", "Meter", "watch"]
 
 _SECONDS_BETWEEN_LINES = 0.2  # of the bar: five a second, as an eye can follow
@@ -60,19 +58,19 @@ class DrawnMeter(Meter):
         self._bar.close()
 
 
-def watch(batches: Iterator[NDArray[Any]], make: Callable[[], Meter]) -> Iterator[NDArray[Any]]:
+def watch(batches: Iterator[Any], make: Callable[[], Meter]) -> Iterator[Any]:
     """Yield the batches and tell the meter; a batch counts when the next one is asked for.
 
     Parameters
     ----------
-    batches : iterator of arrays (n, d)
+    batches : iterator of tuples that begin with an array (n, d)
     make : callable that returns the meter, when the first batch is asked for
     """
     meter = make()
     try:
         for batch in batches:
             yield batch
-            meter.add(len(batch))
+            meter.add(len(batch[0]))  # of rows, with labels beside them
     finally:
         meter.close()
 

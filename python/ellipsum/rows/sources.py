@@ -17,12 +17,24 @@ from numpy.typing import NDArray
 
 from .arrow import PART_BYTES, Layout, pyarrow, validate
 
-__all__ = ["ArrowFile", "NumpyFile", "ParquetFile", "Source", "reading"]
+__all__ = [
+    "ArrowFile",
+    "LabelledBlock",
+    "NumpyFile",
+    "ParquetFile",
+    "Source",
+    "check_labels",
+    "reading",
+]
 
 #: Bytes of one block read from a file: from 1 to 8 MiB the speed is the same, and falls beyond.
 BLOCK_BYTES = 8 << 20
 #: Bytes read ahead of each column of a Parquet file.
 _PAGE_BUFFER_BYTES = 1 << 20
+
+
+#: Rows, and columns (Arrow arrays) of as many entries.
+LabelledBlock = tuple[NDArray[Any], list[Any]]
 
 
 @contextmanager
@@ -51,6 +63,8 @@ class Source(ABC):
         Coordinates of a row; None where only the records know (a List column).
     n : int or None
         Rows, where the file's metadata say so.
+    by : tuple of str
+        Columns that label rows, and are no coordinates.
     position : float
         Bytes of the file read so far, for a progress bar.
     """
@@ -58,6 +72,7 @@ class Source(ABC):
     columns: list[str] | None
     d: int | None
     n: int | None = None
+    by: tuple[str, ...] = ()
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -69,19 +84,33 @@ class Source(ABC):
         """Whether the rows can have ``d`` coordinates, as far as the schema tells."""
         return self.d in (None, d)
 
-    @abstractmethod
     def blocks(self, d: int) -> Iterator[NDArray[Any]]:
         """Yield the rows from the first to the last."""
+        return (block for block, _ in self.labelled(d))
+
+    @abstractmethod
+    def labelled(self, d: int) -> Iterator[LabelledBlock]:
+        """Yield the rows, each block with the columns of ``by`` beside it."""
+
+
+def _labelled_blocks(
+    layout: Layout, batch: Any, d: int, by: Sequence[str]
+) -> Iterator[LabelledBlock]:
+    done = 0
+    for block in layout.blocks(batch, d):
+        yield block, [batch.column(name).slice(done, len(block)) for name in by]
+        done += len(block)
 
 
 class ParquetFile(Source):
     """Wide numeric columns or one column of lists, read a row group at a time."""
 
-    def __init__(self, path: str, columns: Sequence[str] | None) -> None:
+    def __init__(self, path: str, columns: Sequence[str] | None, by: tuple[str, ...] = ()) -> None:
         pyarrow("reading Parquet")
         super().__init__(path)
+        self.by = by
         with self._open() as file:
-            self._layout = _layout(path, file.schema_arrow, columns)
+            self._layout = _layout(path, file.schema_arrow, columns, by)
             self.n = file.metadata.num_rows
         self.columns, self.d = self._layout.columns, self._layout.d
 
@@ -95,30 +124,38 @@ class ParquetFile(Source):
                 self.path, pre_buffer=False, buffer_size=_PAGE_BUFFER_BYTES
             )
 
-    def blocks(self, d: int) -> Iterator[NDArray[Any]]:
+    def labelled(self, d: int) -> Iterator[LabelledBlock]:
         size = max(1, (BLOCK_BYTES if self._layout.is_list else PART_BYTES) // (8 * d))
         with self._open() as file:
-            batches = file.iter_batches(batch_size=size, columns=self.columns)
+            batches = file.iter_batches(batch_size=size, columns=[*self._layout.columns, *self.by])
             done = 0
             while (batch := _next(self.path, batches)) is not None:
                 done += batch.num_rows
                 self.position = self.nbytes * done / max(1, self.n or 1)
-                yield from self._layout.blocks(batch, d)
+                yield from _labelled_blocks(self._layout, batch, d, self.by)
 
 
 class ArrowFile(Source):
     """Arrow IPC, as a file or as a stream."""
 
-    def __init__(self, path: str, columns: Sequence[str] | None, *, stream: bool) -> None:
+    def __init__(
+        self,
+        path: str,
+        columns: Sequence[str] | None,
+        by: tuple[str, ...] = (),
+        *,
+        stream: bool,
+    ) -> None:
         self._pa = pyarrow("reading Arrow files")
         super().__init__(path)
         self._stream = stream
         self._fields: list[int] | None = None
         with self._pa.OSFile(path) as file:
             schema = self._open(file).schema
-        self._layout = _layout(path, schema, columns)
+        self.by = by
+        self._layout = _layout(path, schema, columns, by)
         self.columns, self.d = self._layout.columns, self._layout.d
-        self._fields = sorted(schema.get_field_index(name) for name in self.columns)
+        self._fields = sorted(schema.get_field_index(name) for name in [*self.columns, *by])
 
     def _open(self, file: Any) -> Any:
         options = self._pa.ipc.IpcReadOptions(included_fields=self._fields)
@@ -126,7 +163,7 @@ class ArrowFile(Source):
         with reading(self.path):
             return opener(file, options=options)
 
-    def blocks(self, d: int) -> Iterator[NDArray[Any]]:
+    def labelled(self, d: int) -> Iterator[LabelledBlock]:
         with reading(self.path):
             file = self._pa.OSFile(self.path)
         with file:
@@ -137,7 +174,7 @@ class ArrowFile(Source):
                     validate(batch)  # the format has no checksums
                 if self._stream:
                     self.position = file.tell()
-                yield from self._layout.blocks(batch, d)
+                yield from _labelled_blocks(self._layout, batch, d, self.by)
 
     def _by_index(self, reader: Any) -> Iterator[Any]:
         for i in range(reader.num_record_batches):
@@ -166,7 +203,7 @@ class NumpyFile(Source):
         self._offset = header.offset
         self._fortran = header.flags.f_contiguous and not header.flags.c_contiguous
 
-    def blocks(self, d: int) -> Iterator[NDArray[Any]]:
+    def labelled(self, d: int) -> Iterator[LabelledBlock]:
         n = self.n or 0
         size = max(1, BLOCK_BYTES // (self._dtype.itemsize * d))
         with reading(self.path):
@@ -175,7 +212,7 @@ class NumpyFile(Source):
             for start in range(0, n, size):
                 block = self._block(file, start, min(size, n - start), d)
                 self.position = self.nbytes * (start + len(block)) / n
-                yield block
+                yield block, []
 
     def _block(self, file: Any, start: int, count: int, d: int) -> NDArray[Any]:
         if self._fortran:
@@ -203,10 +240,24 @@ class NumpyFile(Source):
                 view = view[count:]
 
 
-def _layout(path: str, schema: Any, columns: Sequence[str] | None) -> Layout:
+def _layout(path: str, schema: Any, columns: Sequence[str] | None, by: Sequence[str]) -> Layout:
     with reading(path):
-        _ = schema.names  # decodes them
+        names = list(schema.names)  # decodes them
+    check_labels(path, names, columns, by)
+    if by and columns is None:
+        columns = [n for n in names if n not in by and not n.startswith("__index_level_")]
     return Layout(schema, columns, source=path)
+
+
+def check_labels(
+    path: str, names: Sequence[str], columns: Sequence[str] | None, by: Sequence[str]
+) -> None:
+    """Raise unless the file has each column of ``by`` once, and none is a coordinate too."""
+    for name in by:
+        if list(names).count(name) != 1:
+            raise ValueError(f"{path} must have the column {name!r}, which labels rows, once")
+        if name in (columns or ()):
+            raise ValueError(f"column {name!r} labels rows: it cannot be a coordinate too")
 
 
 def _next(path: str, batches: Iterator[Any]) -> Any:

@@ -1,19 +1,23 @@
 """Numba twins of the C++ kernels: same signatures, same integers, no compiler."""
 
-from .clip import CLIP_ROWS_LIMIT, clip_sum, distance_counts
+from .clip import CLIP_ROWS_LIMIT, clip_sum, distance_counts, group_sums
 from .exact_sum import merge
 from .form import FormTable
 from .gaussian_pair import PairTable
 from .noise import keystream, rounded_gaussian, rounded_gaussian_of_words
+from .users import RUN_STATE_WORDS, run_means
 
 __all__ = [
     "CLIP_ROWS_LIMIT",
+    "RUN_STATE_WORDS",
     "FormTable",
     "PairTable",
     "clip_sum",
     "distance_counts",
+    "group_sums",
     "keystream",
     "merge",
     "rounded_gaussian",
     "rounded_gaussian_of_words",
+    "run_means",
 ]

@@ -182,6 +182,19 @@ def _clip_exceptional(row, center, scale, columns, limit, radius, x, h, y, lane,
 
 
 @jit
+def _clip_row(row, center, scale, columns, limit, radius, x, h, y, lane, absent):
+    """y <- what the row adds, not yet rounded: (clipped, has holes)."""
+    ordinary = _scale_row(row, center, scale, columns, h, y)
+    n2 = _squared_norm(y, lane) if ordinary and limit.size == 0 else 0.0
+    if not (ordinary and n2 < EXCEPTIONAL_NORM2 and (limit.size == 0 or _finite(y))):
+        shape = center, scale, columns, limit, radius
+        return _clip_exceptional(row, *shape, x, h, y, lane, absent)
+    if limit.size:
+        return np.int64(_clip_box(y, limit)), 0
+    return np.int64(_clip_ball(y, n2, radius)), 0
+
+
+@jit
 def _clip_sum(rows, center, scale, columns, limit, radius, partial, absent):
     n, d = rows.shape
     x = np.empty(d)
@@ -191,19 +204,32 @@ def _clip_sum(rows, center, scale, columns, limit, radius, partial, absent):
     clipped = 0
     nonfinite = 0
     for i in range(n):
-        row = rows[i]
-        ordinary = _scale_row(row, center, scale, columns, h, y)
-        n2 = _squared_norm(y, lane) if ordinary and limit.size == 0 else 0.0
-        if not (ordinary and n2 < EXCEPTIONAL_NORM2 and (limit.size == 0 or _finite(y))):
-            shape = center, scale, columns, limit, radius
-            counts = _clip_exceptional(row, *shape, x, h, y, lane, absent)
-            clipped += counts[0]
-            nonfinite += counts[1]
-        elif limit.size:
-            clipped += _clip_box(y, limit)
-        else:
-            clipped += _clip_ball(y, n2, radius)
+        shape = center, scale, columns, limit, radius
+        counts = _clip_row(rows[i], *shape, x, h, y, lane, absent)
+        clipped += counts[0]
+        nonfinite += counts[1]
         _add(y, partial)
+    return clipped, nonfinite
+
+
+@jit
+def _group_sums(rows, index, center, scale, columns, limit, radius, table, counts):
+    n, d = rows.shape
+    x = np.empty(d)
+    h = np.empty(d)
+    y = np.empty(d)
+    lane = np.empty(NORM_LANES)
+    absent = np.zeros(d, np.int64)
+    clipped = 0
+    nonfinite = 0
+    for i in range(n):
+        shape = center, scale, columns, limit, radius
+        seen = _clip_row(rows[i], *shape, x, h, y, lane, absent)
+        clipped += seen[0]
+        nonfinite += seen[1]
+        if index[i] >= 0:
+            counts[index[i]] += 1
+            _add(y, table[index[i]])
     return clipped, nonfinite
 
 
@@ -278,6 +304,15 @@ def clip_sum(
     assert partial.size == (2 * d if halves else d)
     counts = _shared(lambda part, *to: _clip_sum(part, *shape, *to), rows, threads, partial, absent)
     return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
+
+
+def group_sums(rows, index, center, scale, matrix, limit, radius, table, counts):
+    """Add each clipped, quantised row to its group's sums; return (clipped, nonfinite)."""
+    d = center.size
+    if d == 1 and not (matrix.size or limit.size):
+        limit = np.array([radius])
+    shape = center, scale, _columns(matrix, d), limit, float(radius)
+    return _group_sums(rows, index, *shape, table.reshape(counts.size, d), counts)
 
 
 def distance_counts(rows, center, scale, matrix, edges, counts, threads=1, absent=_NONE):

@@ -1,0 +1,26 @@
+#include <pybind11/numpy.h>
+
+#include "bindings.hpp"
+#include "numpy_view.hpp"
+#include "users/run_means.hpp"
+
+namespace py = pybind11;
+
+static void run_means(const py::array& rows, const py::array& ends, py::array state, py::array out,
+                      bool divide) {
+  const ellipsum::Batch batch = batch_view(rows);
+  const std::size_t runs = std::size_t(ends.size());
+  const std::int64_t* to = input_view<std::int64_t>(ends, runs, "ends");
+  std::int64_t* open = output_view<std::int64_t>(state, batch.d * ellipsum::state_words, "state");
+  double* means = output_view<double>(out, batch.d * runs, "out");
+  py::gil_scoped_release nogil;
+  ellipsum::run_means(batch, to, runs, open, means, divide);
+}
+
+void bind_users(py::module_& m) {
+  m.attr("RUN_STATE_WORDS") = ellipsum::state_words;
+  m.def("run_means", &run_means, py::arg("rows"), py::arg("ends"), py::arg("state"), py::arg("out"),
+        py::arg("divide"),
+        "Write to `out` (runs, d) the correctly rounded mean, or sum, of each run of rows; `state` "
+        "(int64, d x RUN_STATE_WORDS, at first zeros) holds what is open of the last.");
+}

@@ -1,0 +1,95 @@
+"""What private sums, means and counts of groups share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _validate, noise
+from ..budget import Budget, Entry, Share
+from ..guarantee import ROW, Neighbors
+from ..noise_keys import JobKeys, Use, root_key
+from .guarantee import GroupGuarantee, group_guarantee
+from .keys import KeyBook
+from .selection import COUNT_STEPS
+
+__all__ = ["Groups"]
+
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+
+
+class Groups:
+    """What sums, means and counts of groups share: keys, budget, unit, selection."""
+
+    _kind = ""
+
+    def __init__(
+        self,
+        keys: Sequence[Any] | None,
+        max_keys: int,
+        budget: tuple[float | None, float | None, float | None, float | None],
+        neighbors: str,
+    ) -> None:
+        if isinstance(keys, (str, bytes)):
+            raise TypeError("keys must be a sequence of keys, got one text")
+        self._keys = None if keys is None else list(keys)
+        if self._keys is not None and not self._keys:
+            raise ValueError("keys must name at least one group")
+        KeyBook(self._keys)  # its checks
+        self._max_keys = _validate.whole("max_keys", max_keys, least=1)
+        self._budget, self._neighbors = budget, Neighbors.of(neighbors)
+        self.guarantee_for(None)  # its checks
+
+    def guarantee_for(self, user: str | None) -> GroupGuarantee:
+        """What a call with this ``user=`` promises.
+
+        Parameters
+        ----------
+        user : str or None, the column's name
+        """
+        return self._promise(user)[0]
+
+    def _promise(self, user: Any) -> tuple[GroupGuarantee, int | None]:
+        """The guarantee, and the threshold; without users a row is in one group."""
+        k = 1 if user is None else self._max_keys
+        named = user if isinstance(user, str) else "the column of users"
+        unit = ROW if user is None else f"all rows of one value of {named}"
+        private = self._keys is None
+        factor = self._size_factor(k)
+        return group_guarantee(
+            self._budget, self._neighbors.value, unit, k, private, factor or math.inf
+        )
+
+    def _size_factor(self, k: int) -> float | None:
+        """Noise of a group's size over the noise multiplier, in users; None: not released."""
+        raise NotImplementedError
+
+    def _keys_of_draws(
+        self, promise: GroupGuarantee, seed: int | bytes | None, *job: Any
+    ) -> JobKeys:
+        own = (f"groups {self._kind}", promise.neighbors.value, *promise.asked, promise.max_keys)
+        return JobKeys(root_key(seed), *own, *job)
+
+    def _draw(
+        self, budget: Budget | Share | None, promise: GroupGuarantee, keys: JobKeys
+    ) -> Entry | None:
+        """Take the release from the budget: it is on the disk before any noise is drawn."""
+        if budget is None:
+            return None
+        return budget.draw(promise, f"group {self._kind}", job=keys.of(Use.ENTRY).hex())
+
+    def _sizes(
+        self, counts: Ints, sigma: float, keys: JobKeys, threshold: int | None
+    ) -> tuple[NDArray[np.float64], Array]:
+        """Noisy sizes, and which groups may be named: all of them where the keys are public."""
+        if not len(counts):
+            return np.empty(0), np.empty(0, np.bool_)
+        drawn = noise.rounded_gaussian(len(counts), sigma * COUNT_STEPS, key=keys.of(Use.COUNT))
+        steps = counts.astype(object) * COUNT_STEPS + drawn.astype(object)
+        named = np.array([threshold is None or s >= threshold for s in steps], np.bool_)
+        return np.array([int(s) / COUNT_STEPS for s in steps], np.float64), named

@@ -1,0 +1,68 @@
+"""One row a user and group, and at most so many groups of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..guarantee import Neighbors
+from .keys import KeyBook, chosen_keys
+
+__all__ = ["Users", "limited"]
+
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+
+
+class Users:
+    """Rows with user and group as three words; and how many users there are, where public."""
+
+    def __init__(self, neighbors: Neighbors) -> None:
+        self._counted = neighbors.count_is_public  # else nobody asks, and memory is saved
+        self._seen: set[bytes] = set()
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def of(
+        self, batches: Iterator[Any], book: KeyBook, index_of: Callable[..., Ints] | None = None
+    ) -> Iterator[tuple[Array, NDArray[np.uint64]]]:
+        for rows, labels in batches:
+            user = labels[-1].rows()
+            named = user.any(1)
+            if self._counted and named.any():
+                self._seen.update(map(bytes, np.unique(user[named].view("V16"))))
+            index = book.index(labels[0]) if index_of is None else index_of(rows, labels)
+            kept = named & (index >= 0)
+            if kept.any():
+                words = np.column_stack([user[kept], index[kept].astype(np.uint64)])
+                yield rows[kept], words
+
+
+def limited(
+    runs: Iterator[tuple[Array, NDArray[np.uint64]]], book: KeyBook, max_keys: int
+) -> Iterator[tuple[Array, Ints]]:
+    """Rows of users and groups, those of one user together: at most ``max_keys`` of each."""
+    rows, words = np.empty((0, 0)), np.empty((0, 3), np.uint64)
+    digests = np.empty((0, 2), np.uint64)
+
+    def chosen(end: int) -> tuple[Array, Ints]:
+        index = words[:end, 2].astype(np.int64)
+        kept = chosen_keys(words[:end, :2], index, digests, max_keys)
+        return rows[:end][kept], index[kept]
+
+    for more, more_words in runs:
+        rows = more if not len(rows) else np.concatenate([rows, more])
+        words = np.concatenate([words, more_words])
+        if len(digests) != len(book):
+            digests = book.digests()
+        last = (words[:, :2] == words[-1, :2]).all(1)
+        end = int(np.flatnonzero(~last)[-1]) + 1 if not last.all() else 0
+        if end:
+            yield chosen(end)
+            rows, words = rows[end:], words[end:]
+    if len(words):
+        yield chosen(len(words))

@@ -1,0 +1,243 @@
+"""Private sums and means of groups, whose keys are public or private."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import _validate, noise
+from ..budget import Budget, Share
+from ..ellipsoid import Ellipsoid
+from ..exact_sum import as_integers
+from ..guarantee import Neighbors, rounded_up, seed_caveats
+from ..noise_keys import Use
+from ..rows.labelled import labelled_batches
+from ..users import STATISTICS, user_runs
+from .base import Groups
+from .bounded import Users, limited
+from .guarantee import GroupGuarantee
+from .release import GroupRelease, NoisyGroups
+from .table import ExactGroupSum
+
+__all__ = ["PrivateGroupMean", "PrivateGroupSum"]
+
+
+class PrivateGroupSum(Groups):
+    """Differentially private sum of the rows of each group.
+
+    **Guarantees.** The release of all groups together is differentially private for the unit
+    named: one row, or all rows of a user. One user adds one clipped row to at most ``max_keys``
+    groups, and the noise of every group is for all of these: l2 norm sqrt(max_keys) times that
+    of a row (claim groups-1). Groups' sizes are private and released with noise; for ``replace``
+    they cost nothing (claim groups-2). Where the keys are private, a group is named only where
+    its noisy number of users reaches a threshold, and delta has the chance of naming a key of
+    one user alone in it, exactly (claim groups-4).
+
+    Rows without a key, or whose key is none of the public ones, are in no group; with ``user``,
+    rows without a user are left out.
+
+    Parameters
+    ----------
+    ellipsoid : Ellipsoid, or a mapping of public keys to Ellipsoids
+        The clip region, of all groups or of each: of a row, or of what a user's rows in a group
+        become. Public.
+    keys : sequence, optional
+        The public keys: integers, text or bytes. Each is released, those without a row too.
+        None: keys are private, and those with enough users are released.
+    max_keys : int
+        Groups that one user may be in; which ones, if there are more, depends on the user's own
+        keys alone (claim groups-3). Without ``user`` a row is in one group.
+    epsilon, delta : float
+        The budget; rho or mu in their place where the keys are public.
+    rho, mu : float
+    neighbors : ``"add-remove"`` or ``"replace"``
+        ``"add-remove"``: a user's rows are there or not. ``"replace"``: they take other values
+        *and other keys*; the number of all users is public, that of no group.
+    statistic : ``"mean"`` or ``"sum"``, optional
+        What a user's rows in a group become. Default: as the release's name says.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a budget that is missing or double, private keys without epsilon and delta, or keys
+        that are none.
+
+    Source: for private keys Wilkins, Kifer, Zhang & Karrer 2024, derived again in
+    docs/guarantees/groups.md.
+    """
+
+    _kind = "sum"
+
+    def __init__(
+        self,
+        ellipsoid: Ellipsoid | Mapping[Any, Ellipsoid],
+        *,
+        keys: Sequence[Any] | None = None,
+        max_keys: int = 1,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        mu: float | None = None,
+        neighbors: str = "add-remove",
+        statistic: str | None = None,
+    ) -> None:
+        if isinstance(ellipsoid, Mapping) and keys is None:
+            keys = list(ellipsoid)
+        self._region = ellipsoid
+        ExactGroupSum(ellipsoid, keys)  # its checks
+        chosen = _validate.one_of("statistic", statistic or self._kind, STATISTICS)
+        self._divide = chosen == "mean"
+        super().__init__(keys, max_keys, (epsilon, delta, rho, mu), neighbors)
+
+    def __call__(
+        self,
+        rows: Any,
+        *,
+        key: Any = None,
+        user: Any = None,
+        budget: Budget | Share | None = None,
+        seed: int | bytes | None = None,
+    ) -> GroupRelease:
+        """Sum the rows of each group, add the noise, and return the release.
+
+        Parameters
+        ----------
+        rows : table, stream, ``open_rows(..., by=[...])``, mapping of columns, array (n, d)
+            Or an :class:`ExactGroupSum`, as :meth:`exact_sum` makes them, merged: release it once.
+        key : str, the name of the column of keys; or the column, for an array
+        user : str or column, optional; whose row it is. Of an ExactGroupSum the name of the
+            column that its parts were made with.
+        budget : Budget or Share, optional
+            What the release is drawn from, before its noise is: refused where there is no room.
+        seed : int or 32 bytes, optional
+            **For tests and audits: a release made with a seed is not private**, and says so.
+
+        Returns
+        -------
+        GroupRelease
+
+        Raises
+        ------
+        TypeError, ValueError
+            For data of the wrong shape or type, or without such columns.
+        """
+        promise, threshold = self._promise(user)
+        if isinstance(rows, ExactGroupSum):
+            if key is not None or not (user is None or isinstance(user, str)):
+                raise TypeError(
+                    "an ExactGroupSum has its keys: give user, the column's name, alone"
+                )
+            if not rows.alike(ExactGroupSum(self._region, self._keys)):
+                raise ValueError("the ExactGroupSum has another region, or other public keys")
+            table = rows
+        else:
+            table = self.exact_sum(rows, key=key, user=user)
+        return self._released(table, promise, threshold, seed, budget)
+
+    def exact_sum(self, rows: Any, *, key: Any, user: Any = None) -> ExactGroupSum:
+        """The exact sums that a release adds noise to: a part, where there are several machines.
+
+        All rows of one user must be in one part: the engine's shuffle sees to it. **Private.**
+
+        Parameters
+        ----------
+        rows, key, user : as of a call
+
+        Returns
+        -------
+        ExactGroupSum
+        """
+        if key is None:
+            raise TypeError("key must name the column that says which group a row is in")
+        table = ExactGroupSum(self._region, self._keys)
+        if user is None:
+            for block, (labels,) in labelled_batches(rows, table.d, [key]):
+                table.add_indexed(block, table.book.index(labels))
+                table.units += len(block)
+            return table
+        seen = Users(self._neighbors)
+        batches = labelled_batches(rows, table.d, [key, user])
+        runs = user_runs(seen.of(batches, table.book), table.d, self._divide)
+        for block, index in limited(runs, table.book, self._max_keys):
+            table.add_indexed(block, index)
+        table.units = len(seen)
+        return table
+
+    def _released(
+        self,
+        table: ExactGroupSum,
+        promise: GroupGuarantee,
+        threshold: int | None,
+        seed: int | bytes | None,
+        budget: Budget | Share | None,
+    ) -> GroupRelease:
+        order, low, high, counts = table.ordered()
+        regions = [table.region(i) for i in order]
+        shared = all(region is regions[0] for region in regions) and bool(regions)
+        prints = [r.fingerprint() for r in (regions[:1] if shared else regions)]
+        names = [table.book.keys[i] for i in order]
+        keys = self._keys_of_draws(promise, seed, *map(repr, names), *prints, low, high, counts)
+        entry = self._draw(budget, promise, keys)
+        size_sigma = self._size_sigma(promise)
+        sizes, named = None, np.ones(len(order), np.bool_)
+        if size_sigma is not None:
+            sizes, named = self._sizes(counts, size_sigma, keys, threshold)
+        own = regions[:1] if shared else regions
+        levels = [self._sum_sigma(region, promise) for region in own]
+        integers = as_integers(low, high)
+        if len(order):
+            sigma = np.repeat(np.array(levels), table.d)
+            draw = noise.rounded_gaussian(len(order) * table.d, sigma, key=keys.of(Use.SUM))
+            integers = integers + draw.astype(object).reshape(len(order), table.d)
+        kept = np.flatnonzero(named)
+        noisy = NoisyGroups(
+            [names[i] for i in kept],
+            (regions[:1] if shared else [regions[i] for i in kept]) or [table.region(0)],
+            integers[kept],
+            (levels if shared else [levels[i] for i in kept]) or [0.0],
+            None if sizes is None else sizes[kept],
+            size_sigma,
+        )
+        public = float(table.units) if promise.neighbors.count_is_public else None
+        release = GroupRelease(self._kind, noisy, promise, seed_caveats(seed), n=public)
+        return release.drawn_from(entry)
+
+    def _share(self) -> float:
+        """Share of mu^2 for the sizes, add-remove: as of one mean; 0 where none is needed."""
+        regions = self._region.values() if isinstance(self._region, Mapping) else [self._region]
+        d = next(iter(regions)).d
+        needed = self._keys is None or self._kind == "mean"
+        if not needed and not any(region.center.any() for region in regions):
+            return 0.0
+        return 1 / (2 * math.sqrt(d) + 2)
+
+    def _size_factor(self, k: int) -> float | None:
+        if self._neighbors is Neighbors.REPLACE:
+            return 2 * math.sqrt(k)
+        share = self._share()
+        return math.sqrt(k) / math.sqrt(share) if share else None
+
+    def _size_sigma(self, promise: GroupGuarantee) -> float | None:
+        factor = self._size_factor(promise.max_keys)
+        return None if factor is None else rounded_up(factor * promise.noise_multiplier)
+
+    def _sum_sigma(self, region: Ellipsoid, promise: GroupGuarantee) -> float:
+        """Noise of a group's sum, grid units (claims groups-1, groups-2)."""
+        bound = region.sensitivity(self._neighbors) / region.grid * math.sqrt(promise.max_keys)
+        share = 0.0 if self._neighbors is Neighbors.REPLACE else self._share()
+        return rounded_up(bound * promise.noise_multiplier / math.sqrt(1 - share))
+
+
+class PrivateGroupMean(PrivateGroupSum):
+    """Differentially private mean of the rows of each group: noisy sum over noisy size.
+
+    **Guarantees.** As :class:`PrivateGroupSum`; each mean is a function of the group's noisy sum
+    and noisy size, which are released jointly.
+
+    Parameters, exceptions and source: as :class:`PrivateGroupSum`.
+    """
+
+    _kind = "mean"

@@ -1,0 +1,180 @@
+"""What a private sum, mean or count of groups hands on."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ..ellipsoid import Ellipsoid
+from ..guarantee import ROW
+from ..release import Release
+from ..sum_release import NoisySum, SumRelease
+from .guarantee import GroupGuarantee
+
+__all__ = ["GroupRelease", "NoisyGroups"]
+
+Array = NDArray[np.float64]
+
+_PRINTED = 12
+
+
+class NoisyGroups(NamedTuple):
+    """Sums and sizes as released, a row a group. All of it is public."""
+
+    keys: list[Any]
+    regions: list[Ellipsoid] | None  #: of each group, or one for all; none for counts
+    integers: NDArray[np.object_] | None  #: (groups, d), grid units; none for counts
+    sum_sigma: list[float]  #: grid units, of each group, or one for all
+    sizes: Array | None  #: noisy users (rows) of each group
+    size_sigma: float | None
+
+
+class GroupRelease(Release):
+    """Differentially private sums, means or counts of groups, with their noise.
+
+    ``release[key]`` is one group's release by itself; iterating gives the keys.
+
+    **Guarantees.** Everything in it is a function of noisy integers and public parameters, for
+    all groups together: it may be published whole (claims groups-1, mechanism-2).
+
+    Parameters
+    ----------
+    kind : ``"sum"``, ``"mean"`` or ``"count"``
+    noisy : NoisyGroups
+    guarantee : GroupGuarantee
+    caveats : tuple of str
+    n : float or None; users (rows) in all, where that is public
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        noisy: NoisyGroups,
+        guarantee: GroupGuarantee,
+        caveats: tuple[str, ...] = (),
+        *,
+        n: float | None = None,
+    ) -> None:
+        self._noisy, self._promise = noisy, guarantee
+        self._places = {key: i for i, key in enumerate(noisy.keys)}
+        what = f"group {kind}" if noisy.integers is not None else "counts"
+        self._one = kind
+        if noisy.integers is None:
+            sizes = np.empty(0) if noisy.sizes is None else noisy.sizes
+            sd = np.full(len(sizes), noisy.size_sigma or 0.0)
+            super().__init__(what, sizes, guarantee, caveats, sd=sd, n=n)
+            return
+        parts = [self._part(i, guarantee, caveats) for i in range(len(noisy.keys))]
+        d = noisy.integers.shape[1]
+        value = np.array([part.value for part in parts]).reshape(-1, d)
+        noise = np.array([part.sd for part in parts]).reshape(-1, d)
+        super().__init__(what, value, guarantee, caveats, sd=noise, n=n)
+
+    def _part(self, i: int, guarantee: GroupGuarantee, caveats: tuple[str, ...]) -> SumRelease:
+        noisy = self._noisy
+        if noisy.regions is None or noisy.integers is None:
+            raise TypeError("counts have no sums: see value")
+        region = noisy.regions[i if len(noisy.regions) > 1 else 0]
+        sigma = noisy.sum_sigma[i if len(noisy.sum_sigma) > 1 else 0]
+        size = None if noisy.sizes is None else float(noisy.sizes[i])
+        one = NoisySum(region, noisy.integers[i], sigma, size, noisy.size_sigma)
+        return SumRelease(self._one, one, guarantee, caveats)
+
+    def _single(self, i: int) -> SumRelease:
+        return self._part(i, self._promise, self._caveats)
+
+    @property
+    def keys(self) -> list[Any]:
+        """The groups, in the order of the rows of ``value``."""
+        return list(self._noisy.keys)
+
+    @property
+    def sizes(self) -> Array | None:
+        """Noisy number of users (of rows, without ``user=``) of each group, if released."""
+        return self._noisy.sizes
+
+    @property
+    def size_sd(self) -> float | None:
+        """Noise standard deviation of each of ``sizes``."""
+        return self._noisy.size_sigma
+
+    @property
+    def integers(self) -> NDArray[np.object_] | None:
+        """The noisy integers (groups, d), grid units; None for counts."""
+        return self._noisy.integers
+
+    def __len__(self) -> int:
+        return len(self._noisy.keys)
+
+    def __iter__(self) -> Any:
+        return iter(self._noisy.keys)
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._places
+
+    def __getitem__(self, key: Any) -> Any:
+        """One group's release; of counts its noisy number."""
+        i = self._places[key]
+        return float(self._value[i]) if self._noisy.integers is None else self._single(i)
+
+    def confidence_interval(self, level: float = 0.95) -> tuple[Array, Array]:
+        """Return an interval for each entry of ``value``, of the added noise alone.
+
+        Parameters
+        ----------
+        level : float in (0, 1), of each interval by itself
+
+        Returns
+        -------
+        (lower, upper) : arrays like ``value``
+        """
+        if self._noisy.integers is None:
+            half = -ndtri((1 - level) / 2) * (self._noisy.size_sigma or 0.0)
+            return self._value - half, self._value + half
+        ends = [self._single(i).confidence_interval(level) for i in range(len(self))]
+        d = self._value.shape[1]
+        lower = np.array([end[0] for end in ends]).reshape(-1, d)
+        return lower, np.array([end[1] for end in ends]).reshape(-1, d)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The public parameters of the release, as plain numbers and strings."""
+        noisy = self._noisy
+        own = {"groups": len(self), "size_sigma": noisy.size_sigma}
+        if noisy.regions is None:
+            return own
+        first = noisy.regions[0]
+        one = len(noisy.regions) == 1
+        shape = {"shape": first.kind, "clip_norm": first.clip_norm, "grid": first.grid}
+        return own | {"d": first.d} | (shape if one else {}) | {"sum_sigma": noisy.sum_sigma}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain Python values that JSON can hold."""
+        sizes = None if self.sizes is None else self.sizes.tolist()
+        keys = [key.hex() if isinstance(key, bytes) else key for key in self.keys]
+        return super().to_dict() | {"keys": keys, "sizes": sizes}
+
+    def _head(self) -> list[str]:
+        lines = super()._head()
+        return [f"private {self._kind}, {len(self)} groups", *lines[1:]]
+
+    def _rows(self) -> list[str]:
+        """Values of the first groups, a line each."""
+        shown = min(len(self), _PRINTED)
+        names = [str(key) for key in self.keys[:shown]]
+        width = max([len(name) for name in names] + [len("group")])
+        what = "rows (noisy)" if self._promise.unit == ROW else "users (noisy)"
+        heading = "" if self._noisy.integers is None else "  value"
+        lines = [f"  {'group':{width}}  {'' if self.sizes is None else what:>13}{heading}"]
+        for i in range(shown):
+            size = "" if self.sizes is None else f"{self.sizes[i]:.6g}"
+            value = np.atleast_1d(self._value[i])
+            cells = "" if self._noisy.integers is None else " ".join(f"{x:.6g}" for x in value[:6])
+            more = " ..." if self._noisy.integers is not None and value.size > 6 else ""
+            lines.append(f"  {names[i]:{width}}  {size:>13}  {cells}{more}".rstrip())
+        if shown < len(self):
+            lines.append(f"  ... and {len(self) - shown} more groups")
+        return lines

@@ -1,0 +1,309 @@
+"""The exact sums of groups: one table of integers, the same bytes for any order and split."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ellipsoid import Ellipsoid
+from ..exact_sum import as_integers, kernel_parts
+from ..kernels.backend import kernels
+from ..rows.labels import labels_of
+from .keys import KeyBook
+
+__all__ = ["ExactGroupSum"]
+
+Ints = NDArray[np.int64]
+
+_MAGIC = b"ELLIPGRP"
+_VERSION = 1
+# magic, version, whether the keys are given, digest of the regions, d, groups, units
+_HEADER = struct.Struct("<8sHB32sIQQ")
+_CHECKSUM_BYTES = 16
+_CONVERSION = 1 << 19
+_INTEGER, _TEXT, _BYTES = 0, 1, 2
+
+
+class ExactGroupSum:
+    """Exact sums of rows by group: what :class:`ellipsum.ExactSum` is to one sum.
+
+    **Guarantees.** A row adds to its group the integers that it would add to a sum of its own
+    (claim groups-1), so the table is a function of the multiset of (key, row): any order, split
+    and merge tree gives the same bytes.
+
+    *Everything in it is private.* Memory: 8 d + 8 bytes a group, 24 d beyond 2^31 rows, and some
+    400 bytes of keys; a million groups of 16 numbers are about 0.5 GB.
+
+    Parameters
+    ----------
+    ellipsoid : Ellipsoid, or a mapping of keys to Ellipsoids
+        One region for all groups, or one for each (the keys are then those of the mapping).
+    keys : sequence, optional
+        The keys, public; rows of other keys are left out. None: every key that comes.
+    """
+
+    def __init__(
+        self, ellipsoid: Ellipsoid | Mapping[Any, Ellipsoid], keys: Sequence[Any] | None = None
+    ) -> None:
+        self._regions: list[Ellipsoid] | None = None
+        if isinstance(ellipsoid, Mapping):
+            keys, self._regions = _own_regions(ellipsoid, keys)
+            ellipsoid = self._regions[0]
+        if not isinstance(ellipsoid, Ellipsoid):
+            raise TypeError(f"ellipsoid must be an Ellipsoid, got {type(ellipsoid).__name__}")
+        self._ellipsoid, self.book = ellipsoid, KeyBook(keys)
+        self.d = ellipsoid.d
+        groups = len(self.book)
+        self._partial = np.zeros((groups, self.d), np.int64)
+        self._counts = np.zeros(groups, np.int64)
+        self._low: NDArray[np.uint64] | None = None
+        self._high: Ints | None = None
+        self._waiting = 0  # rows in the partial sums
+        self.units = 0  #: rows, or users, that were added in all: public for `replace` alone
+
+    @property
+    def keys(self) -> list[Any]:
+        """The keys, in the table's order. **Private** unless they were given."""
+        return list(self.book.keys)
+
+    def region(self, group: int) -> Ellipsoid:
+        """The clip region of a group."""
+        return self._ellipsoid if self._regions is None else self._regions[group]
+
+    def add(self, rows: Any, key: Any) -> ExactGroupSum:
+        """Add rows (n, d), with the key of each: an array, list, Series or Arrow array.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For what :meth:`ellipsum.ExactSum.add` refuses, and keys of another length or type.
+        """
+        from .. import _validate
+
+        block, labels = _validate.rows("rows", rows, d=self.d), labels_of("key", key)
+        if len(labels) != len(block):
+            raise ValueError("key must have one entry for each row")
+        self.add_indexed(block, self.book.index(labels))
+        self.units += len(block)
+        return self
+
+    def add_indexed(self, rows: NDArray[Any], index: Ints) -> None:
+        """Add rows by the index of their group in :attr:`book`; -1 is in none."""
+        self._grow()
+        done = 0
+        for part in kernel_parts(rows):
+            self._room(len(part))
+            self._add_part(part, index[done : done + len(part)])
+            done += len(part)
+
+    def _add_part(self, part: NDArray[Any], index: Ints) -> None:
+        if part.strides[1] != part.itemsize:  # the kernel reads rows of contiguous numbers
+            step = max(1, _CONVERSION // self.d)
+            for start in range(0, len(part), step):
+                block = np.ascontiguousarray(part[start : start + step])
+                self._add_rows(block, index[start : start + step])
+        else:
+            self._add_rows(part, index)
+
+    def _add_rows(self, part: NDArray[Any], index: Ints) -> None:
+        index = np.ascontiguousarray(index)
+        table, counts = self._partial, self._counts
+        if self._regions is None:
+            arguments = self._ellipsoid.kernel_arguments()
+            kernels().group_sums(part, index, *arguments, table, counts)
+            return
+        for group, region in enumerate(self._regions):
+            here = np.flatnonzero(index == group)
+            if len(here):
+                own, one = table[group : group + 1], counts[group : group + 1]
+                rows, first = np.ascontiguousarray(part[here]), np.zeros(len(here), np.int64)
+                kernels().group_sums(rows, first, *region.kernel_arguments(), own, one)
+
+    def _grow(self) -> None:
+        """Room for the book's keys: twice as much as is there, at least."""
+        groups = len(self.book)
+        if groups <= len(self._counts):
+            return
+        more = max(groups, 2 * len(self._counts)) - len(self._counts)
+        wide = np.zeros((more, self.d), np.int64)
+        self._partial = np.concatenate([self._partial, wide])
+        self._counts = np.concatenate([self._counts, np.zeros(more, np.int64)])
+        if self._low is not None and self._high is not None:
+            self._low = np.concatenate([self._low, wide.view(np.uint64)])
+            self._high = np.concatenate([self._high, wide])
+
+    def _room(self, rows: int) -> None:
+        """Partial sums into 128 bits before they can hold no more rows."""
+        if self._waiting + rows > kernels().CLIP_ROWS_LIMIT:
+            self._low, self._high = self._wide()
+            self._partial[:] = 0
+            self._waiting = 0
+        self._waiting += rows
+
+    def _wide(self) -> tuple[NDArray[np.uint64], Ints]:
+        """All sums in 128 bits: low words, high words (groups, d)."""
+        flat = self._partial.reshape(-1)
+        if self._low is None or self._high is None:
+            low, high = np.zeros(flat.size, np.uint64), np.zeros(flat.size, np.int64)
+        else:
+            low, high = self._low.reshape(-1).copy(), self._high.reshape(-1).copy()
+        kernels().merge(low, high, flat.view(np.uint64), flat >> 63)
+        return low.reshape(-1, self.d), high.reshape(-1, self.d)
+
+    def merge(self, other: ExactGroupSum) -> ExactGroupSum:
+        """Add another table of the same region, key by key.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For what is no such table, or has another region or other public keys.
+        """
+        if not isinstance(other, ExactGroupSum):
+            raise TypeError(f"other must be an ExactGroupSum, got {type(other).__name__}")
+        if other is self:
+            raise ValueError("other is this table itself: its rows would count twice")
+        if not self.alike(other):
+            raise ValueError("other has another region, or other public keys")
+        places = np.array([self.book.add(key) for key in other.book.keys], np.int64)
+        self._grow()
+        low, high = self._wide()
+        more_low, more_high = other._wide()
+        groups = len(places)
+        mine_low, mine_high = low[places].reshape(-1), high[places].reshape(-1)
+        theirs = more_low[:groups].reshape(-1), more_high[:groups].reshape(-1)
+        kernels().merge(mine_low, mine_high, *theirs)
+        low[places], high[places] = mine_low.reshape(-1, self.d), mine_high.reshape(-1, self.d)
+        self._low, self._high, self._waiting = low, high, 0
+        self._partial[:] = 0
+        self._counts[places] += other._counts[:groups]
+        self.units += other.units
+        return self
+
+    def alike(self, other: ExactGroupSum) -> bool:
+        """Whether another table has the same regions and the same public keys, if any."""
+        if self.book.closed != other.book.closed or self._ellipsoid != other._ellipsoid:
+            return False
+        if self.book.closed and self.book.keys != other.book.keys:
+            return False
+        return self._regions == other._regions
+
+    def counts(self) -> Ints:
+        """Rows of each group, in the order of :attr:`keys`. **Private.**"""
+        return self._counts[: len(self.book)].copy()
+
+    def integers(self) -> NDArray[np.object_]:
+        """The exact sums (groups, d), each in units of its region's grid. **Private.**"""
+        self._grow()
+        low, high = self._wide()
+        groups = len(self.book)
+        return as_integers(low[:groups], high[:groups])
+
+    def ordered(self) -> tuple[list[int], NDArray[np.uint64], Ints, Ints]:
+        """Indices in the order of the keys; low and high words and counts in it. **Private.**"""
+        self._grow()
+        order = self.book.order() if not self.book.closed else list(range(len(self.book)))
+        low, high = self._wide()
+        return order, low[order], high[order], self._counts[order]
+
+    def to_bytes(self) -> bytes:
+        """The table as bytes, without its region: the same for every order and split. **Private.**
+
+        :meth:`from_bytes` is given the region again, and refuses another.
+        """
+        order, low, high, counts = self.ordered()
+        keys = [_key_bytes(self.book.keys[i]) for i in order]
+        closed, size = self.book.closed, len(order)
+        head = _HEADER.pack(_MAGIC, _VERSION, closed, self._mark(), self.d, size, self.units)
+        body = b"".join([head, *keys, *(a.astype(f"<{a.dtype.str[1:]}").tobytes()
+                                        for a in (low, high, counts))])  # fmt: skip
+        return body + hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()
+
+    def _mark(self) -> bytes:
+        regions = [self._ellipsoid] if self._regions is None else self._regions
+        state = hashlib.blake2b(digest_size=32)
+        for region in regions:
+            state.update(region.fingerprint())
+        return state.digest()
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, ellipsoid: Ellipsoid | Mapping[Any, Ellipsoid]
+    ) -> ExactGroupSum:
+        """The table of :meth:`to_bytes`, over the same region.
+
+        Raises
+        ------
+        ValueError
+            If ``data`` is truncated, altered, of another version or region.
+        """
+        raw = bytes(memoryview(data))
+        head = _HEADER
+        body, checksum = raw[:-_CHECKSUM_BYTES], raw[-_CHECKSUM_BYTES:]
+        wrong = len(raw) < head.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC
+        if wrong or hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest() != checksum:
+            raise ValueError("data is no ExactGroupSum: it is truncated or has been altered")
+        _, version, closed, mark, d, groups, units = head.unpack_from(body)
+        if version != _VERSION:
+            raise ValueError(f"data is of version {version}, and this release reads {_VERSION}")
+        keys, at = [], head.size
+        for _ in range(groups):
+            key, at = _key_at(body, at)
+            keys.append(key)
+        table = cls(ellipsoid, keys if closed else None)
+        for key in keys:
+            table.book.add(key)
+        table._grow()
+        if table._mark() != mark or table.d != d or len(table.book) != groups:
+            raise ValueError("data is a table over another region: give the one it was made with")
+        table.units = units
+        words = np.frombuffer(body, "<u8", groups * d, at)
+        table._low = np.zeros((len(table._counts), d), np.uint64)
+        table._high = np.zeros((len(table._counts), d), np.int64)
+        table._low[:groups] = words.reshape(groups, d)
+        at += words.nbytes
+        table._high[:groups] = np.frombuffer(body, "<i8", groups * d, at).reshape(groups, d)
+        at += words.nbytes
+        table._counts[:groups] = np.frombuffer(body, "<i8", groups, at)
+        return table
+
+    def __repr__(self) -> str:
+        return f"ExactGroupSum(d={self.d}, kind={self._ellipsoid.kind!r})"
+
+
+def _own_regions(
+    regions: Mapping[Any, Ellipsoid], keys: Sequence[Any] | None
+) -> tuple[list[Any], list[Ellipsoid]]:
+    chosen = list(regions) if keys is None else list(keys)
+    if not chosen or set(chosen) != set(regions):
+        raise ValueError("a mapping of regions must have one for each key, and no other")
+    own = [regions[key] for key in chosen]
+    if not all(isinstance(region, Ellipsoid) and region.d == own[0].d for region in own):
+        raise ValueError("a mapping of regions must have Ellipsoids of the same d")
+    return chosen, own
+
+
+def _key_bytes(key: Any) -> bytes:
+    if isinstance(key, str):
+        kind, data = _TEXT, key.encode("utf-8", "surrogatepass")
+    elif isinstance(key, bytes):
+        kind, data = _BYTES, key
+    else:
+        kind, data = _INTEGER, repr(key).encode()  # an integer, or a fraction's shortest digits
+    return struct.pack("<BI", kind, len(data)) + data
+
+
+def _key_at(body: bytes, at: int) -> tuple[Any, int]:
+    kind, size = struct.unpack_from("<BI", body, at)
+    at += 5
+    data = body[at : at + size]
+    if kind == _TEXT:
+        return data.decode("utf-8", "surrogatepass"), at + size
+    if kind == _BYTES:
+        return data, at + size
+    text = data.decode()
+    return (int(text) if text.lstrip("-").isdigit() else float(text)), at + size

@@ -1,0 +1,218 @@
+"""Rows with the labels beside them: whose they are, and which group they are in.
+
+The same containers as :func:`ellipsum.rows.batches.as_batches` takes. A label is a column's name,
+where the data have columns with names; or a column itself, for an array.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrow import Layout, is_arrow, named_batches, pyarrow
+from .batches import as_batches
+from .files import Rows
+from .labels import Labels, labels_of
+
+__all__ = ["column_of", "label_batches", "labelled_batches"]
+
+_Batch = tuple[NDArray[Any], list[Labels]]
+
+
+def labelled_batches(data: Any, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
+    """Yield batches (n, d) of rows, with one :class:`Labels` for each entry of ``by``.
+
+    ==================================  ==================================================
+    data                                a label is
+    ==================================  ==================================================
+    array (n, d), list of records       a column: array, list, Series, Arrow array
+    mapping of names to columns,        a name in it, or a column; the other columns
+    pandas, Polars, Arrow tables and    are the coordinates
+    streams, structured arrays
+    ``open_rows(..., by=[...])``        a name that ``by`` has
+    ==================================  ==================================================
+
+    Raises
+    ------
+    TypeError, ValueError
+        For data that have no such column, or a column of another length or type.
+    """
+    names = [label for label in by if isinstance(label, str)]
+    if isinstance(data, Rows):
+        parts = _of_files(data, d, by)
+    elif isinstance(data, Mapping) or _is_structured(data):
+        parts = _of_mapping(_columns_of(data), d, by)
+    elif _is_pandas(data):
+        columns = [_pandas_column(data, label) for label in by]
+        parts = _beside(data.drop(columns=list(dict.fromkeys(names))), columns, d)
+    elif is_arrow(data) and names:
+        parts = _of_stream(data, d, by)
+    elif names:
+        raise TypeError(
+            f"data of type {type(data).__name__} have no column {names[0]!r}: give a table, or the "
+            "column itself"
+        )
+    else:
+        parts = _beside(data, [labels_of("a column of labels", column) for column in by], d)
+    return _of_one_kind(parts)
+
+
+def label_batches(data: Any, by: Sequence[Any]) -> Iterator[_Batch]:
+    """The labels alone, each batch behind as many rows of nothing: what counts need.
+
+    Parameters
+    ----------
+    data : as :func:`labelled_batches` takes; not read where every label is a column itself
+    by : sequence of str or columns
+    """
+    parts: Iterator[_Batch]
+    if isinstance(data, Rows):
+        if data.d is None:
+            raise ValueError(f"{data.paths[0]} does not say how many coordinates a row has")
+        parts = ((_blank(rows), labels) for rows, labels in _of_files(data, data.d, by))
+    elif is_arrow(data) and not _is_pandas(data) and any(isinstance(x, str) for x in by):
+        _, batches = named_batches(data)
+        parts = (_labels_of_batch(batch, by) for batch in batches)
+    else:
+        columns = [column_of(data, x) if isinstance(x, str) else x for x in by]
+        named = [labels_of("a column of labels", column) for column in columns]
+        if len({len(column) for column in named}) > 1:
+            raise ValueError(_LENGTHS)
+        parts = iter([(np.zeros((len(named[0]), 1)), named)])
+    return _of_one_kind(parts)
+
+
+def _blank(rows: NDArray[Any]) -> NDArray[Any]:
+    return np.zeros((len(rows), 1))
+
+
+def _labels_of_batch(batch: Any, by: Sequence[Any]) -> _Batch:
+    labels = [labels_of(f"column {name!r}", batch.column(name)) for name in by]
+    return np.zeros((batch.num_rows, 1)), labels
+
+
+def column_of(data: Any, name: str) -> Any:
+    """A column by its name, of whatever has such columns."""
+    try:
+        return data[name]
+    except (KeyError, TypeError, IndexError, ValueError):
+        raise _missing(name) from None
+
+
+def _of_one_kind(parts: Iterator[_Batch]) -> Iterator[_Batch]:
+    """Refuse a column that is integers in one batch and text in another: a matter of types."""
+    kinds: list[str] | None = None
+    for rows, labels in parts:
+        here = [label.kind for label in labels]
+        if kinds is not None and here != kinds:
+            raise TypeError("a column of labels has another type in a later batch: cast it first")
+        kinds = here
+        yield rows, labels
+
+
+def _beside(data: Any, columns: Sequence[Labels], d: int) -> Iterator[_Batch]:
+    """Rows from ``as_batches``, in their order, and the same stretch of each column."""
+    done = 0
+    for batch in as_batches(data, d):
+        end = done + len(batch)
+        if any(len(column) < end for column in columns):
+            raise ValueError(_LENGTHS)
+        yield batch, [column[done:end] for column in columns]
+        done = end
+    if any(len(column) != done for column in columns):
+        raise ValueError(_LENGTHS)
+
+
+_LENGTHS = "a column of labels must have one entry for each row of data"
+
+
+def _is_structured(data: Any) -> bool:
+    return isinstance(data, np.ndarray) and data.dtype.names is not None
+
+
+def _columns_of(data: Any) -> dict[str, Any]:
+    names = data.dtype.names if isinstance(data, np.ndarray) else list(data)
+    return {name: data[name] for name in names}
+
+
+def _is_pandas(data: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, pandas.DataFrame)
+
+
+def _missing(name: str) -> ValueError:
+    return ValueError(f"data has no column {name!r}: name one that it has")
+
+
+def _pandas_column(data: Any, label: Any) -> Labels:
+    if not isinstance(label, str):
+        return labels_of("a column of labels", label)
+    if list(data.columns).count(label) != 1:
+        raise _missing(label)
+    return labels_of(f"column {label!r}", data[label])
+
+
+def _of_mapping(columns: dict[str, Any], d: int, by: Sequence[Any]) -> Iterator[_Batch]:
+    labels = []
+    for label in by:
+        if isinstance(label, str) and label not in columns:
+            raise _missing(label)
+        name = f"column {label!r}" if isinstance(label, str) else "a column of labels"
+        labels.append(labels_of(name, columns[label] if isinstance(label, str) else label))
+    rest = [np.asarray(_rows_of(c)) for n, c in columns.items() if n not in _names(by)]
+    if len({len(column) for column in rest}) > 1:
+        raise ValueError("the columns of data have different lengths")
+    whole = np.concatenate(rest, axis=1) if rest else np.empty((0, 0))
+    return _beside(whole, labels, d)
+
+
+def _names(by: Sequence[Any]) -> set[str]:
+    return {label for label in by if isinstance(label, str)}
+
+
+def _rows_of(column: Any) -> NDArray[Any]:
+    """A column as (n, k): its batches as one array."""
+    width = np.ndim(column) if isinstance(column, np.ndarray) else 1
+    d = column.shape[1] if width == 2 else 1
+    batches = list(as_batches(list(column) if isinstance(column, tuple) else column, d))
+    return np.concatenate([np.asarray(b, np.float64) for b in batches] or [np.empty((0, d))])
+
+
+def _of_stream(data: Any, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
+    if not all(isinstance(label, str) for label in by):
+        raise TypeError("give every label of a table by its column's name")
+    pa = pyarrow("Arrow data")
+    schema, batches = named_batches(data)
+    yield from _of_record_batches(pa, schema, batches, d, by, "data")
+
+
+def _of_record_batches(
+    pa: Any, schema: Any, batches: Iterator[Any], d: int, by: Sequence[str], source: str
+) -> Iterator[_Batch]:
+    for name in by:
+        if schema.names.count(name) != 1:
+            raise _missing(name)
+    rest = [n for n in schema.names if n not in set(by) and not n.startswith("__index_level_")]
+    layout = Layout(schema, rest, source=source)
+    layout.check(d)
+    for batch in batches:
+        labels = [labels_of(f"column {name!r}", batch.column(name)) for name in by]
+        done = 0
+        for block in layout.blocks(batch, d):
+            yield block, [label[done : done + len(block)] for label in labels]
+            done += len(block)
+
+
+def _of_files(rows: Rows, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
+    for label in by:
+        if label not in rows.by:
+            raise ValueError(
+                f"the files were opened without the column {label!r}: open_rows(..., by=[...])"
+            )
+    places = [rows.by.index(label) for label in by]
+    for block, columns in rows.labelled(d):
+        yield block, [labels_of(f"column {by[k]!r}", columns[p]) for k, p in enumerate(places)]

@@ -1,0 +1,51 @@
+"""Groups over several machines, and out of a budget."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from ellipsum import (
+    Budget,
+    BudgetError,
+    Ellipsoid,
+    ExactGroupSum,
+    PrivateCounts,
+    PrivateGroupMean,
+)
+from test_groups import BALL, BUDGET, STORES, make_table
+
+
+def test_parts_of_several_machines_release_what_the_whole_does():
+    data = make_table(6, 400)
+    for user, budget in itertools.product(["u", None], [{"mu": 1.0}, BUDGET]):
+        keys = STORES if "mu" in budget else None
+        frame = data if user else data.drop(columns="u")
+        mechanism = PrivateGroupMean(BALL, keys=keys, max_keys=2, neighbors="replace", **budget)
+        home = data.u.map(lambda u: 0 if u is None else int(u) % 3)  # a user's rows on one machine
+        total = ExactGroupSum(BALL, keys)
+        for machine in range(3):
+            part = mechanism.exact_sum(frame[home == machine], key="store", user=user)
+            total.merge(ExactGroupSum.from_bytes(part.to_bytes(), BALL))
+        merged = mechanism(total, user=user, seed=4)
+        whole = mechanism(frame, key="store", user=user, seed=4)
+        assert (merged.integers == whole.integers).all() and merged.n == whole.n
+    with pytest.raises(ValueError, match="another region"):
+        mechanism(ExactGroupSum(Ellipsoid.ball(1.0, d=2)))
+    with pytest.raises(TypeError, match="has its keys"):
+        mechanism(total, key="store")
+
+
+def test_a_budget_is_drawn_before_the_noise_and_refuses_what_it_has_not():
+    rows, keys = np.ones((9, 2)), list("aaabbbccc")
+    budget = Budget(mu=1.0, neighbors="add-remove")
+    mechanism = PrivateGroupMean(BALL, keys=list("abc"), mu=0.8)
+    mechanism(rows, key=keys, budget=budget)
+    with pytest.raises(BudgetError):
+        mechanism(rows, key=keys, budget=budget)
+    pair = Budget(epsilon=1.2, delta=3e-6, neighbors="add-remove")
+    PrivateCounts(**BUDGET)(keys, budget=pair)
+    with pytest.raises(BudgetError):
+        PrivateCounts(**BUDGET)(keys, budget=pair)
