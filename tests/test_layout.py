@@ -66,6 +66,7 @@ MAY_IMPORT = {
         "gaussian_shape", "guarantee", "noise", "noise_keys", "one_sum", "resumable", "rows",
         "sum_release",
     },
+    "engines": {"adaptive", "ellipsoid", "exact_sum", "rows"},
     "estimates": {"adaptive", "budget", "guarantee", "private_sum", "release"},
     "second_moments": {
         "_validate", "adaptive", "budget", "ellipsoid", "estimates", "exact_sum", "guarantee",

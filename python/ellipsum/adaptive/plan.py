@@ -140,7 +140,9 @@ class Plan:
                 f"  {number:>4}  {step.name:<7} {share:>8}  {self.step_mu(step):>8.4g}  {step.what}"
             )
         if self.infeasible:
-            lines.append("  too few rows for this budget: nothing is learned, and the domain's centre is answered")
+            lines.append(
+                "  too few rows for this budget: nothing is learned, and the domain's centre is answered"
+            )
         return "\n".join(lines)
 
     def summary(self) -> str:

@@ -130,9 +130,7 @@ class AdaptiveRelease(Release):
         moved = self._outcome.count_sd if self._kind == "sum" else 0.0
         return np.asarray(moved * self._raw)
 
-    def confidence_interval(
-        self, level: float = 0.95, of: str = "rows"
-    ) -> tuple[Array, Array]:
+    def confidence_interval(self, level: float = 0.95, of: str = "rows") -> tuple[Array, Array]:
         """Return an interval for each coordinate, cut at the box.
 
         It assumes of the rows' distances what docs/adaptive.md says: beyond what the noise lets
@@ -173,7 +171,9 @@ class AdaptiveRelease(Release):
     def _remarks_made(self) -> tuple[str, ...]:
         """Caveats of the estimate."""
         if self.plan.infeasible:
-            return ("no estimate: too few rows for this budget, so the value is the domain's centre",)
+            return (
+                "no estimate: too few rows for this budget, so the value is the domain's centre",
+            )
         remarks = []
         missing = 1 - self._outcome.cells.present
         if self._domain.basis is None and (missing > 0).any():
