@@ -8,6 +8,8 @@ import pickle
 import numpy as np
 import pytest
 
+from doc_pages import ROOT, run_page
+
 pytest.importorskip("apache_beam", reason="Beam is not installed")
 
 import apache_beam as beam
@@ -134,3 +136,8 @@ def test_what_is_no_rows_is_refused(tmp_path):
     with pytest.raises(TypeError, match="ReadFromParquetBatched"):
         fn.add_input(fn.create_accumulator(), {"a": 1.0})
     assert fn.extract_output(fn.create_accumulator()).ellipsoid.d == D
+
+
+def test_the_guide_prints_what_it_shows():
+    for wrong in run_page(ROOT / "docs/guides/engines/beam.md"):
+        pytest.fail(f"line {wrong.block.line} shows\n{wrong.shown}\nbut prints\n{wrong.printed}")

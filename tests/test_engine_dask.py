@@ -8,6 +8,8 @@ import signal
 import numpy as np
 import pytest
 
+from doc_pages import ROOT, run_page
+
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask's arrays are not installed")
 
@@ -116,3 +118,8 @@ def test_what_is_no_rows_is_refused():
         exact_sum(da.zeros((5, 4)), REGION)
     with pytest.raises(TypeError, match="Dask array"):
         DaskRows(odd_rows())
+
+
+def test_the_guide_prints_what_it_shows():
+    for wrong in run_page(ROOT / "docs/guides/engines/dask.md"):
+        pytest.fail(f"line {wrong.block.line} shows\n{wrong.shown}\nbut prints\n{wrong.printed}")

@@ -11,6 +11,8 @@ import sys
 import numpy as np
 import pytest
 
+from doc_pages import ROOT, run_page
+
 pytest.importorskip("pyspark", reason="PySpark is not installed")
 if shutil.which("java") is None:
     pytest.skip("Java is not installed", allow_module_level=True)
@@ -154,3 +156,8 @@ def test_columns_that_are_no_numbers_are_named(spark):
         exact_sum(odd, REGION, ["c"])
     with pytest.raises(TypeError, match="Spark DataFrame"):
         SparkRows(odd_rows())
+
+
+def test_the_guide_prints_what_it_shows(spark):
+    for wrong in run_page(ROOT / "docs/guides/engines/spark.md"):
+        pytest.fail(f"line {wrong.block.line} shows\n{wrong.shown}\nbut prints\n{wrong.printed}")

@@ -124,6 +124,15 @@ def test_an_engines_error_leaves_without_its_text_and_its_cause():
     assert error.__cause__ is None and error.__context__ is None
 
 
+def test_workers_without_the_package_are_told_of():
+    def job():
+        raise RuntimeError("ModuleNotFoundError: No module named 'ellipsum' while reading 4711")
+
+    with pytest.raises(EngineError, match="install it there") as caught:
+        withheld("Spark", job)
+    assert "4711" not in str(caught.value)
+
+
 def test_an_engine_that_is_missing_is_named_with_its_extra():
     with pytest.raises(ImportError, match=r'pip install "ellipsum\[spark\]"'):
         engine("no_such_engine.sql", "spark")

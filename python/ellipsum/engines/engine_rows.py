@@ -18,6 +18,10 @@ from ..rows.partitioned import Partitioned
 __all__ = ["EngineError", "EngineRows", "engine", "missing", "withheld"]
 
 
+#: In what an engine says where a worker cannot unpack a task.
+_ABSENT = "No module named 'ellipsum'"
+
+
 class EngineError(RuntimeError):
     """A job that an engine did not finish. What the engine said is withheld: it may quote rows."""
 
@@ -103,7 +107,12 @@ def withheld(name: str, job: Callable[[], Any]) -> Any:
     try:
         return job()
     except Exception as error:
-        kind = _public_name(error)
+        kind, absent = _public_name(error), _ABSENT in str(error)
+    if absent:
+        raise EngineError(
+            f"{name}'s workers have no ellipsum: install it there, and see that they run that "
+            "Python (PYSPARK_PYTHON in Spark)"
+        )
     raise EngineError(
         f"{name} did not finish the job ({kind}); what it said is withheld, since it may quote "
         "records. Casts that can fail must be try_cast, and workers need this version of "
