@@ -3,7 +3,8 @@
 A page's ``python`` blocks share one namespace, in the page's order. A ``text`` block right after
 one is what it prints, to the letter; a block that prints must have one. In a ``console`` block
 each line ``$ ellipsum ...`` is run, and what follows it is its output. ``python peer`` blocks
-belong to other libraries and are left to ``bench/guide_peers.py``.
+belong to other libraries and are left to ``bench/guide_peers.py``; those of an engine's page, as
+``python spark``, are run by the engine's own tests, where it is installed.
 
 Fresh keys are what makes a release private, so examples have no seed: for the run, root keys come
 from a fixed stream. And the keys of draws are bound to their root and use alone, not to the last
@@ -105,7 +106,7 @@ def run_page(path: Path) -> list[Mismatch]:
     wrong = []
     with fixed_randomness(), empty_folder(), mock.patch.dict(os.environ, MPLBACKEND="Agg"):
         for block, after in itertools.zip_longest(found, found[1:]):
-            if block.info == "python":
+            if block.info in ("python", f"python {path.stem}"):
                 output = after if after and _is_output(text, block, after) else None
                 wrong += _run_python(path, block, output, names)
             elif block.info == "console":

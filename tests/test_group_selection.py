@@ -91,7 +91,7 @@ def test_a_user_who_moves_between_keys_stays_within_the_formula(epsilon):
 
 
 def test_with_continuous_noise_it_is_the_published_formula():
-    """Wilkins et al. 2024, Theorem 5.4, with its own tau: counts, one user more."""
+    """The exact formula of Wilkins et al. 2024, with its own tau: counts, one user more."""
     sigma, tau, k, epsilon = 3.0, 12.0, 5, 0.7
     q = norm.cdf((tau - 1) / sigma)
 

@@ -72,6 +72,7 @@ MAY_IMPORT = {
         "_validate", "budget", "calibrate", "cost", "ellipsoid", "exact_sum", "guarantee",
         "kernels", "noise", "noise_keys", "release", "rows", "sum_release", "users",
     },
+    "engines": {"adaptive", "ellipsoid", "exact_sum", "rows"},
     "estimates": {"adaptive", "budget", "guarantee", "private_sum", "release"},
     "second_moments": {
         "_validate", "adaptive", "budget", "ellipsoid", "estimates", "exact_sum", "guarantee",

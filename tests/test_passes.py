@@ -143,8 +143,7 @@ def test_passes_convert_without_a_warning(rows):
     frame = Frame(np.zeros(2), np.ones(2))
     assert not passes.halves(frame, 1e6).any()
     assert passes.histogram(frame, np.ones(3))[0] == 1
-    total = ExactSum(Ellipsoid.ball(1.0, d=2))
-    passes.exact_sum(total, lambda x: x + x, 2)
+    total = passes.sum_of(Ellipsoid.ball(1.0, d=2), lambda x: x + x, 2)
     assert not total.integers().any()
 
 

@@ -16,6 +16,7 @@ from .kernels.backend import kernels, thread_count
 from .partial_bytes import PartState, not_a_part, pack_part, unpack_part
 from .rows.arrow import is_arrow
 from .rows.batches import as_batches
+from .rows.partitioned import refuse_far_rows
 from .sum_bytes import POLICIES, SumState, not_a_sum, pack, unpack
 
 __all__ = ["ExactSum", "add_partial", "as_integers", "kernel_parts"]
@@ -114,6 +115,7 @@ class ExactSum:
 
     def _parts(self, batch: Any) -> Iterator[NDArray[Any]]:
         d = self._ellipsoid.d
+        refuse_far_rows(batch)
         # Arrow data as an array would have a dtype that can depend on their values.
         by_items = is_arrow(batch) or isinstance(batch, (list, tuple))
         blocks = as_batches(batch, d) if by_items else [_validate.rows("batch", batch, d=d)]
@@ -360,10 +362,10 @@ def _unpickle(data: bytes) -> ExactSum:
 
 
 def _is_impossible(state: SumState | PartState, row_bound: float) -> bool:
-    """Do counts contradict each other, or is the norm larger than finite rows can make it?"""
+    """Do counts contradict each other, or is the norm larger than the rows can make it?"""
     if max(state.nonfinite_rows, state.clipped) > state.rows:
         return True
-    bound = Fraction(row_bound) * (state.rows - state.nonfinite_rows)
+    bound = Fraction(row_bound) * state.rows  # a row with some cells missing has the others
     # Of 2^30 coordinates below 2^127 each the norm is right to 2^-20: most need no integers.
     signed = state.low.view(np.int64)
     values = state.high.astype(np.float64) * 2.0**64 + state.low.astype(np.float64)

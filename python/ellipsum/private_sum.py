@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
 from .adaptive.domain import Domain, make_domain
-from .adaptive.passes import Passes, one_shot
+from .adaptive.part_pass import passes_over
+from .adaptive.passes import one_shot
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
 from .budget import Budget, Entry, Share
@@ -24,8 +25,8 @@ from .guarantee import ROW, GaussianGuarantee, seed_caveats
 from .noise_keys import Use, root_key
 from .one_sum import noise_energy_root, noise_levels, one_sum, sum_keys
 from .resumable import How, binding_of, by_plan, sum_of_files
-from .rows.batches import as_batches
 from .rows.files import Rows
+from .rows.partitioned import Partitioned
 from .sum_release import NoisySum, SumRelease
 from .users import UserUnit, make_unit
 
@@ -339,10 +340,10 @@ class PrivateSum:
         tabular = callable(data) or len(getattr(data, "shape", ())) == 2
         if isinstance(data, ExactSum):
             rows = data.count
-        elif tabular or isinstance(data, (Rows, list, tuple)):
+        elif tabular or isinstance(data, (Rows, Partitioned, list, tuple)):
             if one_shot(data):
                 raise ValueError(_UNCOUNTED)
-            rows = Passes(data, self._shape.d).count_rows()
+            rows = passes_over(data, self._shape.d).count_rows()
         else:
             raise ValueError(_UNCOUNTED)
         return self.region_for(rows) if rows else self._shape.at()  # refused: no rows
@@ -355,10 +356,7 @@ class PrivateSum:
                 what = "use the same region" if self._shape is None else "use region_for(n)"
                 raise ValueError(f"data is an ExactSum over another ellipsoid: {what}")
             return data
-        total = ExactSum(ellipsoid, threads=how.threads)
-        for batch in as_batches(data() if callable(data) else data, ellipsoid.d):
-            total.add(batch)
-        return total
+        return passes_over(data, ellipsoid.d, once=True).exact_sum(ellipsoid, how.threads)
 
     @property
     def count_share(self) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
-from .adaptive.passes import Passes
+from .adaptive.part_pass import passes_over
 from .budget import Budget, Share
 from .ellipsoid import Ellipsoid
 from .estimates import Estimate
@@ -151,10 +152,13 @@ def _second_moments(data: Any, center: Array, radius: float) -> ExactSum:
     """Exact sum of the products, clipped to norm radius^2: the same as rows clipped to radius."""
     d = center.size
     width = d * (d + 1) // 2
-    total = ExactSum(Ellipsoid.ball(radius**2, d=width))
-    rows = Passes(data, d, once=True)
-    rows.exact_sum(total, lambda x: moments(_offsets(x, center)), width)
-    return total
+    rows = passes_over(data, d, once=True)
+    region = Ellipsoid.ball(radius**2, d=width)
+    return rows.sum_of(region, partial(_moments_about, center), width)
+
+
+def _moments_about(center: Array, x: Array) -> Array:
+    return moments(_offsets(x, center))
 
 
 def _offsets(x: Array, center: Array) -> Array:

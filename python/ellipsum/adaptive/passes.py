@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum, add_partial, as_integers, kernel_parts
 from ..kernels.backend import kernels, thread_count
 from ..rows.batches import as_batches, is_batch
@@ -126,8 +127,18 @@ class Passes:
         elif seen != self.count:
             raise ValueError(_ONE_SHOT if seen == 0 else "data changed between two passes over it")
 
-    def exact_sum(self, total: ExactSum, transform: Callable[[Array], Array], width: int) -> None:
-        """One pass that adds transformed rows, ``width`` numbers each, to ``total``."""
+    def exact_sum(self, region: Ellipsoid, threads: int | None = None) -> ExactSum:
+        """One pass: the exact sum over ``region``. **Private.**"""
+        total = ExactSum(region, threads=threads)
+        for batch in self.batches():
+            total.add(batch)
+        return total
+
+    def sum_of(
+        self, region: Ellipsoid, transform: Callable[[Array], Array], width: int
+    ) -> ExactSum:
+        """One pass: the exact sum of transformed rows, ``width`` numbers each. **Private.**"""
+        total = ExactSum(region)
         step = max(1, _NUMBERS_PER_BLOCK // width)
         for batch in self.batches():
             for start in range(0, len(batch), step):
@@ -135,6 +146,7 @@ class Passes:
                     block = np.asarray(batch[start : start + step], dtype=np.float64)
                     block = transform(block)
                 total.add(block)
+        return total
 
     def halves(
         self, frame: Frame, radius: float, threads: int | None = None

@@ -26,6 +26,7 @@ from .cells import Cells, cells_sensitivity, read_cells
 from .domain import Domain, Frame
 from .interval import answer
 from .outcome import Outcome, Round, Tail
+from .part_pass import passes_over
 from .passes import Passes
 from .plan import Plan, Step, count_share, make_plan
 from .radius import EDGES, SURPRISE, choose_radius, first_edges
@@ -61,7 +62,7 @@ def run(
     noise to integers whose sensitivity holds for any region, so for regions that earlier
     steps chose too, and the squares of the steps' mu add up to mu^2.
     """
-    rows = keep(Passes(data, domain.center.size, box=domain.box))
+    rows = keep(passes_over(data, domain.center.size, box=domain.box))
     plan = _Run(rows, domain, mu, Neighbors.of(neighbors), kind, root, threads)
     plan.before_noise = before_noise
     return plan.go()

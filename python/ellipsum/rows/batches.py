@@ -13,6 +13,7 @@ from .. import _validate
 from .arrow import is_arrow, stream_batches
 from .files import Rows
 from .frames import float_columns, frame_batches
+from .partitioned import refuse_far_rows
 
 __all__ = ["as_batches", "is_batch"]
 
@@ -68,6 +69,7 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     """
     if isinstance(data, Rows):
         return data.batches(d)
+    refuse_far_rows(data)
     if isinstance(data, (str, bytes, dict, set, frozenset)) or hasattr(data, "__fspath__"):
         raise TypeError(
             f"data must be rows of numbers, got {type(data).__name__}: "

@@ -132,6 +132,10 @@ class Rows:
         title = f"pass {self._pass}{of}" if several else ""
         return DrawnMeter(self.n, self.nbytes, lambda: self.fraction, title)
 
+    def each_file(self) -> list[Rows]:
+        """The files one by one, each as a data set of its own."""
+        return [Rows([source]) for source in self._sources]
+
     def count_nonfinite(self, d: int | None = None) -> NDArray[np.int64]:
         """Count the rows that count as the centre, one pass. **Private**: for the holder alone.
 

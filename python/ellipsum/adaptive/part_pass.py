@@ -1,0 +1,224 @@
+"""A pass that is sent to rows in parts, what each part gives back, and all parts together.
+
+The task of one part reads its blocks by the same :class:`Passes` as an array's, so that what a row
+becomes is written once. Everything that comes back is a list of integers, which add up to the same
+in any order and grouping (claims sum-2, engines-1).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..ellipsoid import Ellipsoid
+from ..exact_sum import ExactSum
+from ..rows.partitioned import Partitioned
+from .domain import Frame
+from .passes import Passes
+
+__all__ = ["PartTask", "PartitionedPasses", "Tally", "passes_over"]
+
+Array = NDArray[np.float64]
+
+_MAGIC = b"ELLITALY"
+_HEADER = struct.Struct("<8sQQ")  # magic, rows, numbers
+_NUMBER_BYTES = _DIGEST_BYTES = 16
+
+
+class Tally(NamedTuple):
+    """What a pass counted or added up over some rows. **Private.**"""
+
+    rows: int
+    values: list[int]  #: each of 128 bits
+
+    def to_bytes(self) -> bytes:
+        """As bytes, whose length depends on how many numbers there are alone."""
+        body = _HEADER.pack(_MAGIC, self.rows, len(self.values)) + b"".join(
+            value.to_bytes(_NUMBER_BYTES, "little", signed=True) for value in self.values
+        )
+        return body + hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Tally:
+        """What :meth:`to_bytes` wrote.
+
+        Raises
+        ------
+        ValueError
+            For other bytes.
+        """
+        body, digest = raw[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:]
+        whole = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() == digest
+        if not whole or len(body) < _HEADER.size or body[: len(_MAGIC)] != _MAGIC:
+            raise ValueError("a part of a pass came back truncated or altered: run the job again")
+        _, rows, size = _HEADER.unpack_from(body)
+        at = range(_HEADER.size, _HEADER.size + size * _NUMBER_BYTES, _NUMBER_BYTES)
+        return cls(
+            rows, [int.from_bytes(body[k : k + _NUMBER_BYTES], "little", signed=True) for k in at]
+        )
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """One pass of :class:`Passes` over one part: blocks in, bytes out.
+
+    Parameters
+    ----------
+    d : int
+    method : str
+        Of :class:`Passes`: it returns an ExactSum, an array of integers or a count.
+    arguments : tuple, of the method; the first one of a sum is its region
+    options : dict, of :class:`Passes` itself
+    """
+
+    d: int
+    method: str
+    arguments: tuple[Any, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
+        # In one piece: arrays that travel in frames of their own, as Dask sends them, come out
+        # wherever a frame begins, and the kernels want doubles where doubles may lie.
+        state = (self.d, self.method, self.arguments, self.options)
+        return _sent, (pickle.dumps(state, protocol=4),)
+
+    @property
+    def region(self) -> Ellipsoid | None:
+        """The region of a sum; None for a pass that counts."""
+        first = self.arguments[0] if self.arguments else None
+        return first if isinstance(first, Ellipsoid) else None
+
+    def __call__(self, blocks: Iterator[NDArray[Any]]) -> bytes:
+        """What the rows of one part give. **Private.**"""
+        rows = Passes(blocks, self.d, once=True, **self.options)
+        found = getattr(rows, self.method)(*self.arguments)
+        if isinstance(found, ExactSum):
+            return bytes(found.partial())  # a plain copy: a mark would tell two attempts apart
+        return Tally(rows.count or 0, [int(value) for value in np.ravel(found)]).to_bytes()
+
+    def merge(self, parts: Iterable[bytes]) -> bytes:
+        """What several parts give together."""
+        if self.region is not None:
+            return bytes(self.summed(parts).partial())
+        return self.tallied(parts).to_bytes()
+
+    def summed(self, parts: Iterable[bytes]) -> ExactSum:
+        """The exact sum of the parts of a sum."""
+        assert self.region is not None
+        total = ExactSum(self.region)
+        for part in parts:
+            total.merge_partial(part)
+        return total
+
+    def tallied(self, parts: Iterable[bytes]) -> Tally:
+        """The numbers of all parts, added up."""
+        rows, values = 0, [0] * len(Tally.from_bytes(self(iter(()))).values)
+        for part in parts:
+            tally = Tally.from_bytes(part)
+            if len(tally.values) != len(values):
+                raise ValueError("a part came back from another pass: run the job again")
+            rows += tally.rows
+            values = [a + b for a, b in zip(values, tally.values, strict=True)]
+        return Tally(rows, values)
+
+
+def _sent(state: bytes) -> PartTask:
+    return PartTask(*pickle.loads(state))
+
+
+class PartitionedPasses(Passes):
+    """The passes over rows in parts: each one a job of the engine that holds them.
+
+    Parameters
+    ----------
+    data : Partitioned
+    d : int
+    options : of :class:`Passes`
+    """
+
+    def __init__(self, data: Partitioned, d: int, **options: Any) -> None:
+        if data.d not in (None, d):
+            raise ValueError(
+                f"data must have {d} coordinates in a row, got {data.d}: "
+                "select the columns that the shape was made for"
+            )
+        super().__init__(data, d, **{**options, "once": True})
+        options.pop("once", None)
+        self._parts_of, self._options = data, options
+
+    def check(self) -> None:
+        """One pass that counts the rows."""
+        self._tally("count_rows")
+
+    def exact_sum(self, region: Ellipsoid, threads: int | None = None) -> ExactSum:
+        """As :meth:`Passes.exact_sum`; each task has one thread, whatever ``threads`` says."""
+        return self._sum("exact_sum", region)
+
+    def sum_of(
+        self, region: Ellipsoid, transform: Callable[[Array], Array], width: int
+    ) -> ExactSum:
+        """As :meth:`Passes.sum_of`; ``transform`` is sent to the parts."""
+        return self._sum("sum_of", region, transform, width)
+
+    def halves(
+        self, frame: Frame, radius: float, threads: int | None = None
+    ) -> NDArray[np.object_]:
+        """As :meth:`Passes.halves`."""
+        return np.array(self._tally("halves", frame, radius), dtype=object)
+
+    def histogram(
+        self, frame: Frame, edges: Array, threads: int | None = None
+    ) -> NDArray[np.int64]:
+        """As :meth:`Passes.histogram`."""
+        return np.array(self._tally("histogram", frame, edges), dtype=np.int64)
+
+    def cells(self) -> NDArray[np.int64]:
+        """As :meth:`Passes.cells`."""
+        return np.array(self._tally("cells"), dtype=np.int64)
+
+    def _sum(self, method: str, *arguments: Any) -> ExactSum:
+        task = PartTask(self.d, method, arguments, self._options)
+        total = task.summed(self._once_each(task))
+        self._check(total.count)
+        return total
+
+    def _tally(self, method: str, *arguments: Any) -> list[int]:
+        task = PartTask(self.d, method, arguments, self._options)
+        tally = task.tallied(self._once_each(task))
+        self._check(tally.rows)
+        return tally.values
+
+    def _once_each(self, task: PartTask) -> Iterator[bytes]:
+        """What each part gives, once, however often it is delivered (claim engines-2)."""
+        digests: dict[str, bytes] = {}
+        for name, part in self._parts_of.gather(task):
+            digest = hashlib.blake2b(part, digest_size=32).digest()
+            if name not in digests:
+                digests[name] = digest
+                yield part
+            elif digests[name] != digest:
+                raise ValueError(
+                    f"part {name!r} came twice with other bytes: its rows are not the same "
+                    "whenever they are read; write them to files first"
+                )
+
+
+def passes_over(data: Any, d: int, **options: Any) -> Passes:
+    """The passes over ``data``: where the rows are, be it here or in an engine.
+
+    Parameters
+    ----------
+    data : what :class:`Passes` takes, or Partitioned
+    d : int
+    options : of :class:`Passes`
+    """
+    if isinstance(data, Partitioned):
+        return PartitionedPasses(data, d, **options)
+    return Passes(data, d, **options)

@@ -1,0 +1,1 @@
+"""Rows in an engine: Spark, Beam, Dask. Each module imports its engine; this one imports none."""

@@ -1,0 +1,153 @@
+"""Dask: a task a chunk, a partition or a file, and a tree that adds up what they return."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from ..ellipsoid import Ellipsoid
+from ..exact_sum import ExactSum
+from ..rows.batches import as_batches
+from ..rows.files import Rows, open_rows
+from ..rows.partitioned import PartPass
+from .engine_rows import EngineRows, engine, withheld
+
+__all__ = ["DaskRows", "exact_sum"]
+
+#: Results that one task of the tree adds up.
+_FAN_IN = 16
+
+
+class DaskRows(EngineRows):
+    """Rows in Dask as data for the mechanisms; they stay where the scheduler computes them.
+
+    **Guarantees.** The same bytes as the same rows in one array, however they are chunked
+    (claim engines-1); a task that runs again, as after a killed worker, changes no byte (claim
+    engines-2). An error of a job quotes nothing of a record; Dask's own logs may.
+
+    Parameters
+    ----------
+    data : one of the following; each pass computes it again, unless it is persisted
+        ``dask.array`` of shape (n, d), whose chunks may have unknown lengths; ``dask.dataframe`` of
+        numeric columns; paths, or ``ellipsum.open_rows``: a task a file, which the workers must
+        see; a sequence of ``dask.delayed`` blocks, each what :meth:`ellipsum.ExactSum.add` takes.
+    columns : sequence of str, optional
+        Of a frame or of files: the columns that make a row.
+    d : int, optional
+        Coordinates of a row, where the data do not say; else each mechanism's own.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For data of another kind or shape.
+    ImportError
+        Without Dask.
+    """
+
+    def __init__(
+        self, data: Any, columns: Sequence[str] | None = None, *, d: int | None = None
+    ) -> None:
+        self._dask = engine("dask", "dask")
+        if isinstance(data, (str, os.PathLike)) or _are_paths(data):
+            data, columns = open_rows(data, columns), None
+        if columns is not None:
+            if not hasattr(data, "columns") or isinstance(data, Rows):
+                raise ValueError("columns are chosen of a frame or of paths: leave them out")
+            data = data[list(columns)]
+        self._parts, known = self._delayed(data)
+        self.d = d if known is None else known
+
+    def __repr__(self) -> str:
+        return f"DaskRows({len(self._parts)} parts, d={self.d})"
+
+    def _delayed(self, data: Any) -> tuple[list[Any], int | None]:
+        """The parts as delayed blocks, and the coordinates of a row."""
+        if isinstance(data, Rows):
+            return [self._dask.delayed(one) for one in data.each_file()], data.d
+        module = type(data).__module__.split(".")[:2]
+        if module == ["dask", "array"]:
+            return self._chunks(data)
+        if module[0] in ("dask", "dask_expr") and hasattr(data, "npartitions"):
+            width = len(data.columns) if hasattr(data, "columns") else 1
+            for _ in as_batches(data._meta, width):  # refuses columns that are no numbers
+                pass
+            return list(data.to_delayed()), width
+        if (
+            isinstance(data, (list, tuple))
+            and data
+            and all(map(self._dask.is_dask_collection, data))
+        ):
+            return list(data), None
+        raise TypeError(
+            "data must be a Dask array or frame, paths, open_rows(...) or a list of delayed "
+            f"blocks, got {type(data).__name__}"
+        )
+
+    @staticmethod
+    def _chunks(data: Any) -> tuple[list[Any], int]:
+        if data.ndim != 2:
+            raise ValueError(
+                f"data must have two dimensions, rows and coordinates, got {data.ndim}"
+            )
+        if data.dtype.kind not in "fiub":
+            raise TypeError(f"data must be numeric, its dtype is {data.dtype}")
+        if len(data.chunks[1]) > 1:
+            data = data.rechunk({1: -1})
+        return [block for (block,) in data.to_delayed().tolist()], int(data.shape[1])
+
+    def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
+        """One Dask graph: the tasks, and a tree of merges."""
+        send, one, several = self._dask.delayed(task, pure=False), _one, _several
+        run = self._dask.delayed(one, pure=False)
+        merge = self._dask.delayed(several, pure=False)
+        level = [run(send, part) for part in self._parts]
+        while len(level) > _FAN_IN:
+            groups = (level[k : k + _FAN_IN] for k in range(0, len(level), _FAN_IN))
+            level = [merge(send, group) for group in groups]
+        found = withheld("Dask", lambda: self._dask.compute(*level))
+        for number, result in enumerate(found):
+            yield f"branch {number}", result
+
+
+def exact_sum(data: Any, region: Ellipsoid, columns: Sequence[str] | None = None) -> ExactSum:
+    """Return the exact sum of rows in Dask over a region: one graph, computed here.
+
+    **Guarantees.** As :class:`DaskRows`. The sum is **private**: hand it to a mechanism.
+
+    Parameters
+    ----------
+    data : Dask array or frame, paths, ``open_rows(...)``, or a list of delayed blocks
+    region : Ellipsoid
+        Of a mechanism: ``mechanism.region_for(n)``.
+    columns : sequence of str, optional
+        Of a frame or of files.
+
+    Returns
+    -------
+    ExactSum
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :class:`DaskRows`, and for rows of another width than the region's.
+    EngineError
+        If Dask does not finish; its text is withheld.
+    """
+    return DaskRows(data, columns).exact_sum(region)
+
+
+def _are_paths(data: Any) -> bool:
+    if not isinstance(data, (list, tuple)) or not data:
+        return False
+    return all(isinstance(item, (str, os.PathLike)) for item in data)
+
+
+def _one(task: PartPass, part: Any) -> bytes:
+    """A task: the pass over one part."""
+    return task(as_batches(part, task.d))
+
+
+def _several(task: PartPass, parts: Iterable[bytes]) -> bytes:
+    """A task: several results as one."""
+    return task.merge(parts)

@@ -1,0 +1,130 @@
+"""What the engines share: the passes as methods, and errors that quote nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..adaptive.domain import Frame
+from ..adaptive.part_pass import PartitionedPasses
+from ..ellipsoid import Ellipsoid
+from ..exact_sum import ExactSum
+from ..rows.partitioned import Partitioned
+
+__all__ = ["EngineError", "EngineRows", "engine", "missing", "withheld"]
+
+
+#: In what an engine says where a worker cannot unpack a task.
+_ABSENT = "No module named 'ellipsum'"
+
+
+class EngineError(RuntimeError):
+    """A job that an engine did not finish. What the engine said is withheld: it may quote rows."""
+
+
+class EngineRows(Partitioned):
+    """Rows in an engine, as data for the mechanisms: :class:`ellipsum.PrivateSum`,
+    :class:`ellipsum.PrivateMean` over a region or a box, and the estimates.
+
+    **Guarantees.** Each pass gives the same integers as the same rows in one array (claim
+    engines-1), and what comes back of each part counts once (claim engines-2). What the methods
+    return is **private**: it is for mechanisms, which add the noise.
+    """
+
+    def count_rows(self) -> int:
+        """Number of rows. Public for ``replace`` neighbours, **private** for ``add-remove``."""
+        if self.d is None:
+            raise ValueError("data does not say how many coordinates a row has: give d=")
+        return PartitionedPasses(self, self.d).count_rows()
+
+    def exact_sum(self, region: Ellipsoid) -> ExactSum:
+        """Return the exact sum over a region, one pass. **Private.**
+
+        Parameters
+        ----------
+        region : Ellipsoid
+
+        Returns
+        -------
+        ExactSum
+        """
+        return PartitionedPasses(self, region.d).exact_sum(region)
+
+    def histogram(self, frame: Frame, edges: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Count the rows whose distance from a frame's centre lies between edges. **Private.**
+
+        Parameters
+        ----------
+        frame : Frame
+        edges : array, ascending
+
+        Returns
+        -------
+        array of int
+        """
+        return PartitionedPasses(self, frame.center.size).histogram(frame, edges)
+
+    def halves(self, frame: Frame, radius: float) -> NDArray[np.object_]:
+        """Sum positive and negative parts of clipped rows apart, exactly. **Private.**
+
+        Parameters
+        ----------
+        frame : Frame, grid units
+        radius : float, grid units
+
+        Returns
+        -------
+        array (2 d,) of Python ints
+        """
+        return PartitionedPasses(self, frame.center.size).halves(frame, radius)
+
+
+def engine(name: str, extra: str) -> Any:
+    """The module of an engine, or an ImportError that names what installs it."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise missing(name, extra) from None
+
+
+def missing(name: str, extra: str) -> ImportError:
+    """The error where an engine is not installed."""
+    return ImportError(
+        f'ellipsum.engines.{extra} needs {name.split(".")[0]}: pip install "ellipsum[{extra}]"'
+    )
+
+
+def withheld(name: str, job: Callable[[], Any]) -> Any:
+    """What an engine's job returns; whatever it raises becomes an EngineError without its text.
+
+    An engine's text can quote a record, and so can the exception itself: it is let go before
+    the new one is raised, so that it is neither that one's cause nor its context.
+    """
+    try:
+        return job()
+    except Exception as error:
+        kind, absent = _public_name(error), _ABSENT in str(error)
+    if absent:
+        raise EngineError(
+            f"{name}'s workers have no ellipsum: install it there, and see that they run that "
+            "Python (PYSPARK_PYTHON in Spark)"
+        )
+    raise EngineError(
+        f"{name} did not finish the job ({kind}); what it said is withheld, since it may quote "
+        "records. Casts that can fail must be try_cast, and workers need this version of "
+        "ellipsum; see the guide on engines"
+    )
+
+
+def _public_name(error: Exception) -> str:
+    """The error's class, and its condition in Spark: neither comes from a record."""
+    get = getattr(error, "getCondition", None)
+    condition = get() if callable(get) else None
+    kind = type(error).__name__
+    if isinstance(condition, str) and condition.replace("_", "").replace(".", "").isalnum():
+        return f"{kind}, {condition}"
+    return kind

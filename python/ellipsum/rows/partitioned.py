@@ -1,0 +1,68 @@
+"""Rows that stay where they are: the parts of an engine's data, to which a pass is sent."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+__all__ = ["PartPass", "Partitioned", "refuse_far_rows"]
+
+#: Who holds rows elsewhere, by the first name of its module, and what takes them to a pass.
+_ENGINES = {
+    "pyspark": "ellipsum.engines.spark.SparkRows(data)",
+    "dask": "ellipsum.engines.dask.DaskRows(data)",
+    "apache_beam": "ellipsum.engines.beam: data | SumRows(region)",
+}
+
+
+class PartPass(Protocol):
+    """One pass over one part of the rows, as a value that is sent to them."""
+
+    d: int
+
+    def __call__(self, blocks: Iterator[NDArray[Any]]) -> bytes:
+        """What the blocks of one part give. **Private.**"""
+
+    def merge(self, parts: Iterable[bytes]) -> bytes:
+        """What several parts give together: the same in any order and grouping."""
+
+
+class Partitioned(ABC):
+    """Rows in parts that are read where they are, as often as wanted.
+
+    Attributes
+    ----------
+    d : int or None
+        Coordinates of a row; None where only the records know.
+    """
+
+    d: int | None = None
+
+    @abstractmethod
+    def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
+        """Send ``task`` to every part; yield what each returns, under the part's name.
+
+        What comes back is what one attempt of each part returned: nothing is written on the way,
+        so that attempts that fail, run twice, or come late count for nothing.
+        """
+
+
+def refuse_far_rows(data: Any) -> None:
+    """Refuse data whose rows are elsewhere, and would all come to this process to be read.
+
+    Raises
+    ------
+    TypeError
+        For a Spark DataFrame, a Dask array or frame, a Beam PCollection.
+    """
+    kind = type(data)
+    engine = _ENGINES.get(kind.__module__.split(".", 1)[0])
+    held = {"DataFrame", "Series", "Array", "PCollection"}
+    if engine is not None and held & {base.__name__ for base in kind.__mro__}:
+        raise TypeError(
+            "the rows of data are in an engine, and would all come to this process: "
+            f"give {engine}, which sends the work to them"
+        )

@@ -1,0 +1,125 @@
+"""Dask: the same bytes for any chunks, trees, schedulers, and after a worker was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from doc_pages import ROOT, run_page
+
+dask = pytest.importorskip("dask", reason="Dask is not installed")
+da = pytest.importorskip("dask.array", reason="Dask's arrays are not installed")
+
+import pyarrow as pa  # noqa: E402
+import pyarrow.parquet  # noqa: E402
+
+from ellipsum import open_rows  # noqa: E402
+from ellipsum.engines.dask import DaskRows, exact_sum  # noqa: E402
+from ellipsum.engines.engine_rows import EngineError  # noqa: E402
+from engine_cases import (  # noqa: E402
+    REGION,
+    D,
+    assert_same_passes,
+    assert_same_releases,
+    odd_rows,
+    want,
+    withheld,
+)
+
+COLUMNS = ["a", "b", "c"]
+
+
+def test_every_pass_gives_the_same_integers_as_one_array():
+    rows = odd_rows()
+    assert_same_passes(DaskRows(da.from_array(rows, chunks=(700, D))), rows)
+    assert_same_releases(DaskRows(da.from_array(rows, chunks=(700, D))), rows)
+
+
+@pytest.mark.parametrize("chunks", [(4000, 3), (1, 3), (64, 1), ((0, 1000, 3000), (1, 2))])
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_chunks_and_schedulers_change_no_byte(chunks, scheduler):
+    rows = odd_rows(np.float32)[: 4000 if chunks[0] != 1 else 300]
+    with dask.config.set(scheduler=scheduler):
+        assert exact_sum(da.from_array(rows, chunks=chunks), REGION).to_bytes() == want(rows)
+
+
+def test_chunks_of_unknown_lengths():
+    rows = odd_rows()
+    array = da.from_array(rows, chunks=(700, D))
+    kept = array[da.isfinite(array[:, 1])]
+    total = exact_sum(kept, REGION)
+    assert total.to_bytes() == want(rows[np.isfinite(rows[:, 1])])
+
+
+def test_files_folders_of_them_and_delayed_blocks(tmp_path):
+    rows = odd_rows()
+    for k, part in enumerate(np.array_split(rows, 5)):
+        table = pa.table(dict(zip(COLUMNS, part.T, strict=True)))
+        pa.parquet.write_table(table, tmp_path / f"{k}.parquet")
+    paths = sorted(tmp_path.glob("*.parquet"))
+    with dask.config.set(scheduler="processes", num_workers=2):
+        assert exact_sum(paths, REGION).to_bytes() == want(rows)
+        opened = open_rows(paths, ["c", "a", "b"])
+        assert exact_sum(opened, REGION).to_bytes() == want(rows[:, [2, 0, 1]])
+    blocks = [dask.delayed(lambda part: part)(part) for part in np.array_split(rows, 40)]
+    assert_same_passes(DaskRows(blocks, d=D), rows)
+    with pytest.raises(ValueError, match="give d="):
+        DaskRows(blocks).count_rows()
+
+
+def test_frames():
+    dd = pytest.importorskip("dask.dataframe", reason="Dask's frames are not installed")
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    rows = odd_rows()
+    frame = dd.from_pandas(pd.DataFrame(rows, columns=COLUMNS), npartitions=6)
+    assert exact_sum(frame, REGION).to_bytes() == want(rows)
+    total = exact_sum(frame, REGION, columns=["c", "a", "b"])
+    assert total.to_bytes() == want(rows[:, [2, 0, 1]])
+    with pytest.raises(TypeError, match="'name'"):
+        exact_sum(frame.assign(name="x"), REGION, columns=["a", "b", "name"])
+
+
+def test_a_killed_worker_changes_no_byte(tmp_path):
+    distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not installed")
+    rows, mark = odd_rows(), tmp_path / "killed"
+
+    def block(part, k):
+        if k == 3 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return part
+
+    blocks = [dask.delayed(block)(part, k) for k, part in enumerate(np.array_split(rows, 8))]
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**settings, silence_logs=50) as cluster:
+        with distributed.Client(cluster):
+            assert exact_sum(blocks, REGION).to_bytes() == want(rows)
+    assert mark.exists()
+
+
+def test_an_error_of_a_job_quotes_nothing():
+    def fail(_):
+        raise ValueError("could not convert '4711.5'")
+
+    with pytest.raises(EngineError) as caught:
+        exact_sum([dask.delayed(fail)(0)], REGION)
+    assert withheld(caught.value, "4711.5")
+
+
+def test_what_is_no_rows_is_refused():
+    with pytest.raises(ValueError, match="two dimensions"):
+        DaskRows(da.zeros(5))
+    with pytest.raises(TypeError, match="numeric"):
+        DaskRows(da.from_array(np.array([["a"]])))
+    with pytest.raises(ValueError, match="4"):
+        exact_sum(da.zeros((5, 4)), REGION)
+    with pytest.raises(TypeError, match="Dask array"):
+        DaskRows(odd_rows())
+
+
+def test_the_guide_prints_what_it_shows():
+    for wrong in run_page(ROOT / "docs/guides/engines/dask.md"):
+        pytest.fail(f"line {wrong.block.line} shows\n{wrong.shown}\nbut prints\n{wrong.printed}")

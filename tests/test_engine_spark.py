@@ -1,0 +1,163 @@
+"""Spark in local mode: the same bytes for any partitions, after retries and killed workers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import sys
+
+import numpy as np
+import pytest
+
+from doc_pages import ROOT, run_page
+
+pytest.importorskip("pyspark", reason="PySpark is not installed")
+if shutil.which("java") is None:
+    pytest.skip("Java is not installed", allow_module_level=True)
+
+import pyarrow as pa
+
+from ellipsum import ExactSum, PrivateMean
+from ellipsum.engines.engine_rows import EngineError
+from ellipsum.engines.spark import SparkRows, exact_sum
+from engine_cases import (
+    REGION,
+    D,
+    assert_same_passes,
+    assert_same_releases,
+    odd_rows,
+    want,
+    withheld,
+)
+
+# PySpark 4.3 says so of pandas 3, which it needs for nothing here.
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support")
+
+COLUMNS = ["a", "b.c", "`d"]
+
+
+@pytest.fixture(scope="module")
+def spark():
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "3",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "300",
+    }
+    builder = SparkSession.builder.master("local[2,4]")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def frame(spark):
+    """Odd rows as three columns."""
+    rows = odd_rows()
+    table = pa.table(dict(zip(COLUMNS, rows.T, strict=True)))
+    return spark.createDataFrame(table).repartition(3).cache()
+
+
+def test_every_pass_gives_the_same_integers_as_one_array(frame):
+    assert_same_passes(SparkRows(frame), odd_rows())
+
+
+def test_a_plan_and_estimates_give_the_same_releases(frame):
+    assert_same_releases(SparkRows(frame), odd_rows())
+
+
+def test_partitions_and_trees_change_no_byte(frame):
+    rows = odd_rows()
+    assert exact_sum(frame.repartition(7), REGION).to_bytes() == want(rows)
+    assert exact_sum(frame.coalesce(1), REGION, merge_tasks=2).to_bytes() == want(rows)
+    assert exact_sum(frame.repartition(9), REGION, merge_tasks=2).to_bytes() == want(rows)
+    chosen = exact_sum(frame, REGION, columns=COLUMNS[::-1])
+    assert chosen.to_bytes() == want(rows[:, ::-1])
+
+
+def test_arrays_nulls_and_text(spark):
+    records = [([1.0, 2.0, 3.0],), ([4.0, None, 6.0],), (None,), ([1.0],), ([7.0, 8.0, 9.0],)]
+    lists = spark.createDataFrame(records, "v array<double>")
+    nan = np.nan
+    rows = np.array([[1, 2, 3], [4, nan, 6], [nan] * 3, [nan] * 3, [7, 8, 9]])
+    assert exact_sum(lists, REGION).to_bytes() == want(rows)
+    assert SparkRows(lists).count_rows() == 5
+    text = spark.createDataFrame(
+        [("1", 2, True), ("x4711", None, False)], "a string, b int, c boolean"
+    )
+    assert exact_sum(text, REGION).to_bytes() == want(np.array([[1.0, 2, 1], [nan, nan, 0]]))
+
+
+def test_no_row_and_no_partition(spark):
+    none = spark.createDataFrame([], "a double, b double, c double")
+    assert exact_sum(none, REGION).to_bytes() == want(np.empty((0, D)))
+    with pytest.raises(ValueError, match="no rows"):
+        PrivateMean(REGION, mu=1)(SparkRows(none))
+
+
+def test_a_killed_worker_changes_no_byte(frame, tmp_path):
+    """Every partition's first attempt dies when its rows are through, and is run again."""
+    marks = str(tmp_path)
+
+    def die_once(batches):
+        from pyspark import TaskContext
+
+        yield from batches
+        context = TaskContext.get()
+        if context.attemptNumber() == 0:
+            open(f"{marks}/{context.partitionId()}", "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    plain = frame.toDF("a", "b", "c")
+    dying = plain.mapInArrow(die_once, plain.schema)
+    assert exact_sum(dying, REGION).to_bytes() == want(odd_rows())
+    assert len(os.listdir(marks)) == 3
+
+
+def test_a_cast_that_fails_is_not_quoted(spark, caplog):
+    text = spark.createDataFrame([("1",), ("secret4711",)], "a string")
+    failing = text.selectExpr("cast(a as double) a", "1.0D b", "1.0D c")
+    logged = []
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        handler = logging.Handler()
+        handler.emit = logged.append
+        logging.getLogger(name).addHandler(handler)
+    for job in (lambda: exact_sum(failing, REGION), lambda: SparkRows(failing).exact_sum(REGION)):
+        with pytest.raises(EngineError, match="CAST_INVALID_INPUT") as caught:
+            job()
+        assert withheld(caught.value, "4711")
+    assert not logged and "4711" not in caplog.text
+
+
+def test_a_frame_handed_straight_on_is_refused_before_a_row_moves(frame):
+    for use in (PrivateMean(REGION, mu=1), ExactSum(REGION).add):
+        with pytest.raises(TypeError, match="SparkRows"):
+            use(frame)
+
+
+def test_columns_that_are_no_numbers_are_named(spark):
+    odd = spark.createDataFrame([(b"4711", [1.0], 1.0)], "a binary, b array<double>, c double")
+    with pytest.raises(TypeError, match=r"'a'.*binary"):
+        SparkRows(odd)
+    with pytest.raises(TypeError, match=r"'b'.*alone"):
+        SparkRows(odd, ["b", "c"])
+    with pytest.raises(ValueError, match="no column 'x'"):
+        SparkRows(odd, ["x"])
+    with pytest.raises(ValueError, match="3"):
+        exact_sum(odd, REGION, ["c"])
+    with pytest.raises(TypeError, match="Spark DataFrame"):
+        SparkRows(odd_rows())
+
+
+def test_the_guide_prints_what_it_shows(spark):
+    for wrong in run_page(ROOT / "docs/guides/engines/spark.md"):
+        pytest.fail(f"line {wrong.block.line} shows\n{wrong.shown}\nbut prints\n{wrong.printed}")
