@@ -21,7 +21,9 @@ _ENGINES = {
 class PartPass(Protocol):
     """One pass over one part of the rows, as a value that is sent to them."""
 
-    d: int
+    @property
+    def d(self) -> int:
+        """Coordinates of a row."""
 
     def __call__(self, blocks: Iterator[NDArray[Any]]) -> bytes:
         """What the blocks of one part give. **Private.**"""
