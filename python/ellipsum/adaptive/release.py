@@ -36,7 +36,7 @@ class AdaptiveRelease(Release):
     of the mean of the rows, or of the population that they were drawn from.
 
     The value is drawn towards the domain's centre by 1 - (d - 2)/d ||sd||^2/||value - centre||^2
-    (James & Stein 1961): nothing where the data speak, everything where only noise does.
+    (James & Stein 1961), a coordinate by no more than its own ``sd`` (Efron & Morris 1972).
 
     Parameters
     ----------
@@ -202,9 +202,9 @@ class AdaptiveRelease(Release):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values that JSON can hold."""
-        found = {"clip_loss": self.clip_loss, "spread": self.spread, "present": self.present}
+        found = {"sd": self.sd, "clip_loss": self.clip_loss, "spread": self.spread, "present": self.present}
         plain = {name: _plain(values) for name, values in found.items()}
-        return super().to_dict() | {"sd": _plain(self.sd)} | plain | interval_dict(self)
+        return super().to_dict() | {"caveats": list(self.caveats)} | plain | interval_dict(self)
 
     def __str__(self) -> str:
         return f"{super().__str__()}\n  {self.plan.summary()}"
@@ -229,4 +229,5 @@ def _shrunk(outcome: Outcome) -> Array:
     energy = float(np.dot(outcome.offset, outcome.offset))
     if d < 3 or energy == 0 or outcome.plan.infeasible:
         return outcome.offset
-    return outcome.offset * max(0.0, 1 - (d - 2) / d * float(np.sum(outcome.sd**2)) / energy)
+    drawn = min(1.0, (d - 2) / d * float(np.sum(outcome.sd**2)) / energy) * outcome.offset
+    return outcome.offset - np.clip(drawn, -outcome.sd, outcome.sd)

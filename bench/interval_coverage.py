@@ -1,12 +1,12 @@
 """Do the intervals of a mean from a box alone cover? Laws, rows, budgets, holes, places, units.
 
-    python bench/coverage.py             # some of the grid: 40 runs a cell, about 15 CPU minutes
-    python bench/coverage.py --full      # all of it, 200 runs a cell: hours
+    python bench/interval_coverage.py           # some of the grid, 40 runs a cell: 15 CPU minutes
+    python bench/interval_coverage.py --full    # all of it, 200 runs a cell: hours
 
 writes ``bench/results/coverage.md``, ``.json`` and ``.png``. Setting: ``replace`` neighbours,
-delta = 1e-6; columns of spread about 1 in a box of half width 20 about 0, in units of their own where
-``decades`` says so; rows outside the box count as moved into it. An interval is judged against
-the mean of the present cells, coordinate by coordinate. A cell is *missed* where its
+delta = 1e-6; columns of spread about 1 in a box of half width 20 about 0, in units of their
+own where ``decades`` says so; rows outside the box count as moved into it. An interval is judged
+against the mean of the present cells, coordinate by coordinate. A cell is *missed* where its
 worst coordinate is so far below the level that the runs have a probability under 1e-3 of it
 (with all coordinates tried). The width is the median over that of an oracle, who knows mean and
 sigma: two normal quantiles times the noise of the ball that clips one row in a thousand.
@@ -180,12 +180,13 @@ def table(found: list[Found], of: str) -> str:
         "# Coverage of the intervals of a mean from a box alone",
         "",
         f'Nominal level {LEVEL:g}, `of="{of}"`; {found[0].runs} runs a cell; made by '
-        "`python bench/coverage.py`, whose head says what the columns mean.",
+        "`python bench/interval_coverage.py`, whose head says what the columns mean.",
         "",
         f"Cells below the level by more than the runs explain: {len(missed)} of {len(found)}"
         + ("." if not missed else ": " + "; ".join(str(each.cell) for each in missed) + "."),
         "",
-        "| law | n | d | epsilon | holes | center | decades | worst coordinate | all | width | rms error |",
+        "| law | n | d | epsilon | holes | center | decades | worst coordinate | all | width | "
+        "rms error |",
         "|" + "---|" * 11,
     ]
     for each in found:
@@ -221,6 +222,7 @@ def picture(found: list[Found], path: Path) -> None:
     )
     fig.tight_layout()
     fig.savefig(path, dpi=110)
+    plt.close(fig)
 
 
 def main() -> None:
