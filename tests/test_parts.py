@@ -128,3 +128,12 @@ def test_what_is_printed_tells_nothing_private():
     parts = Parts(REGION, names=NAMES).add("part-0", foreign(SPLITS[0]))
     assert repr(parts) == "Parts(d=3, 1 of 5 parts)"
     assert repr(Parts(REGION)) == "Parts(d=3, 0 parts)"
+
+
+def test_a_row_with_a_missing_cell_alone_is_read_back():
+    """The bound on what rows can add left such rows out, whose other cells count."""
+    region = Ellipsoid.ball(1.0, d=3)
+    total = ExactSum(region).add(np.array([[np.nan, 5.0, 5.0]]))
+    assert ExactSum.from_bytes(total.to_bytes()).to_bytes() == total.to_bytes()
+    part = ExactSum(region).merge_partial(total.partial())
+    assert (part.integers() == total.integers()).all() and part.integers().any()
