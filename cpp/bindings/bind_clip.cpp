@@ -90,8 +90,8 @@ void bind_clip(py::module_& m) {
         "positive integers, then of the negative ones' magnitudes), and the rows with a hole in a "
         "coordinate to `absent` (int64, d entries or none); returns (clipped, nonfinite).");
   m.def("group_sums", &group_sums, py::arg("rows"), py::arg("index"), py::arg("center"),
-        py::arg("scale"), py::arg("matrix"), py::arg("limit"), py::arg("radius"),
-        py::arg("table"), py::arg("counts"),
+        py::arg("scale"), py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("table"),
+        py::arg("counts"),
         "Add each clipped, quantised row to the sums of its group in `table` (int64, groups x d), "
         "and 1 to its group in `counts`; index -1 is in no group. Returns (clipped, nonfinite).");
   m.def("distance_counts", &distance_counts, py::arg("rows"), py::arg("center"), py::arg("scale"),

@@ -18,7 +18,8 @@ static inline Vec read_group(Stream& s, const Batch& rows, std::size_t i, VecInt
   }
   double* record = s.records;
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
-    const Vec center = load<double>(record + center_slot), scale = load<double>(record + scale_slot);
+    const Vec center = load<double>(record + center_slot),
+              scale = load<double>(record + scale_slot);
     ELLIPSUM_UNROLL
     for (int r = 0; r < R; ++r) {
       const char* from = row[r] + j * sizeof(S);
@@ -77,7 +78,8 @@ static void add_to_groups(Stream& s, const Batch& rows, const Origin& from, cons
     double n2[vec_lanes], factor[vec_lanes];
     if (task == Task::box) {
       store(n2, norm2);
-      for (int r = 0; r < R; ++r) s.counts.clipped += (n2[r] == 0) & (count_nonzero(changed[r]) > 0);
+      for (int r = 0; r < R; ++r)
+        s.counts.clipped += (n2[r] == 0) & (count_nonzero(changed[r]) > 0);
     }
     if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0))
       norm2 = replace_exceptional<T, task>(s, from, i, R, norm2);

@@ -80,7 +80,8 @@ std::int64_t bits_from(const std::int64_t* s, std::int64_t at) {
   const std::uint64_t low = std::uint64_t(s[at >> 5]), middle = std::uint64_t(s[(at >> 5) + 1]),
                       high = std::uint64_t(s[(at >> 5) + 2]);
   const int shift = int(at & 31);
-  const std::uint64_t all = low >> shift | middle << (32 - shift) | (shift ? high << (64 - shift) : 0);
+  const std::uint64_t all =
+      low >> shift | middle << (32 - shift) | (shift ? high << (64 - shift) : 0);
   return std::int64_t(all & ((std::uint64_t{1} << (fraction_bits + 1)) - 1));
 }
 

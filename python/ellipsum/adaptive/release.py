@@ -202,7 +202,12 @@ class AdaptiveRelease(Release):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values that JSON can hold."""
-        found = {"sd": self.sd, "clip_loss": self.clip_loss, "spread": self.spread, "present": self.present}
+        found = {
+            "sd": self.sd,
+            "clip_loss": self.clip_loss,
+            "spread": self.spread,
+            "present": self.present,
+        }
         plain = {name: _plain(values) for name, values in found.items()}
         return super().to_dict() | {"caveats": list(self.caveats)} | plain | interval_dict(self)
 
