@@ -84,8 +84,9 @@ def test_scalars_are_records_of_one_number():
 )
 def test_a_pandas_column_of_objects_is_refused_whatever_it_holds(cells):
     column = pandas.Series(cells, dtype=object, name="a")
-    for data, d in ((pandas.DataFrame({"a": column, "b": [1.0, 2.0]}), 2), (column, 1)):
-        with pytest.raises(TypeError, match="column 'a' of data has dtype object") as caught:
+    frame = pandas.DataFrame({"a": column, "b": [1.0, 2.0]})
+    for data, d, name in ((frame, 2, "column 'a' of data"), (column, 1, "^data")):
+        with pytest.raises(TypeError, match=f"{name} has dtype object") as caught:
             as_batches(data, d)
         assert str(CANARY) not in str(caught.value)
 

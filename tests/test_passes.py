@@ -101,7 +101,7 @@ def test_rows_that_are_not_finite_lie_at_the_centre_and_huge_ones_far_away():
     for turned in (False, True):
         frame = domain_of(d, turned=turned).frame(np.ones(d), np.full(d, 3.0))
         for value, wanted in ((np.nan, 0), (np.inf, 0), (-np.inf, 0), (1e200, 2), (1.7e308, 2)):
-            rows = np.zeros((1, d))
+            rows = np.array([frame.center], dtype=np.float64)
             rows[0, 1] = value
             counts = Passes(rows, d).histogram(frame, np.array([1.0, 2.0, 3.0]))
             assert counts.argmax() == wanted and counts.sum() == 1

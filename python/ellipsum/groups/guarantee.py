@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from scipy.optimize import brentq
+import scipy
 
 from .. import calibrate
 from ..cost import Cost
@@ -92,7 +92,7 @@ class GroupGuarantee(GaussianGuarantee):
             high *= 2
         if self.delta(0.0) <= delta:
             return 0.0
-        found = float(brentq(lambda e: self.delta(e) - delta, 0.0, high, rtol=1e-12))
+        found = float(scipy.optimize.brentq(lambda e: self.delta(e) - delta, 0.0, high, rtol=1e-12))
         while self.delta(found) > delta:
             found = found * (1 + 1e-11) + 1e-300
         return found

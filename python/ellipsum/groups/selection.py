@@ -20,7 +20,7 @@ import itertools
 import math
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
+import scipy
 from scipy.special import log_ndtr, ndtri
 
 from .. import calibrate
@@ -155,7 +155,9 @@ def calibrated(
     low = high - 1.0
     while excess(low) > 0:
         low -= 1.0
-    found = high if excess(high) <= 0 else float(brentq(excess, low, high, xtol=1e-9))
+    found = (
+        high if excess(high) <= 0 else float(scipy.optimize.brentq(excess, low, high, xtol=1e-9))
+    )
     while excess(found) > 0:
         found -= 1e-9
     threshold = threshold_for(math.exp(found), sigma)

@@ -346,7 +346,7 @@ class PrivacyNetwork(Learned):
     def _reader(self) -> DiscreteTradeoff:
         """The same tables in the exact solver's object, which knows how to draw."""
         made = DiscreteTradeoff(multiplier=0.0)
-        made.channel_ = self.channel_
+        made.channel_, made.guarantee_ = self.channel_, self.guarantee_
         if hasattr(self, "observed_values_"):
             made.observed_values_ = self.observed_values_
         return made
