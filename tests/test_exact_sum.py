@@ -351,8 +351,8 @@ def test_a_sum_whose_norm_is_beyond_its_rows_is_refused(rows, odd):
     for entry, extra, good in (
         (side, 0, True),
         (-side, 0, True),
-        (side, 2, False),
-        (-side, -2, False),
+        (side, 4, False),
+        (-side, -4, False),
     ):
         values = [entry, entry, -entry, entry + extra]
         state = (
