@@ -33,6 +33,7 @@ class Region:
             unit * v for v in (self.scale, self.matrix, self.limit)
         )
         self.edges = self.radius * 2.0 ** (np.arange(BINS) - 12)
+        self.stretch = False
         self.width = 2 * d if "halves" in kind else BINS if "distances" in kind else d
 
     def sums(self, backend, rows, threads: int = 1):
@@ -43,10 +44,10 @@ class Region:
         shape = self.center, self.scale, self.matrix
         if "distances" in self.kind:
             arguments = *shape, self.edges, partial, threads
-            counts = backend.distance_counts(rows, *arguments, absent=absent)
+            counts = backend.distance_counts(rows, *arguments, absent=absent, stretch=self.stretch)
         else:
             arguments = *shape, self.limit, self.radius, partial, threads, "halves" in self.kind
-            counts = backend.clip_sum(rows, *arguments, absent=absent)
+            counts = backend.clip_sum(rows, *arguments, absent=absent, stretch=self.stretch)
         return counts, partial.tobytes(), absent.tobytes()
 
 

@@ -20,6 +20,7 @@ from ellipsum.cli.exit import Exit
 from ellipsum.ellipsoid import Ellipsoid
 from ellipsum.gaussian_shape import GaussianShape
 from ellipsum.private_sum import PrivateMean, PrivateSum
+from ellipsum.sum_release import MISSING_CENTER
 
 # ---- the API's answers -----------------------------------------------------------------
 
@@ -147,7 +148,7 @@ def test_a_list_column_takes_its_length_from_the_shape_or_from_dim(capsys):
 def test_without_a_seed_two_releases_differ_and_are_private(capsys):
     arguments = ["mean", "rows.npy", *BUDGET, "--ball", "300", "--json"]
     first, second = (json.loads(run(capsys, *arguments)[1]) for _ in range(2))
-    assert first["private"] and first["caveats"] == []
+    assert first["private"] and first["caveats"] == [MISSING_CENTER]
     assert first["value"] != second["value"]
 
 
@@ -171,7 +172,8 @@ def test_text_for_a_person(capsys):
     lines = out.splitlines()
     assert lines[0] == f"private mean of {N} rows, {D} coordinates"
     assert "(1, 1e-06)-DP" in lines[1] and "replace" in lines[1]
-    assert [line.split()[0] for line in lines[4:]] == NAMES
+    assert lines[2] == f"CAVEAT: {MISSING_CENTER}"
+    assert [line.split()[0] for line in lines[5:]] == NAMES
 
 
 def test_text_says_what_is_noisy_and_what_is_not_private(capsys):
@@ -296,6 +298,22 @@ def test_a_reader_that_leaves_is_no_traceback(arguments, code):
     )
     os.close(write)
     assert (child.returncode, child.stderr) == (code, b"")
+
+
+def test_missing_cells_are_ignored_where_asked_for(capsys, tmp_path):
+    rows = np.random.default_rng(0).normal(1.0, 1.0, (4000, 3))
+    rows[np.random.default_rng(1).random((4000, 3)) < 0.3] = np.nan
+    path = tmp_path / "holes.csv"
+    lines = [",".join("" if np.isnan(x) else f"{x:.6f}" for x in row) for row in rows]
+    path.write_text("\n".join(["a,b,c", *lines]) + "\n")
+    arguments = [str(path), "--mu", "1", "--ball", "5", "--json", "--missing"]
+    found = json.loads(run(capsys, "mean", *arguments, "ignore")[1])
+    assert found["parameters"]["missing"] == "ignore" and len(found["present"]) == 3
+    assert np.abs(np.array(found["value"]) - 1.0).max() < 0.15
+    drawn = json.loads(run(capsys, "mean", *arguments, "center")[1])
+    assert np.abs(np.array(drawn["value"]) - 0.7).max() < 0.1
+    code, _, err = run(capsys, "sum", *arguments, "ignore")
+    assert code == Exit.PARAMETER and "goes with a mean" in err
 
 
 # ---- the unit of privacy ---------------------------------------------------------------

@@ -54,3 +54,17 @@ def test_a_row_of_holes_alone_adds_nothing(target, kind, d):
         (others, none), without = region.sums(_core, np.delete(rows, 3, axis=0))
         assert (clipped, nonfinite, none) == (others, 1, 0)
         assert sums == without
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_stretched_norms_give_the_same_integers_everywhere(target, kind, dtype):
+    """With ``stretch`` the squared norm counts d/k times, k of the d cells present."""
+    for d in (1, 2, 3, 7, 8, 9, 16, 23, 64, 130):
+        region = Region(kind, d)
+        region.stretch = True
+        for make, n in ((hostile_rows, 31), (lambda *a: holed_rows(*a, 0.2), 200)):
+            rows = make(n, d, dtype)
+            wanted = region.sums_and_holes(twins, rows)
+            assert region.sums_and_holes(_core, rows) == wanted, (d, make)
+            assert region.sums_and_holes(_core, np.asfortranarray(rows), 3) == wanted, (d, make)

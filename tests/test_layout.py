@@ -60,13 +60,15 @@ MAY_IMPORT = {
     "resumable": {
         "adaptive", "checkpoint", "ellipsoid", "exact_sum", "guarantee", "noise_keys", "rows",
     },
+    "present": {"_validate", "ellipsoid", "guarantee", "sum_release"},
     "one_sum": {
-        "ellipsoid", "exact_sum", "guarantee", "noise", "noise_keys", "sum_bytes", "sum_release",
+        "ellipsoid", "exact_sum", "guarantee", "noise", "noise_keys", "present", "sum_bytes",
+        "sum_release",
     },
     "private_sum": {
         "_validate", "adaptive", "budget", "checkpoint", "ellipsoid", "exact_sum",
-        "gaussian_shape", "guarantee", "noise", "noise_keys", "one_sum", "resumable", "rows",
-        "sum_release", "users",
+        "gaussian_shape", "guarantee", "noise", "noise_keys", "one_sum", "present", "resumable",
+        "rows", "sum_bytes", "sum_release", "users",
     },
     "groups": {
         "_validate", "budget", "calibrate", "cost", "ellipsoid", "exact_sum", "guarantee",

@@ -253,7 +253,7 @@ def test_nothing_that_is_printed_holds_the_key_or_a_sum(job, monkeypatch):
 
     made = resumable.sum_of_files
     monkeypatch.setattr(
-        "ellipsum.private_sum.sum_of_files", lambda *a, **k: (seen.append(a), made(*a, **k))[1]
+        "ellipsum.resumable.sum_of_files", lambda *a, **k: (seen.append(a), made(*a, **k))[1]
     )
     release(folder, "sum", 1)
     job_held = seen[0][2]

@@ -32,13 +32,15 @@ static ellipsum::ClipCounts run(const ellipsum::Batch& batch, const ellipsum::Re
 
 static py::tuple clip_sum(const py::array& rows, const py::array& center, const py::array& scale,
                           const py::array& matrix, const py::array& limit, double radius,
-                          py::array partial, int threads, bool halves, py::array absent) {
+                          py::array partial, int threads, bool halves, py::array absent,
+                          bool stretch) {
   using ellipsum::Task;
   const ellipsum::Batch batch = batch_view(rows);
   const std::size_t d = batch.d;
   ellipsum::Region region = region_view(d, center, scale, matrix);
   region.limit = limit.size() ? input_view<double>(limit, d, "limit") : nullptr;
   region.radius = radius;
+  region.stretch = stretch;
   region.task = halves ? Task::halves : region.limit ? Task::box : Task::ball;
   if (region.limit && (region.matrix || halves)) bad_view("a box has no matrix and no halves");
   std::int64_t* out = output_view<std::int64_t>(partial, halves ? 2 * d : d, "partial");
@@ -48,10 +50,11 @@ static py::tuple clip_sum(const py::array& rows, const py::array& center, const 
 
 static void distance_counts(const py::array& rows, const py::array& center, const py::array& scale,
                             const py::array& matrix, const py::array& edges, py::array counts,
-                            int threads, py::array absent) {
+                            int threads, py::array absent, bool stretch) {
   const ellipsum::Batch batch = batch_view(rows);
   ellipsum::Region region = region_view(batch.d, center, scale, matrix);
   region.task = ellipsum::Task::distances;
+  region.stretch = stretch;
   region.bins = std::size_t(edges.size());
   if (region.bins < 1) bad_view("edges");
   region.edges = input_view<double>(edges, region.bins, "edges");
@@ -82,13 +85,15 @@ static py::tuple group_sums(const py::array& rows, const py::array& index, const
 
 void bind_clip(py::module_& m) {
   m.attr("CLIP_ROWS_LIMIT") = ellipsum::clip_rows_limit;
-  m.def("clip_sum", &clip_sum, py::arg("rows"), py::arg("center"), py::arg("scale"),
-        py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("partial"),
-        py::arg("threads") = 1, py::arg("halves") = false,
-        py::arg("absent") = py::array_t<std::int64_t>(0),
-        "Add the clipped, quantised rows to `partial` (int64; 2 d entries for halves: sums of the "
-        "positive integers, then of the negative ones' magnitudes), and the rows with a hole in a "
-        "coordinate to `absent` (int64, d entries or none); returns (clipped, nonfinite).");
+  m.def(
+      "clip_sum", &clip_sum, py::arg("rows"), py::arg("center"), py::arg("scale"),
+      py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("partial"),
+      py::arg("threads") = 1, py::arg("halves") = false,
+      py::arg("absent") = py::array_t<std::int64_t>(0), py::arg("stretch") = false,
+      "Add the clipped, quantised rows to `partial` (int64; 2 d entries for halves: sums of the "
+      "positive integers, then of the negative ones' magnitudes), and the rows with a hole in a "
+      "coordinate to `absent` (int64, d entries or none); with `stretch` the squared norm of a row "
+      "counts d/k times, k of its d cells present; returns (clipped, nonfinite).");
   m.def("group_sums", &group_sums, py::arg("rows"), py::arg("index"), py::arg("center"),
         py::arg("scale"), py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("table"),
         py::arg("counts"),
@@ -96,7 +101,9 @@ void bind_clip(py::module_& m) {
         "and 1 to its group in `counts`; index -1 is in no group. Returns (clipped, nonfinite).");
   m.def("distance_counts", &distance_counts, py::arg("rows"), py::arg("center"), py::arg("scale"),
         py::arg("matrix"), py::arg("edges"), py::arg("counts"), py::arg("threads") = 1,
-        py::arg("absent") = py::array_t<std::int64_t>(0),
+        py::arg("absent") = py::array_t<std::int64_t>(0), py::arg("stretch") = false,
         "Add to `counts` (int64) the rows by the bins, ending at `edges`, of their distance, and "
-        "the rows with a hole in a coordinate to `absent` (int64, d entries or none).");
+        "the rows with a hole in a coordinate to `absent` (int64, d entries or none); `stretch` as "
+        "in "
+        "clip_sum.");
 }

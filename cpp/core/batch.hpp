@@ -39,6 +39,7 @@ struct Region {
   const double* edges;   // distances: upper ends of the bins, ascending; the last bin has none
   std::size_t bins;
   const double* packed;  // `matrix` as the kernel wants it; set by clip_sum
+  bool stretch;          // |y|^2 of a row counts d/k times, k of its d cells present: the rule, 2
 };
 
 // Where a pass over groups adds its rows.

@@ -20,6 +20,7 @@ from .release import Release
 from .composition import ComposedGuarantee, compose
 from .budget import Budget, BudgetError
 from .sum_release import SumRelease
+from .present import PresentMean
 from .adaptive.plan import Plan, Step
 from .adaptive.release import AdaptiveRelease
 from .checkpoint import Checkpoint, CheckpointError
@@ -54,6 +55,7 @@ __all__ = [
     "Step",
     "Release",
     "SumRelease",
+    "PresentMean",
     "AdaptiveRelease",
     "Guarantee",
     "GaussianGuarantee",

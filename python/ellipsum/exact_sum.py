@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ from numpy.typing import NDArray
 from . import _validate, lineage
 from .ellipsoid import Ellipsoid
 from .kernels.backend import kernels, thread_count
-from .partial_bytes import PartState, not_a_part, pack_part, unpack_part
+from .partial_bytes import PartState, is_impossible, not_a_part, pack_part, unpack_part
 from .rows.arrow import is_arrow
 from .rows.batches import as_batches
 from .rows.partitioned import refuse_far_rows
-from .sum_bytes import POLICIES, SumState, not_a_sum, pack, unpack
+from .sum_bytes import MISSING, POLICIES, SumState, as_integers, not_a_sum, pack, unpack
 
 __all__ = ["ExactSum", "add_partial", "as_integers", "kernel_parts"]
 
@@ -51,22 +50,33 @@ class ExactSum:
     nonfinite : ``"center"`` or ``"raise"``
         ``"raise"`` **gives up the guarantee**: an error tells the world about one person's
         row. A release made from such a sum says that it is not private.
+    missing : ``"center"`` or ``"ignore"``
+        ``"ignore"`` counts the holes of each coordinate beside the sum, for a
+        :class:`PrivateMean` of the present cells, and clips a row with k of its d cells present
+        at sqrt(k/d) of the radius (claim missing-1).
     threads : int, optional
         Threads of each :meth:`add`; default ``ELLIPSUM_THREADS``, else one.
     """
 
     def __init__(
-        self, ellipsoid: Ellipsoid, *, nonfinite: str = "center", threads: int | None = None
+        self,
+        ellipsoid: Ellipsoid,
+        *,
+        nonfinite: str = "center",
+        missing: str = "center",
+        threads: int | None = None,
     ) -> None:
         if not isinstance(ellipsoid, Ellipsoid):
             raise TypeError(f"ellipsoid must be an Ellipsoid, got {type(ellipsoid).__name__}")
         self._ellipsoid = ellipsoid
         self._nonfinite = _validate.one_of("nonfinite", nonfinite, POLICIES)
+        self._missing = _validate.one_of("missing", missing, MISSING)
         self._threads = thread_count(threads)
         self._region = ellipsoid.kernel_arguments()
         self._fingerprint: bytes | None = None  # of the region, when it is first asked for
         self._low = np.zeros(ellipsoid.d, np.uint64)  # two's complement, 128 bits
         self._high = np.zeros(ellipsoid.d, np.int64)
+        self._absent = self._no_holes()
         self._count = self._clipped = self._nonfinite_rows = self._releases = 0
         self._marks: lineage.Marks = frozenset()
         self._lock = threading.Lock()
@@ -97,9 +107,12 @@ class ExactSum:
         """
         low, high = np.zeros_like(self._low), np.zeros_like(self._high)
         count = clipped = nonfinite = 0
+        absent, stretch = self._no_holes(), self._missing == "ignore"
         for part in self._parts(batch):
             partial = np.zeros(self._ellipsoid.d, np.int64)
-            counts = kernels().clip_sum(part, *self._region, partial, self._threads)
+            counts = kernels().clip_sum(
+                part, *self._region, partial, self._threads, absent=absent, stretch=stretch
+            )
             add_partial(low, high, partial)
             count += len(part)
             clipped, nonfinite = clipped + counts[0], nonfinite + counts[1]
@@ -111,6 +124,7 @@ class ExactSum:
             self._count += count
             self._clipped += clipped
             self._nonfinite_rows += nonfinite
+            self._absent += absent
         return self
 
     def _parts(self, batch: Any) -> Iterator[NDArray[Any]]:
@@ -146,9 +160,15 @@ class ExactSum:
             raise ValueError("other is this sum itself: its rows would count twice")
         if other._ellipsoid is not self._ellipsoid and other._ellipsoid != self._ellipsoid:
             raise ValueError("other has a different ellipsoid: sums merge only over the same one")
-        if other._nonfinite != self._nonfinite:
-            raise ValueError("other has a different nonfinite policy: use the same in every part")
+        self._check_policies("other", other)
         return self._merge_state(other.snapshot(), other._marks)
+
+    def _check_policies(self, what: str, other: ExactSum | PartState) -> None:
+        for policy in ("nonfinite", "missing"):
+            if getattr(other, policy) != getattr(self, policy):
+                raise ValueError(
+                    f"{what} has a different {policy} policy: use the same in every part"
+                )
 
     def _merge_state(self, state: SumState | PartState, marks: lineage.Marks) -> ExactSum:
         with self._lock:
@@ -161,6 +181,7 @@ class ExactSum:
             self._count += state.rows
             self._clipped += state.clipped
             self._nonfinite_rows += state.nonfinite_rows
+            self._absent += state.absent
             self._releases = max(self._releases, state.releases)
             self._marks |= marks
         return self
@@ -186,6 +207,11 @@ class ExactSum:
     def nonfinite(self) -> str:
         """The policy for cells that are NaN or infinite: ``"center"`` or ``"raise"``."""
         return self._nonfinite
+
+    @property
+    def missing(self) -> str:
+        """What holes count for: ``"center"`` or ``"ignore"``."""
+        return self._missing
 
     def integers(self) -> NDArray[np.object_]:
         """Return the exact sums. **Private.**
@@ -239,7 +265,8 @@ class ExactSum:
             return lineage.MarkedBytes.of(pack(self._state()), self._marks)
 
     def partial(self) -> bytes:
-        """Return the sum as bytes without its region: 16 d bytes, and 80 of header and checksum.
+        """Return the sum as bytes without its region: 16 d bytes, and 80 of header and checksum;
+        with ``missing="ignore"`` 8 d more.
 
         For :class:`ellipsum.Parts`, which holds the region and knows them by its fingerprint. They
         are a function of region and rows (and of whether the sum was released), so that a task
@@ -247,7 +274,8 @@ class ExactSum:
         """
         with self._lock:
             counts = (self._count, self._clipped, self._nonfinite_rows, self._releases)
-            state = PartState(self._mark(), self._nonfinite, self._low, self._high, *counts)
+            sums = (self._mark(), self._nonfinite, self._low, self._high)
+            state = PartState(*sums, *counts, self._missing, self._absent)
             return lineage.MarkedBytes.of(pack_part(state), self._marks)
 
     def merge_partial(self, part: Any) -> ExactSum:
@@ -262,9 +290,8 @@ class ExactSum:
         state = unpack_part(bytes(part))
         if state.fingerprint != self._mark():
             raise ValueError("the part has a different ellipsoid: parts add up over the same one")
-        if state.nonfinite != self._nonfinite:
-            raise ValueError("the part has a different nonfinite policy: use the same in each")
-        if _is_impossible(state, self._ellipsoid.row_bound()):
+        self._check_policies("the part", state)
+        if is_impossible(state, self._ellipsoid.row_bound()):
             raise not_a_part("its counts and sums contradict each other")
         return self._merge_state(state, lineage.marks_of(part) if state.rows else frozenset())
 
@@ -297,7 +324,8 @@ class ExactSum:
         except TypeError:
             raise TypeError(f"data must be bytes, got {type(data).__name__}") from None
         state = unpack(raw)
-        total = cls(Ellipsoid.from_state(state.region), nonfinite=state.nonfinite, threads=threads)
+        policies = {"nonfinite": state.nonfinite, "missing": state.missing}
+        total = cls(Ellipsoid.from_state(state.region), **policies, threads=threads)
         total._restore(state)
         total._marks = lineage.marks_of(data)
         return total
@@ -313,6 +341,14 @@ class ExactSum:
         with self._lock:
             return self._state()
 
+    def empty_copy(self) -> ExactSum:
+        """Return a sum of no rows over the same region, with the same policies and threads."""
+        known = (self._nonfinite, self._missing, self._threads)
+        return ExactSum(self._ellipsoid, nonfinite=known[0], missing=known[1], threads=known[2])
+
+    def _no_holes(self) -> NDArray[np.int64]:
+        return np.zeros(self._ellipsoid.d if self._missing == "ignore" else 0, np.int64)
+
     def _state(self) -> SumState:
         return SumState(
             self._ellipsoid.to_state(),
@@ -323,25 +359,21 @@ class ExactSum:
             self._clipped,
             self._nonfinite_rows,
             self._releases,
+            self._missing,
+            self._absent.copy(),
         )
 
     def _restore(self, state: SumState) -> None:
-        if _is_impossible(state, self._ellipsoid.row_bound()):
+        if is_impossible(state, self._ellipsoid.row_bound()):
             raise not_a_sum("its counts and sums contradict each other")
         self._low, self._high, self._count = state.low, state.high, state.rows
         self._clipped, self._nonfinite_rows = state.clipped, state.nonfinite_rows
-        self._releases = state.releases
+        self._releases, self._absent = state.releases, state.absent
 
 
 def add_partial(low: NDArray[np.uint64], high: NDArray[np.int64], partial: NDArray[Any]) -> None:
     """Add what a kernel summed (int64) to totals of 128 bits, in place."""
     kernels().merge(low, high, partial.view(np.uint64), partial >> 63)
-
-
-def as_integers(low: NDArray[np.uint64], high: NDArray[np.int64]) -> NDArray[np.object_]:
-    """Totals of 128 bits as Python integers."""
-    total: NDArray[np.object_] = (high.astype(object) << 64) + low.astype(object)
-    return total
 
 
 def kernel_parts(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
@@ -359,18 +391,3 @@ def kernel_parts(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 def _unpickle(data: bytes) -> ExactSum:
     return ExactSum.from_bytes(data)
-
-
-def _is_impossible(state: SumState | PartState, row_bound: float) -> bool:
-    """Do counts contradict each other, or is the norm larger than the rows can make it?"""
-    if max(state.nonfinite_rows, state.clipped) > state.rows:
-        return True
-    bound = Fraction(row_bound) * state.rows  # a row with some cells missing has the others
-    # Of 2^30 coordinates below 2^127 each the norm is right to 2^-20: most need no integers.
-    signed = state.low.view(np.int64)
-    values = state.high.astype(np.float64) * 2.0**64 + state.low.astype(np.float64)
-    small = state.high == signed >> 63
-    values[small] = signed[small]
-    if float(values @ values) * (1 + 2.0**-20) <= float(bound) ** 2 * (1 - 2.0**-20):
-        return False
-    return sum(int(v) ** 2 for v in as_integers(state.low, state.high)) > bound**2

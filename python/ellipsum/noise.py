@@ -131,8 +131,15 @@ def noisy_count(count: int, sigma: float, *, key: Any) -> float:
         Standard deviation of the noise, in rows.
     key : 32 bytes, of this draw alone
     """
-    drawn = int(rounded_gaussian(1, sigma * _COUNT_STEPS, key=key)[0])
-    return (count * _COUNT_STEPS + drawn) / _COUNT_STEPS
+    return float(noisy_counts(np.array([count]), [sigma], key=key)[0])
+
+
+def noisy_counts(counts: NDArray[Any], sigma: Any, *, key: Any) -> NDArray[np.float64]:
+    """:func:`noisy_count` of several numbers, with a noise level for each."""
+    steps = np.asarray(sigma, dtype=np.float64) * _COUNT_STEPS
+    drawn = rounded_gaussian(len(counts), steps, key=key).tolist()
+    exact = zip(counts.tolist(), drawn, strict=True)
+    return np.array([(count * _COUNT_STEPS + noise) / _COUNT_STEPS for count, noise in exact])
 
 
 def keystream(n: int, *, key: Any, nonce: int = 0) -> NDArray[np.uint64]:

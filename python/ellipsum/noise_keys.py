@@ -28,6 +28,7 @@ class Use(enum.Enum):
 
     SUM = b"sum"
     COUNT = b"count"
+    ABSENT = b"missing cells"
     STEP = b"step of a plan"
     MOMENTS = b"second moments"
     WISHART = b"wishart"

@@ -7,16 +7,25 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import noise
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum, as_integers
 from .guarantee import GaussianGuarantee, rounded_up
 from .noise_keys import JobKeys, Use
+from .present import PresentMean, absence_weights
 from .sum_bytes import SumState
 from .sum_release import NoisySum, SumRelease
 
-__all__ = ["NoiseLevels", "noise_energy_root", "noise_levels", "one_sum", "sum_keys"]
+__all__ = [
+    "NoiseLevels",
+    "noise_energy_root",
+    "noise_levels",
+    "noise_sd",
+    "one_sum",
+    "sum_keys",
+]
 
 
 class NoiseLevels(NamedTuple):
@@ -24,15 +33,23 @@ class NoiseLevels(NamedTuple):
 
     sum_sigma: float  #: grid units
     count_sigma: float | None  #: rows
+    absent_sigma: NDArray[np.float64] | None  #: cells, where holes are ignored
 
 
-def noise_levels(promise: GaussianGuarantee, region: Ellipsoid, count_share: float) -> NoiseLevels:
-    """The noise of sum and count, where a share of mu^2 goes to the count."""
+def noise_levels(
+    promise: GaussianGuarantee, region: Ellipsoid, count_share: float, missing: str
+) -> NoiseLevels:
+    """The noise of sum and count, where a share of mu^2 goes to the count, and of the numbers of
+    holes, which take none of it (claim missing-3)."""
     bound = region.sensitivity(promise.neighbors) / region.grid
     multiplier = promise.noise_multiplier
     sum_sigma = rounded_up(multiplier * bound / math.sqrt(1 - count_share))
     count_sigma = rounded_up(multiplier / math.sqrt(count_share)) if count_share else None
-    return NoiseLevels(sum_sigma, count_sigma)
+    if missing == "center":
+        return NoiseLevels(sum_sigma, count_sigma, None)
+    weights = absence_weights(region, promise.neighbors)
+    absent_sigma = np.array([rounded_up(sum_sigma / weight) for weight in weights])
+    return NoiseLevels(sum_sigma, count_sigma, absent_sigma)
 
 
 def noise_energy_root(region: Ellipsoid) -> float:
@@ -83,6 +100,9 @@ def one_sum(
     count: float | None = state.rows if promise.neighbors.count_is_public else None
     if levels.count_sigma is not None:
         count = noise.noisy_count(state.rows, levels.count_sigma, key=keys.of(Use.COUNT))
+    absent = None
+    if levels.absent_sigma is not None:
+        absent = noise.noisy_counts(state.absent, levels.absent_sigma, key=keys.of(Use.ABSENT))
     total.claim_release(again=again)  # last, so that a call that fails spends nothing
     noisy = NoisySum(
         ellipsoid=total.ellipsoid,
@@ -93,11 +113,35 @@ def one_sum(
     )
     if total.nonfinite == "raise":
         caveats += ('not private: the sum was made with nonfinite="raise"',)
-    return SumRelease(kind, noisy, promise, caveats).drawn_from(entry)
+    return _release(kind, noisy, absent, levels, promise, caveats).drawn_from(entry)
+
+
+def noise_sd(
+    kind: str, promise: GaussianGuarantee, region: Ellipsoid, levels: NoiseLevels, rows: int
+) -> NDArray[np.float64]:
+    """The noise of a release of ``rows`` rows whose sum is 0, data units."""
+    zeros = np.zeros(region.d, dtype=object)
+    noisy = NoisySum(region, zeros, levels.sum_sigma, float(rows), levels.count_sigma)
+    return _release(kind, noisy, np.zeros(region.d), levels, promise).sd
+
+
+def _release(
+    kind: str,
+    noisy: NoisySum,
+    absent: NDArray[np.float64] | None,
+    levels: NoiseLevels,
+    promise: GaussianGuarantee,
+    caveats: tuple[str, ...] = (),
+) -> SumRelease:
+    """The release of noisy numbers: of present cells, where holes were counted."""
+    if absent is None or levels.absent_sigma is None:
+        return SumRelease(kind, noisy, promise, caveats)
+    return PresentMean(noisy, absent, levels.absent_sigma, promise, caveats)
 
 
 def _keys(
     kind: str, promise: GaussianGuarantee, region: Ellipsoid, state: SumState, root: bytes
 ) -> JobKeys:
     job = (kind, promise.neighbors.value, *promise.asked, region.fingerprint())
-    return JobKeys(root, *job, state.rows, state.low, state.high)
+    holes = () if state.missing == "center" else (state.missing, state.absent)
+    return JobKeys(root, *job, state.rows, state.low, state.high, *holes)

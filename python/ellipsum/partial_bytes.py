@@ -1,20 +1,27 @@
-"""A part of an exact sum as bytes without its region: 16 d bytes, a header, a checksum."""
+"""A part of an exact sum as bytes without its region: its numbers, a header, a checksum."""
 
 from __future__ import annotations
 
 import hashlib
 import struct
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .sum_bytes import POLICIES
+from .sum_bytes import MISSING, POLICIES, SumState, as_integers
 
-__all__ = ["FINGERPRINT_BYTES", "PartState", "not_a_part", "pack_part", "unpack_part"]
+__all__ = [
+    "FINGERPRINT_BYTES",
+    "PartState",
+    "is_impossible",
+    "not_a_part",
+    "pack_part",
+    "unpack_part",
+]
 
 _MAGIC = b"ELLIPART"
-_VERSION = 1
 FINGERPRINT_BYTES = 16
 # magic, version, nonfinite policy, d, rows, clipped, nonfinite rows, releases, fingerprint
 _HEADER = struct.Struct("<8sHBxIQQQQ16s")
@@ -32,13 +39,15 @@ class PartState(NamedTuple):
     clipped: int
     nonfinite_rows: int
     releases: int
+    missing: str
+    absent: NDArray[np.int64]  #: as in a SumState
 
 
 def pack_part(state: PartState) -> bytes:
-    """The part as bytes, whose length depends on d alone."""
+    """The part as bytes, whose length depends on d and ``missing`` alone."""
     header = _HEADER.pack(
         _MAGIC,
-        _VERSION,
+        1 + MISSING.index(state.missing),
         POLICIES.index(state.nonfinite),
         state.low.size,
         state.rows,
@@ -48,6 +57,7 @@ def pack_part(state: PartState) -> bytes:
         state.fingerprint,
     )
     body = header + state.low.astype("<u8").tobytes() + state.high.astype("<i8").tobytes()
+    body += state.absent.astype("<i8").tobytes()
     return body + _checksum(body)
 
 
@@ -62,15 +72,39 @@ def unpack_part(raw: bytes) -> PartState:
     if len(raw) < _HEADER.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC:
         raise not_a_part("it is too short or starts otherwise")
     _, version, policy, d, rows, clipped, nonfinite, releases, mark = _HEADER.unpack_from(raw)
-    if version != _VERSION:
-        raise not_a_part(f"its version is {version}, and this release reads {_VERSION}")
-    if len(raw) != _HEADER.size + 16 * d + _CHECKSUM_BYTES or policy >= len(POLICIES):
+    if not 1 <= version <= len(MISSING):
+        raise not_a_part(f"its version is {version}, and this release reads 1 and 2")
+    holes = d if version == 2 else 0
+    size = _HEADER.size + 16 * d + 8 * holes + _CHECKSUM_BYTES
+    if len(raw) != size or policy >= len(POLICIES):
         raise not_a_part("it is truncated or has been altered")
     if _checksum(raw[:-_CHECKSUM_BYTES]) != raw[-_CHECKSUM_BYTES:]:
         raise not_a_part("its checksum does not fit")
     low = np.frombuffer(raw, "<u8", d, _HEADER.size).astype(np.uint64)
     high = np.frombuffer(raw, "<i8", d, _HEADER.size + 8 * d).astype(np.int64)
-    return PartState(mark, POLICIES[policy], low, high, rows, clipped, nonfinite, releases)
+    absent = np.frombuffer(raw, "<i8", holes, _HEADER.size + 16 * d).astype(np.int64)
+    counts = (rows, clipped, nonfinite, releases)
+    return PartState(mark, POLICIES[policy], low, high, *counts, MISSING[version - 1], absent)
+
+
+def is_impossible(state: SumState | PartState, row_bound: float) -> bool:
+    """Do counts contradict each other, or is the norm larger than rows can make it?"""
+    if max(state.nonfinite_rows, state.clipped) > state.rows:
+        return True
+    if state.missing == "ignore":  # each row with holes has one at least
+        holes = state.absent.tolist()
+        some = sum(holes) >= state.nonfinite_rows
+        if min(holes) < 0 or max(holes) > state.nonfinite_rows or not some:
+            return True
+    bound = Fraction(row_bound) * state.rows  # a row with holes adds its other cells
+    # Of 2^30 coordinates below 2^127 each the norm is right to 2^-20: most need no integers.
+    signed = state.low.view(np.int64)
+    values = state.high.astype(np.float64) * 2.0**64 + state.low.astype(np.float64)
+    small = state.high == signed >> 63
+    values[small] = signed[small]
+    if float(values @ values) * (1 + 2.0**-20) <= float(bound) ** 2 * (1 - 2.0**-20):
+        return False
+    return sum(int(v) ** 2 for v in as_integers(state.low, state.high)) > bound**2
 
 
 def not_a_part(what: str) -> ValueError:

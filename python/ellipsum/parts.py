@@ -34,13 +34,18 @@ class Parts:
     region : Ellipsoid
     names : iterable of str, optional
         All the parts that there are, public: the manifest.
-    nonfinite : ``"center"`` or ``"raise"``, as the parts were made
+    nonfinite, missing : as the parts were made (:class:`ExactSum`)
     """
 
     def __init__(
-        self, region: Ellipsoid, *, names: Iterable[str] | None = None, nonfinite: str = "center"
+        self,
+        region: Ellipsoid,
+        *,
+        names: Iterable[str] | None = None,
+        nonfinite: str = "center",
+        missing: str = "center",
     ) -> None:
-        self._total = ExactSum(region, nonfinite=nonfinite)
+        self._total = ExactSum(region, nonfinite=nonfinite, missing=missing)
         self._names: frozenset[str] | None = None
         if names is not None:
             listed = [_name(name) for name in names]
@@ -105,8 +110,7 @@ class Parts:
                 shown = ", ".join(map(repr, missing[:_NAMES_SHOWN]))
                 more = f" and {len(missing) - _NAMES_SHOWN} more" * (len(missing) > _NAMES_SHOWN)
                 raise ValueError(f"the total lacks {shown}{more}: add every part of the manifest")
-            copy = ExactSum(self._total.ellipsoid, nonfinite=self._total.nonfinite)
-            return copy.merge(self._total)
+            return self._total.empty_copy().merge(self._total)
 
     @property
     def missing(self) -> frozenset[str]:

@@ -23,11 +23,13 @@ from .exact_sum import ExactSum
 from .gaussian_shape import GaussianShape
 from .guarantee import ROW, GaussianGuarantee, seed_caveats
 from .noise_keys import Use, root_key
-from .one_sum import noise_energy_root, noise_levels, one_sum, sum_keys
-from .resumable import How, binding_of, by_plan, sum_of_files
+from .one_sum import NoiseLevels, noise_energy_root, noise_levels, noise_sd, one_sum, sum_keys
+from .present import IGNORED_WHERE
+from .resumable import How, binding_of, by_plan, sum_of
 from .rows.files import Rows
 from .rows.partitioned import Partitioned
-from .sum_release import NoisySum, SumRelease
+from .sum_bytes import MISSING
+from .sum_release import SumRelease
 from .users import UserUnit, make_unit
 
 __all__ = ["PrivateMean", "PrivateSum"]
@@ -94,6 +96,9 @@ class PrivateSum:
         With a box or ball, what is made small: the mean squared error in widths of the box (the
         default), in the columns' own standard deviations, in the data's unit, or
         sum_j (weight_j error_j)^2.
+    missing : ``"center"`` or, for a mean over a region, ``"ignore"``
+        What a cell counts for that is missing or not finite: the centre of its coordinate, or
+        nothing (the mean is then one of the present cells: :class:`PrivateMean`).
 
     Raises
     ------
@@ -125,6 +130,7 @@ class PrivateSum:
         by: str | None = None,
         statistic: str | None = None,
         grouped: bool = False,
+        missing: str = "center",
     ) -> None:
         known = (lower, upper, center, radius, sigma, covariance, error)
         self._domain: Domain | None = None
@@ -148,6 +154,9 @@ class PrivateSum:
                 )
             self._shape, ellipsoid = ellipsoid, None
         self._ellipsoid = ellipsoid
+        self._missing = _validate.one_of("missing", missing, MISSING)
+        if missing == "ignore" and (self._kind, by, self._domain) != ("mean", None, None):
+            raise ValueError(IGNORED_WHERE)
 
     def __repr__(self) -> str:
         what = repr(self._ellipsoid if self._shape is None else self._shape)
@@ -253,7 +262,7 @@ class PrivateSum:
             how = How(None, root_key(seed), workers, threads, draw, caveats)
             return self._released(data, how, again=spend_again)
         region = self._region_for(data) if self._domain is None else self._domain
-        binding = binding_of(data, self._kind, self.guarantee, region)
+        binding = binding_of(data, self._kind, self.guarantee, region, self._missing)
         with Checkpoint.of(resume).opened(binding) as job:
             how = How(job, job.root, workers, threads, draw, caveats)
             return self._released(data, how, again=True)
@@ -268,10 +277,12 @@ class PrivateSum:
         if self._domain is not None:
             return by_plan(self._kind, self.guarantee, self._domain, data, how)
         ellipsoid = self._region_for(data)
-        total = self._total(data, ellipsoid, how)
-        levels = noise_levels(self.guarantee, ellipsoid, self.count_share)
-        known = (levels, how.root, how.draw, how.caveats)
+        total = sum_of(data, ExactSum(ellipsoid, missing=self._missing, threads=how.threads), how)
+        known = (self._levels(ellipsoid), how.root, how.draw, how.caveats)
         return one_sum(self._kind, self.guarantee, total, *known, again=again)
+
+    def _levels(self, region: Ellipsoid) -> NoiseLevels:
+        return noise_levels(self.guarantee, region, self.count_share, self._missing)
 
     def _draw(self, budget: Budget | Share | None, job: str) -> Entry | None:
         """Take the release from the budget: it is on the disk before any noise is drawn."""
@@ -297,10 +308,7 @@ class PrivateSum:
         """
         rows = _validate.whole("n", n, least=1)
         region = self.region_for(rows)
-        levels = noise_levels(self.guarantee, region, self.count_share)
-        zeros = np.zeros(region.d, dtype=object)
-        noisy = NoisySum(region, zeros, levels.sum_sigma, float(rows), levels.count_sigma)
-        return SumRelease(self._kind, noisy, self.guarantee).sd
+        return noise_sd(self._kind, self.guarantee, region, self._levels(region), rows)
 
     def noise_of(self, total: ExactSum, seed: int | bytes) -> NDArray[np.int64]:
         """Return the integers that a release of ``total`` with this seed has as its noise.
@@ -317,7 +325,7 @@ class PrivateSum:
         -------
         array (d,) of int64, grid units
         """
-        sigma = noise_levels(self.guarantee, total.ellipsoid, self.count_share).sum_sigma
+        sigma = self._levels(total.ellipsoid).sum_sigma
         keys = sum_keys(self._kind, self.guarantee, total, root_key(seed))
         return noise.rounded_gaussian(total.ellipsoid.d, sigma, key=keys.of(Use.SUM))
 
@@ -348,16 +356,6 @@ class PrivateSum:
             raise ValueError(_UNCOUNTED)
         return self.region_for(rows) if rows else self._shape.at()  # refused: no rows
 
-    def _total(self, data: Any, ellipsoid: Ellipsoid, how: How) -> ExactSum:
-        if how.job is not None or how.jobs > 1:
-            return sum_of_files(data, ellipsoid, how.job, jobs=how.jobs, threads=how.threads)
-        if isinstance(data, ExactSum):
-            if data.ellipsoid != ellipsoid:
-                what = "use the same region" if self._shape is None else "use region_for(n)"
-                raise ValueError(f"data is an ExactSum over another ellipsoid: {what}")
-            return data
-        return passes_over(data, ellipsoid.d, once=True).exact_sum(ellipsoid, how.threads)
-
     @property
     def count_share(self) -> float:
         """Share of mu^2 that goes to the noisy count; 0 where no count is needed.
@@ -384,6 +382,10 @@ class PrivateMean(PrivateSum):
     mu_count^2 = mu^2 / (2 sqrt(d) + 2). Wherever the mean lies in the region, the noise energy in
     scaled units is then at most 1 + 1/(2 sqrt(d) + 1) times that of the best split for it
     (claims count-1, count-2).
+
+    With ``missing="ignore"`` the mean is one of the *present* cells of each coordinate: the noisy
+    sum over their noisy number, released jointly at no cost in noise (claims missing-1 to
+    missing-4). It returns a :class:`PresentMean`.
 
     Parameters, exceptions and sources: as :class:`PrivateSum`.
     """

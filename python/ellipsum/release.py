@@ -172,7 +172,7 @@ class Release:
             "n": self.n,
             **self._guarantee.budget(),
             "private": self.private,
-            "caveats": list(self._caveats),
+            "caveats": list(self.caveats),
             "guarantee": self._guarantee.to_dict(),
             "parameters": self.parameters,
             **({} if self._entry is None else {"entry": self._entry.to_dict()}),

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .adaptive.domain import Domain
+from .adaptive.part_pass import passes_over
 from .adaptive.passes import Passes
 from .adaptive.release import AdaptiveRelease
 from .adaptive.rounds import run
@@ -21,17 +22,21 @@ from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
 from .guarantee import GaussianGuarantee
 from .noise_keys import JobKeys, Use, digest
+from .rows.batches import as_batches
 from .rows.files import Rows
+from .rows.partitioned import Partitioned
 from .rows.progress import Meter
 from .rows.seek import Place, blocks_from, inputs_of, sources_of
 
-__all__ = ["How", "KeptPasses", "binding_of", "by_plan", "entry_name", "sum_of_files"]
+__all__ = ["How", "KeptPasses", "binding_of", "by_plan", "entry_name", "sum_of", "sum_of_files"]
 
 #: The version of what a checkpoint holds: a run of another one does not go on from it.
 _FORMAT = 1
 
 
-def binding_of(rows: Rows, kind: str, guarantee: Any, region: Ellipsoid | Domain) -> dict[str, Any]:
+def binding_of(
+    rows: Rows, kind: str, guarantee: Any, region: Ellipsoid | Domain, missing: str
+) -> dict[str, Any]:
     """What a job is, as plain values: a checkpoint of another one is refused (claim resume-3)."""
     if isinstance(region, Ellipsoid):
         shape = region.fingerprint()
@@ -44,6 +49,7 @@ def binding_of(rows: Rows, kind: str, guarantee: Any, region: Ellipsoid | Domain
         "region": shape.hex(),
         "inputs": inputs_of(rows),
         "columns": rows.columns,
+        **({} if missing == "center" else {"missing": missing}),
     }
 
 
@@ -87,9 +93,38 @@ def by_plan(
     return release.drawn_from(entries[0] if entries else None)
 
 
-def sum_of_files(
-    rows: Rows, region: Ellipsoid, job: Job | None, *, jobs: int, threads: int | None
-) -> ExactSum:
+def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
+    """The exact sum of any data.
+
+    Parameters
+    ----------
+    data : as for :class:`PrivateSum`
+    empty : ExactSum of no rows: what region and policies the sum has, and threads
+    how : How
+    """
+    if how.job is not None or how.jobs > 1:
+        return sum_of_files(data, empty, how.job, jobs=how.jobs)
+    if isinstance(data, ExactSum):
+        if data.ellipsoid != empty.ellipsoid:
+            raise ValueError("data is an ExactSum over another ellipsoid: use region_for(n)")
+        if data.missing != empty.missing:
+            raise ValueError(f'data is an ExactSum with missing="{data.missing}": use the same')
+        return data
+    if empty.missing == "center":
+        return passes_over(data, empty.ellipsoid.d, once=True).exact_sum(
+            empty.ellipsoid, how.threads
+        )
+    if isinstance(data, Partitioned):
+        raise ValueError(
+            'missing="ignore" does not go with rows in an engine: make an ExactSum of each part, '
+            'and add their partial() to Parts(region, missing="ignore")'
+        )
+    for batch in as_batches(data, empty.ellipsoid.d):
+        empty.add(batch)
+    return empty
+
+
+def sum_of_files(rows: Rows, empty: ExactSum, job: Job | None, *, jobs: int) -> ExactSum:
     """The exact sum of the rows of files, from where the job's checkpoint stands.
 
     **Guarantees.** Every block of every file counts once (claim resume-1); the sum has the bytes
@@ -98,24 +133,20 @@ def sum_of_files(
     Parameters
     ----------
     rows : Rows
-    region : Ellipsoid
+    empty : ExactSum of no rows: what region and policies the sum has, and threads
     job : Job or None; without one, nothing is kept
     jobs : int, files that are read at the same time
-    threads : int or None, of each kernel
     """
-    return _SumOfFiles(rows, region, job, jobs, threads).run()
+    return _SumOfFiles(rows, empty, job, jobs).run()
 
 
 class _SumOfFiles:
     """The sum of the files that are done, and of each other one up to a place."""
 
-    def __init__(
-        self, rows: Rows, region: Ellipsoid, job: Job | None, jobs: int, threads: int | None
-    ) -> None:
-        self.rows, self.region, self.job = rows, region, job
-        self.jobs, self.threads = jobs, threads
-        self.sources = sources_of(rows, region.d)
-        self.done = ExactSum(region, threads=threads)
+    def __init__(self, rows: Rows, empty: ExactSum, job: Job | None, jobs: int) -> None:
+        self.rows, self.d, self.job, self.jobs = rows, empty.ellipsoid.d, job, jobs
+        self.sources = sources_of(rows, self.d)
+        self.done, self.empty = empty.empty_copy(), empty
         self.finished: set[int] = set()
         self.places: dict[int, tuple[Place, bytes]] = {}
         self.unsaved, self.stop = 0, False
@@ -155,12 +186,12 @@ class _SumOfFiles:
 
     def _file(self, k: int) -> None:
         source, start = self.sources[k], (0, 0)
-        part = ExactSum(self.region, threads=self.threads)
+        part = self.empty.empty_copy()
         if k in self.places:
             start, kept = self.places[k]
             part.merge_partial(kept)
         since = 0
-        for block, place in blocks_from(source, self.region.d, start):
+        for block, place in blocks_from(source, self.d, start):
             if self.stop:
                 return
             if len(block):

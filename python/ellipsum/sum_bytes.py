@@ -9,18 +9,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KINDS", "POLICIES", "SumState", "not_a_sum", "pack", "unpack"]
+__all__ = ["KINDS", "MISSING", "POLICIES", "SumState", "as_integers", "not_a_sum", "pack", "unpack"]
 
 KINDS = ("ball", "box", "ellipsoid", "matrix")
 POLICIES = ("center", "raise")
+MISSING = ("center", "ignore")
 
 _MAGIC = b"ELLIPSUM"
-_VERSION = 1
+#: What becomes of holes, by the version that says it: version 2 has the counts of the holes, and
+#: sums without them are written as before, so that older releases read them.
+_MISSING_OF = {1: "center", 2: "ignore"}
 # magic, version, kind, nonfinite policy, columns of scale, d, count, clipped, nonfinite
 # rows, releases, clip_norm
 _HEADER = struct.Struct("<8sHBBIQQQQQd")
 _CHECKSUM_BYTES = 16
-_DTYPES = ("<f8", "<f8", "<f8", "<u8", "<i8")
+_DTYPES = ("<f8", "<f8", "<f8", "<u8", "<i8", "<i8")
 
 
 class SumState(NamedTuple):
@@ -34,6 +37,14 @@ class SumState(NamedTuple):
     clipped: int
     nonfinite_rows: int
     releases: int
+    missing: str  #: one of MISSING
+    absent: NDArray[np.int64]  #: holes of each coordinate; none of them counted for "center"
+
+
+def as_integers(low: NDArray[np.uint64], high: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Totals of 128 bits as Python integers."""
+    total: NDArray[np.object_] = (high.astype(object) << 64) + low.astype(object)
+    return total
 
 
 def pack(state: SumState) -> bytes:
@@ -41,7 +52,7 @@ def pack(state: SumState) -> bytes:
     region = state.region
     header = _HEADER.pack(
         _MAGIC,
-        _VERSION,
+        1 + MISSING.index(state.missing),
         KINDS.index(region["kind"]),
         POLICIES.index(state.nonfinite),
         region["scale"].ndim,
@@ -52,7 +63,8 @@ def pack(state: SumState) -> bytes:
         state.releases,
         region["clip_norm"],
     )
-    arrays = (region["center"], region["scale"], region["limit"], state.low, state.high)
+    sums = (state.low, state.high, state.absent)
+    arrays = (region["center"], region["scale"], region["limit"], *sums)
     parts = [a.astype(dtype).tobytes() for a, dtype in zip(arrays, _DTYPES, strict=True)]
     body = b"".join([header, *parts])
     return body + _checksum(body)
@@ -70,12 +82,12 @@ def unpack(raw: bytes) -> SumState:
         raise not_a_sum("it is too short or starts otherwise")
     header = _HEADER.unpack_from(raw)
     _, version, kind, policy, ndim, d, count, clipped, nonfinite, releases, clip_norm = header
-    if version != _VERSION:
-        raise not_a_sum(f"its version is {version}, and this release reads {_VERSION}")
+    if version not in _MISSING_OF:
+        raise not_a_sum(f"its version is {version}, and this release reads 1 and 2")
     if kind >= len(KINDS) or policy >= len(POLICIES) or ndim not in (1, 2) or d == 0:
         raise not_a_sum("its header is altered")
     limits = d if KINDS[kind] == "box" else 0
-    sizes = [d, d**ndim, limits, d, d]
+    sizes = [d, d**ndim, limits, d, d, d if version == 2 else 0]
     if len(raw) != _HEADER.size + 8 * sum(sizes) + _CHECKSUM_BYTES:
         raise not_a_sum("it is truncated or has been altered")
     if _checksum(raw[:-_CHECKSUM_BYTES]) != raw[-_CHECKSUM_BYTES:]:
@@ -84,7 +96,7 @@ def unpack(raw: bytes) -> SumState:
     for size, dtype in zip(sizes, _DTYPES, strict=True):
         arrays.append(np.frombuffer(raw, dtype, size, at).astype(dtype[1:]))
         at += 8 * size
-    center, scale, limit, low, high = arrays
+    center, scale, limit, low, high, absent = arrays
     region = {
         "kind": KINDS[kind],
         "center": center,
@@ -92,7 +104,8 @@ def unpack(raw: bytes) -> SumState:
         "limit": limit,
         "clip_norm": clip_norm,
     }
-    return SumState(region, POLICIES[policy], low, high, count, clipped, nonfinite, releases)
+    counts = (count, clipped, nonfinite, releases)
+    return SumState(region, POLICIES[policy], low, high, *counts, _MISSING_OF[version], absent)
 
 
 def not_a_sum(what: str) -> ValueError:

@@ -15,9 +15,22 @@ from .ellipsoid import Ellipsoid
 from .guarantee import GaussianGuarantee
 from .release import Release, rows_text
 
-__all__ = ["NoisySum", "SumRelease", "interval_columns", "interval_dict"]
+__all__ = [
+    "MISSING_CENTER",
+    "NoisySum",
+    "SumRelease",
+    "fieller",
+    "interval_columns",
+    "interval_dict",
+]
 
 Array = NDArray[np.float64]
+
+#: What every release says whose holes count as the centre.
+MISSING_CENTER = (
+    "a missing cell counts as the centre of its coordinate: where cells are missing, the value is "
+    "drawn to the centre"
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +81,7 @@ class SumRelease(Release):
     kind : ``"sum"`` or ``"mean"``
     noisy : NoisySum
     guarantee : GaussianGuarantee
-    caveats : tuple of str
+    caveats : tuple of str, why it is not private, if so
     """
 
     def __init__(
@@ -84,6 +97,14 @@ class SumRelease(Release):
         offset = 1.0 if kind == "mean" else float(count)
         value = noisy.ellipsoid.center * offset + noisy.shift() / self._divisor
         super().__init__(kind, value, guarantee, caveats, n=noisy.count)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Why it is not private, if so, and what the value stands for."""
+        return (*self._caveats, *self._remarks())
+
+    def _remarks(self) -> tuple[str, ...]:
+        return (MISSING_CENTER,)
 
     @property
     def integers(self) -> NDArray[np.object_]:
@@ -145,16 +166,9 @@ class SumRelease(Release):
         return self._value - center if self._kind == "mean" else center
 
     def _fieller(self, z: float) -> tuple[Array, Array]:
-        shift, count = self._noisy.shift(), float(self._noisy.count or 0)
-        lead = count**2 - (z * self._noisy.count_sd()) ** 2
-        if count <= 0 or lead <= 0:
-            endless = np.full(shift.size, np.inf)
-            return -endless, endless
-        # (shift count)^2 - lead (shift^2 - (z sds)^2), without its cancellation
-        count_term = shift * self._noisy.count_sd()
-        half = z * np.sqrt(lead * self._noisy.shift_sds() ** 2 + count_term**2)
-        center = self._noisy.ellipsoid.center
-        return center + (shift * count - half) / lead, center + (shift * count + half) / lead
+        count = (float(self._noisy.count or 0), self._noisy.count_sd())
+        low, high = fieller(self._noisy.shift(), self._noisy.shift_sds(), *count, z)
+        return self._noisy.ellipsoid.center + low, self._noisy.ellipsoid.center + high
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -179,10 +193,25 @@ class SumRelease(Release):
         noisy = self._noisy.count_sigma is not None
         rows = rows_text(self.n, noisy=noisy, unit=self.guarantee.unit)
         others = super()._head()[1:]
-        return [f"private {self.kind}{rows}, d = {self.value.size}", *others]
+        remarks = [f"  {remark}" for remark in self._remarks()]
+        return [f"private {self.kind}{rows}, d = {self.value.size}", *others, *remarks]
 
     def _more_columns(self, shown: int) -> tuple[str, list[str]]:
         return interval_columns(self, shown)
+
+
+def fieller(
+    shift: Array, shift_sd: Array, count: Array | float, count_sd: Array | float, z: float
+) -> tuple[Array, Array]:
+    """Fieller's interval of ``shift / count``, both with independent Gaussian noise: unbounded
+    where the count does not stand out from z of its sd."""
+    lead = np.square(count) - np.square(z * np.asarray(count_sd))
+    bounded = np.broadcast_to((np.asarray(count) > 0) & (lead > 0), shift.shape)
+    lead = np.where(bounded, lead, 1.0)
+    # (shift count)^2 - lead (shift^2 - (z sds)^2), without its cancellation
+    half = z * np.sqrt(lead * np.square(shift_sd) + np.square(shift * count_sd))
+    low, high = (shift * count - half) / lead, (shift * count + half) / lead
+    return np.where(bounded, low, -np.inf), np.where(bounded, high, np.inf)
 
 
 def interval_columns(release: Any, shown: int, of: str = "the noise") -> tuple[str, list[str]]:

@@ -53,8 +53,13 @@ double norm2_of(const std::vector<double>& y) {
   return (a + c) + (b + e);
 }
 
+double stretch_of(const Region& region, std::size_t holes) {
+  if (!region.stretch || holes == region.d) return 1.0;
+  return double(region.d) / double(region.d - holes);
+}
+
 // Was it changed?
-bool clip(const Region& region, std::vector<double>& y) {
+bool clip(const Region& region, std::vector<double>& y, double stretch) {
   bool changed = false;
   if (region.task == Task::box || (region.task == Task::ball && y.size() == 1)) {
     for (std::size_t j = 0; j < y.size(); ++j) {
@@ -64,7 +69,7 @@ bool clip(const Region& region, std::vector<double>& y) {
     }
     return changed;
   }
-  const double norm = std::sqrt(norm2_of(y));
+  const double norm = std::sqrt(norm2_of(y) * stretch);
   if (norm <= region.radius) return false;
   const double factor = region.radius / norm;
   for (double& v : y) v *= factor;
@@ -97,21 +102,22 @@ Sums clip_model(const Batch& batch, const Region& region) {
   sums.absent.resize(region.d);
   for (std::size_t i = 0; i < batch.n; ++i) {
     std::vector<double> x(batch.d);
-    bool holes = false;
+    std::size_t holes = 0;
     for (std::size_t j = 0; j < batch.d; ++j) {
       x[j] = entry(batch, i, j);
       if (std::isfinite(x[j])) continue;
       x[j] = region.center[j];
-      holes = true;
+      ++holes;
       ++sums.absent[j];
     }
-    sums.nonfinite += holes;
+    sums.nonfinite += holes > 0;
+    const double stretch = stretch_of(region, holes);
     if (region.task == Task::distances) {
-      ++sums.partial[bin_of(region, norm2_of(scaled(region, x)))];
+      ++sums.partial[bin_of(region, norm2_of(scaled(region, x)) * stretch)];
       continue;
     }
     std::vector<double> y = scaled(region, x);
-    sums.clipped += clip(region, y);
+    sums.clipped += clip(region, y, stretch);
     for (std::size_t j = 0; j < batch.d; ++j) {
       const std::int64_t q = std::llrint(y[j]);
       const bool below = region.task == Task::halves && q < 0;

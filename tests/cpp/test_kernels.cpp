@@ -58,6 +58,7 @@ struct Case {
     region.radius = 0x1p23 + 0.5;
     region.edges = edges.data();
     region.bins = edges.size();
+    region.stretch = d % 2;
   }
 };
 

@@ -89,7 +89,8 @@ struct Case {
               0x1p23 + 0.5,
               edges.data(),
               3,
-              nullptr};
+              nullptr,
+              true};
   }
 };
 

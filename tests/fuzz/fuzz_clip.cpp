@@ -36,6 +36,7 @@ struct Shape {
     region.limit = region.task == Task::box ? limit.data() : nullptr;
     region.edges = edges.data();
     region.bins = edges.size();
+    region.stretch = in.between(0, 1);
   }
 
   // 0, or 24 bits within 2^+-400, of either sign.

@@ -135,7 +135,7 @@ constexpr std::size_t column_slots = 3;  // of a record, beside those of the sla
   plan.block = rows_in_block(batch.d, region.matrix != nullptr);
   const std::size_t packed = plan.contiguous ? 0 : plan.block * plan.stride;
   const std::size_t product =
-      region.matrix ? plan.block * (round_up(batch.d, 256) / 256 * 264 + plan.stride) : 0;
+      region.matrix ? plan.block * (round_up(batch.d, 256) / 256 * 264 + plan.stride + 1) + 8 : 0;
   plan.doubles = (record_slots + most_rows_in_flight + 4) * plan.stride + packed + product;
   const std::size_t columns =
       plan.columns ? 2 * batch.d * column_stride_of(batch) + 3 * plan.stride : 0;

@@ -67,7 +67,7 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::in
   s.stride = (record_slots + arrangement.rows) * vec_lanes;
   s.records = scratch.take(chunks * s.stride);
   s.radius = region.radius;
-  s.alone = {scratch.take(d), scratch.take(d), scratch.take(d)};
+  s.alone = {scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
   std::memset(s.records, 0, chunks * s.stride * sizeof *s.records);
   for (std::size_t j = 0; j < d; ++j) {
     double* record = s.records + j / vec_lanes * s.stride + j % vec_lanes;
@@ -83,13 +83,15 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::in
 struct MatrixScratch {
   const double* center;
   double *h, *y;
+  double* stretch;  // of each row of a block, and seven more
 };
 
 MatrixScratch make_matrix_scratch(const Region& region, const ClipPlan& plan, Scratch& scratch) {
   if (!region.matrix) return {};
   const std::size_t chunks = round_up(region.d, depth) / depth;
   return {scratch.padded(region.center, 0.0, region.d),
-          scratch.take(chunks * plan.block * h_stride), scratch.take(plan.block * plan.stride)};
+          scratch.take(chunks * plan.block * h_stride), scratch.take(plan.block * plan.stride),
+          region.stretch ? scratch.take(plan.block + vec_lanes) : nullptr};
 }
 
 // A block of rows with contiguous coordinates, for batches whose own are strided. Eight
@@ -124,8 +126,11 @@ void contiguous_blocks(const Batch& batch, const ClipPlan& plan, std::size_t sta
 template <class T, Task task>
 __attribute__((noinline)) void load_exceptional(Stream& s, const Region& region,
                                                 const double* center, const char* row,
-                                                std::size_t chunk, double* h) {
-  s.counts.nonfinite += copy_row<T>(row, s.d, region.center, s.alone.x, s.absent);
+                                                std::size_t chunk, double* h, double* stretch) {
+  const std::int64_t holes = copy_row<T>(row, s.d, region.center, s.alone.x, s.absent);
+  s.counts.nonfinite += holes > 0;
+  s.alone.stretch = stretch_of(region, holes);
+  if (stretch) *stretch = s.alone.stretch;
   const char* copy = reinterpret_cast<const char*>(s.alone.x);
   if (load_matrix_input<double>(center, copy, s.d, chunk, h)) return;
   if (task == Task::distances) {
@@ -153,18 +158,20 @@ void matrix_products(Stream& s, const Batch& rows, const Region& region, const C
   const std::size_t chunk = plan.block * h_stride;
   for (std::size_t start = 0; start < rows.n; start += plan.block) {
     const std::size_t n = rows.n - start < plan.block ? rows.n - start : plan.block;
+    for (std::size_t i = 0; scratch.stretch && i < n + vec_lanes; ++i) scratch.stretch[i] = 1.0;
     for (std::size_t i = 0; i < n; ++i) {
       const char* row = row_at(rows, start + i);
       double* h = scratch.h + i * h_stride;
       if (load_matrix_input<T>(scratch.center, row, rows.d, chunk, h)) continue;
-      load_exceptional<T, task>(s, region, scratch.center, row, chunk, h);
+      load_exceptional<T, task>(s, region, scratch.center, row, chunk, h,
+                                scratch.stretch ? scratch.stretch + i : nullptr);
       huge(start + i);
     }
     multiply(scratch.h, region.packed, scratch.y, n, plan, rows.d);
     const Batch product{
         scratch.y,     Dtype::float64, n, rows.d, std::ptrdiff_t(plan.stride * sizeof(double)),
         sizeof(double)};
-    pass(product, Origin{region, product, scratch.h, chunk}, start);
+    pass(product, Origin{region, product, scratch.h, chunk, scratch.stretch}, start);
   }
 }
 
@@ -202,7 +209,7 @@ ClipCounts run_columns(const Batch& batch, const Region& region, double* memory,
   for (std::size_t j = 0; j < d; ++j)
     std::memset(records + j * stride, 0, column_slots * vec_lanes * sizeof *records);
   double* copies = scratch.take(d * (stride - column_slots * vec_lanes));
-  const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d)};
+  const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
   Columns s{region, batch, records, stride, copies, alone, make_bins(region, scratch), {0, 0}};
   rows = column_rows<T, task>(s);
   if (task == Task::distances) add_counts(s.bins, rows, partial);
@@ -235,7 +242,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
   contiguous_blocks<T>(batch, plan, done, scratch, [&](const Batch& rows) {
     if (region.matrix) matrix_rows<T, task>(s, rows, region, plan, matrix, arrangement);
-    else stream<T, T, task>(s, rows, {region, rows, nullptr, 0}, arrangement);
+    else stream<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, arrangement);
   });
   if (task == Task::distances) add_counts(s.bins, batch.n - done, partial);
   else add_sums<task>(s, partial);
@@ -265,7 +272,7 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
   const Arrangement arrangement{"groups", most_in_flight, Fetch::hardware, 0};
   Stream s = make_stream(region, arrangement, to.absent, scratch);
   if (!region.matrix) {
-    all_to_groups<T, T, task>(s, rows, {region, rows, nullptr, 0}, to, 0);
+    all_to_groups<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);
     return s.counts;
   }
   const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);

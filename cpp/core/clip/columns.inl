@@ -36,7 +36,7 @@ struct AskingColumns {
 
 template <int V> struct Slab {
   Vec norm2[V], factor[V];
-  VecInt changed[V], holes[V];  // of a box; with holes: rows that have any
+  VecInt changed[V], holes[V];  // of a box; with holes: how many a row has
 };
 
 // The next `bytes` of the run; a line that two blocks share came with the block before.
@@ -66,7 +66,7 @@ static inline void read_column(const Columns& s, std::size_t i, std::size_t j, V
       const VecInt hole = holes_of(x);
       std::int64_t* absent = integers_at(record + column_absent_slot);
       store(absent, count_holes(load_ints(absent), hole));
-      slab.holes[v] = unite(slab.holes[v], hole);
+      slab.holes[v] = count_holes(slab.holes[v], hole);
       x = fill_holes(x, hole, center);
       store(s.copies + (j * V + std::size_t(v)) * vec_lanes, x);
     }
@@ -115,8 +115,11 @@ template <int V> static inline bool is_ordinary(const Slab<V>& slab) {
 // Norms of vector v of a slab of V that was read with its holes filled: of huge rows 0, so that
 // their factor is 1, or the infinity that distances count.
 template <int V, Task task>
-__attribute__((noinline, cold)) static Vec replace_huge(Columns& s, int v, const Vec& norm2) {
+__attribute__((noinline, cold)) static Vec replace_huge(Columns& s, int v, const Vec& norm2,
+                                                        const VecInt& holes) {
   double n2[vec_lanes];
+  std::int64_t missing[vec_lanes];
+  store(missing, holes);
   store(n2, norm2);
   for (std::size_t l = 0; l < vec_lanes; ++l) {
     if (n2[l] < exceptional_norm2) continue;
@@ -124,6 +127,7 @@ __attribute__((noinline, cold)) static Vec replace_huge(Columns& s, int v, const
     if (task == Task::distances) continue;
     const std::size_t at = std::size_t(v) * vec_lanes + l;
     for (std::size_t j = 0; j < s.batch.d; ++j) s.alone.x[j] = s.copies[j * V * vec_lanes + at];
+    s.alone.stretch = stretch_of(s.region, missing[l]);
     s.counts.clipped += clip_huge_row(s.region, s.alone);
     for (std::size_t j = 0; j < s.batch.d; ++j)
       s.records[j * s.stride + column_y_slot + at] = s.alone.y[j];
@@ -139,8 +143,9 @@ __attribute__((noinline)) static bool read_carefully(Columns& s, std::size_t i,
   std::int64_t rows = 0;
   for (int v = 0; v < V; ++v) {
     rows += count_nonzero(slab.holes[v]);
+    if (s.region.stretch) slab.norm2[v] = slab.norm2[v] * stretches_of(slab.holes[v], s.batch.d);
     if (!all_below(slab.norm2[v], fill(exceptional_norm2)))
-      slab.norm2[v] = replace_huge<V, task>(s, v, slab.norm2[v]);
+      slab.norm2[v] = replace_huge<V, task>(s, v, slab.norm2[v], slab.holes[v]);
   }
   s.counts.nonfinite += rows;
   return rows > 0;

@@ -12,10 +12,18 @@
 // Exponents below every sum of two: marks a zero.
 constexpr int no_exponent = -(1 << 30);
 
-// Scratch of a row on its own, whole vectors: what was read, offered to the matrix, added.
+// Scratch of a row on its own, whole vectors: what was read, offered to the matrix, added. Its
+// squared norm counts `stretch` times.
 struct RowScratch {
   double *x, *h, *y;
+  double stretch = 1;
 };
+
+// d/k for a row with k > 0 of its d cells present, where the region says so.
+static double stretch_of(const Region& region, std::int64_t holes) {
+  const double d = double(region.d), present = d - double(holes);
+  return region.stretch ? d / (present > 1 ? present : 1) : 1.0;
+}
 
 // All bits of the lanes that hold no finite number.
 static inline VecInt holes_of(const Vec& x) {
@@ -31,14 +39,6 @@ static inline Vec fill_holes(const Vec& x, const VecInt& holes, const Vec& filli
   for (int p = 0; p < vec_parts; ++p)
     r.part[p] =
         Doubles((Mask(x.part[p]) & ~holes.part[p]) | (Mask(filling.part[p]) & holes.part[p]));
-  return r;
-}
-
-// `all` with the lanes' bits of one more.
-static inline VecInt unite(const VecInt& all, const VecInt& more) {
-  VecInt r;
-  ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) r.part[p] = all.part[p] | more.part[p];
   return r;
 }
 
@@ -58,22 +58,35 @@ template <class T> static inline Vec load_some(const void* p, std::size_t count)
 }
 
 // x <- a row of contiguous numbers, each read once, the centre in place of its holes, which are
-// counted in `absent`; has it any? x and absent are whole vectors.
+// counted in `absent`; how many? x and absent are whole vectors.
 template <class T>
-static bool copy_row(const char* row, std::size_t d, const double* center, double* x,
-                     std::int64_t* absent) {
+static std::int64_t copy_row(const char* row, std::size_t d, const double* center, double* x,
+                             std::int64_t* absent) {
   for (std::size_t j = 0; j < d; j += vec_lanes)
     store(x + j, load_some<T>(row + j * sizeof(T), d - j));
   copied();
-  VecInt any{};
+  VecInt all{};
   for (std::size_t j = 0; j < d; j += vec_lanes) {
     const Vec read = load<double>(x + j);
     const VecInt holes = holes_of(read);
     store(x + j, fill_holes(read, holes, load_some<double>(center + j, d - j)));
     store(absent + j, count_holes(load_ints(absent + j), holes));
-    any = unite(any, holes);
+    all = count_holes(all, holes);
   }
-  return count_nonzero(any) > 0;
+  std::int64_t lanes[vec_lanes], count = 0;
+  store(lanes, all);
+  for (std::int64_t lane : lanes) count += lane;
+  return count;
+}
+
+// stretch_of of eight rows of d.
+static inline Vec stretches_of(const VecInt& holes, std::size_t d) {
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p)
+    r.part[p] =
+        Doubles(holes.part[p] + std::int64_t(rounding_magic_bits)) - broadcast(rounding_magic);
+  return fill(double(d)) / maximum(fill(double(d)) - r, fill(1.0));
 }
 
 static double squared_norm(std::size_t d, const double* y) {
@@ -90,9 +103,10 @@ static double split_product(const double* h, const double* scale, std::size_t j,
   return m;
 }
 
-// y <- z min(1, C/|z|) for z_j = h_j s_j 2^exponent, whatever the size of z; was it outside?
-static bool clip_scaled(double radius, std::size_t d, const double* h, const double* scale,
-                        int exponent, double* y) {
+// y <- z min(1, C/|z|) for z_j = h_j s_j 2^exponent, whatever the size of z, |z|^2 counted
+// `stretch` times; was it outside?
+static bool clip_scaled(double radius, double stretch, std::size_t d, const double* h,
+                        const double* scale, int exponent, double* y) {
   int top = no_exponent, e;
   for (std::size_t j = 0; j < d; ++j) {
     split_product(h, scale, j, &e);
@@ -102,7 +116,7 @@ static bool clip_scaled(double radius, std::size_t d, const double* h, const dou
     const double m = split_product(h, scale, j, &e);
     y[j] = m != 0 ? std::ldexp(m, e - top) : 0;
   }
-  const double norm = std::sqrt(squared_norm(d, y));
+  const double norm = std::sqrt(squared_norm(d, y) * stretch);
   const bool outside = norm > 0 && std::ldexp(norm, top + exponent) > radius;
   const double factor = outside ? radius / norm : std::ldexp(1.0, top + exponent);
   for (std::size_t j = 0; j < d; ++j) y[j] = norm > 0 ? y[j] * factor : 0;
@@ -132,7 +146,7 @@ static bool clip_huge_input(const Region& region, const RowScratch& s, int expon
   exponent += prepare_matrix_input(region.d, s.h);
   multiply_one(region, s.h, s.y);
   std::memcpy(s.h, s.y, region.d * sizeof *s.h);
-  return clip_scaled(region.radius, region.d, s.h, nullptr, exponent, s.y);
+  return clip_scaled(region.radius, s.stretch, region.d, s.h, nullptr, exponent, s.y);
 }
 
 // y <- the clipped row of numbers x, all finite; was it outside?
@@ -140,5 +154,5 @@ static bool clip_huge_row(const Region& region, const RowScratch& s) {
   for (std::size_t j = 0; j < region.d; ++j)
     s.h[j] = 0.25 * s.x[j] - 0.25 * region.center[j];  // 0.25: no overflow
   if (region.matrix) return clip_huge_input(region, s, 2);
-  return clip_scaled(region.radius, region.d, s.h, region.scale, 2, s.y);
+  return clip_scaled(region.radius, s.stretch, region.d, s.h, region.scale, 2, s.y);
 }

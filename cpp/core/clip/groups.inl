@@ -81,6 +81,7 @@ static void add_to_groups(Stream& s, const Batch& rows, const Origin& from, cons
       for (int r = 0; r < R; ++r)
         s.counts.clipped += (n2[r] == 0) & (count_nonzero(changed[r]) > 0);
     }
+    if (from.stretch) norm2 = norm2 * load<double>(from.stretch + i);
     if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0))
       norm2 = replace_exceptional<T, task>(s, from, i, R, norm2);
     const Vec norm = square_root(norm2), radius = fill(s.radius);

@@ -16,13 +16,14 @@ struct ShortSums {
 template <class T, Task task>
 static void short_row(const Region& region, const char* row, ShortSums& sums) {
   double x[vec_lanes] = {}, y[vec_lanes] = {}, limit[vec_lanes] = {}, h[vec_lanes];
-  sums.counts.nonfinite += copy_row<T>(row, region.d, region.center, x, sums.absent);
+  const std::int64_t holes = copy_row<T>(row, region.d, region.center, x, sums.absent);
+  sums.counts.nonfinite += holes > 0;
   for (std::size_t j = 0; j < region.d; ++j) {
     y[j] = (x[j] - region.center[j]) * region.scale[j];
     if (task == Task::box) limit[j] = region.limit[j];
   }
   const Vec all = load<double>(y), inside = clamp(all, load<double>(limit));
-  const double norm2 = sum_lanes(all * all);
+  const double stretch = stretch_of(region, holes), norm2 = sum_lanes(all * all) * stretch;
   const bool huge = !(norm2 < exceptional_norm2);
   if (task == Task::distances) {
     const double counted[vec_lanes] = {huge ? double(INFINITY) : norm2};
@@ -32,7 +33,7 @@ static void short_row(const Region& region, const char* row, ShortSums& sums) {
     store(y, inside);
     sums.counts.clipped += count_nonzero(or_difference({}, all, inside)) > 0;
   } else if (huge) {
-    sums.counts.clipped += clip_huge_row(region, {x, h, y});
+    sums.counts.clipped += clip_huge_row(region, {x, h, y, stretch});
   } else {
     const double norm = std::sqrt(norm2);
     sums.counts.clipped += norm > region.radius;
@@ -65,13 +66,13 @@ static inline bool eight_short_rows(const Region& region, const char* rows, Eigh
       __builtin_prefetch(rows + short_ahead + j * vec_lanes * int(sizeof(T)));
   }
   load_columns<T>(rows, y, std::make_integer_sequence<int, D>());
-  VecInt changed{}, hole[D], any{};
+  VecInt changed{}, hole[D], missing{};
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) {
     Vec x = task == Task::box || holes ? held(y[j]) : y[j];
     if (holes) {
       hole[j] = holes_of(x);
-      any = unite(any, hole[j]);
+      missing = count_holes(missing, hole[j]);
       x = fill_holes(x, hole[j], fill(region.center[j]));
     }
     y[j] = (x - fill(region.center[j])) * fill(region.scale[j]);
@@ -84,11 +85,12 @@ static inline bool eight_short_rows(const Region& region, const char* rows, Eigh
       lane[j] = y[j] * y[j];
     }
   }
-  const Vec norm2 =
+  Vec norm2 =
       ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+  if (holes && region.stretch) norm2 = norm2 * stretches_of(missing, D);
   if (!all_below(norm2, fill(exceptional_norm2))) return false;
   if (holes) {
-    to.counts.nonfinite += count_nonzero(any);
+    to.counts.nonfinite += count_nonzero(missing);
     ELLIPSUM_UNROLL
     for (int j = 0; j < D; ++j) to.absent[j] = count_holes(to.absent[j], hole[j]);
   }

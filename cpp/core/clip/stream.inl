@@ -106,6 +106,7 @@ struct Origin {
   const Batch& batch;  // a copy, where the batch of the call is strided
   const double* h;     // with a matrix: inputs of the first row of the pass, and from one chunk of
   std::size_t chunk;   // them to the next
+  const double* stretch;  // and of each row (stretch_of), if not all are 1
 };
 
 // Row i of the pass, from a copy without holes, to where the walk keeps row r; its squared norm, 0
@@ -114,7 +115,9 @@ template <class T, Task task>
 __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin& from,
                                                         std::size_t i, int r) {
   const char* row = row_at(from.batch, i);
-  s.counts.nonfinite += copy_row<T>(row, s.d, from.region.center, s.alone.x, s.absent);
+  const std::int64_t holes = copy_row<T>(row, s.d, from.region.center, s.alone.x, s.absent);
+  s.counts.nonfinite += holes > 0;
+  s.alone.stretch = stretch_of(from.region, holes);
   Vec norm2 = fill(0.0);
   VecInt changed{};
   double* record = s.records;
@@ -131,12 +134,13 @@ __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin&
     if (task != Task::distances) store(record + y_slot + r * vec_lanes, y);
   }
   if (task == Task::box) s.counts.clipped += count_nonzero(changed) > 0;
-  return sum_lanes(norm2);
+  return sum_lanes(norm2) * s.alone.stretch;
 }
 
 // alone.y <- the huge row i of a pass, clipped; was it outside?
-static bool clip_huge(const Stream& s, const Origin& from, std::size_t i) {
+static bool clip_huge(Stream& s, const Origin& from, std::size_t i) {
   if (!from.region.matrix) return clip_huge_row(from.region, s.alone);
+  s.alone.stretch = from.stretch ? from.stretch[i] : 1.0;
   for (std::size_t k = 0; k < s.d; ++k)
     s.alone.h[k] = from.h[i * h_stride + k / depth * from.chunk + k % depth];
   return clip_huge_input(from.region, s.alone, 0);
@@ -179,6 +183,7 @@ template <class T, int R, Task task>
 static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from, std::size_t i) {
   Vec norm2 = sum_lanes_of_each<R>(g.norm2);
   if (task == Task::box) s.counts.clipped += count_changed(g, norm2);
+  if (from.stretch) norm2 = norm2 * load<double>(from.stretch + i);
   if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0))
     norm2 = replace_exceptional<T, task>(s, from, i, R, norm2);
   if (task == Task::distances) count_distances(s.bins, norm2);

@@ -60,8 +60,10 @@ data:
   Parquet, Arrow IPC, CSV (one line, one record) and .npy; several files are one data set.
   The first line of a CSV names its columns: with --no-header it is a record like the others.
   The number of coordinates is then that of --dim or the shape, else of the first line's cells.
-  Missing values, and CSV lines that are not numbers, count as the centre of the shape:
-  an error about one person's record would tell the world about that record.
+  A missing cell counts as the centre of its column, a CSV line of another length as the centre
+  of the shape: an error about one person's record would tell the world about that record.
+  With --missing ignore (mean; not with --bounds but for --one-pass) the mean is one of the
+  present cells, whose noisy number is released too.
 
 """
 
@@ -226,6 +228,12 @@ def _add_resume(parser: argparse.ArgumentParser) -> None:
 
 def _add_shape(parser: argparse.ArgumentParser) -> None:
     shape = parser.add_argument_group("shape (see below)")
+    shape.add_argument(
+        "--missing",
+        choices=("center", "ignore"),
+        default="center",
+        help="a missing cell counts as the centre of its column (default), or in a mean not at all",
+    )
     shape.add_argument("--ball", type=float, metavar="R", help="radius, in the data's unit")
     shape.add_argument("--bounds", metavar="LO,HI|FILE", help="a box")
     shape.add_argument(

@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
             neighbors=arguments.neighbors,
             by=arguments.user,
             grouped=arguments.grouped,
+            missing=arguments.missing,
         )
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, own_text(error)) from None

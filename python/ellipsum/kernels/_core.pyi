@@ -26,6 +26,7 @@ def clip_sum(
     threads: int = 1,
     halves: bool = False,
     absent: _Ints = ...,
+    stretch: bool = False,
 ) -> tuple[int, int]: ...
 def group_sums(
     rows: NDArray[Any],
@@ -47,6 +48,7 @@ def distance_counts(
     counts: _Ints,
     threads: int = 1,
     absent: _Ints = ...,
+    stretch: bool = False,
 ) -> None: ...
 def run_means(
     rows: NDArray[Any], ends: _Ints, state: _Ints, out: _Doubles, divide: bool

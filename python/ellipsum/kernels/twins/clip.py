@@ -59,7 +59,7 @@ def _split_product(h, scale, j):
 
 
 @jit
-def _clip_scaled(radius, h, scale, exponent, y, lane):
+def _clip_scaled(radius, stretch, h, scale, exponent, y, lane):
     """y <- z min(1, C/|z|) for z_j = h_j scale_j 2^exponent; was z outside?"""
     top = _NO_EXPONENT
     for j in range(y.size):
@@ -67,7 +67,7 @@ def _clip_scaled(radius, h, scale, exponent, y, lane):
     for j in range(y.size):
         m, e = _split_product(h, scale, j)
         y[j] = math.ldexp(m, e - top) if m != 0.0 else 0.0
-    norm = math.sqrt(_squared_norm(y, lane))
+    norm = math.sqrt(_squared_norm(y, lane) * stretch)
     outside = norm > 0.0 and math.ldexp(norm, top + exponent) > radius
     factor = radius / norm if outside else math.ldexp(1.0, top + exponent)
     for j in range(y.size):
@@ -88,15 +88,15 @@ def _prepare_matrix_input(h):
 
 
 @jit
-def _clip_huge_row(x, center, scale, columns, radius, h, y, lane):
+def _clip_huge_row(x, center, scale, columns, radius, stretch, h, y, lane):
     for j in range(x.size):
         h[j] = 0.25 * x[j] - 0.25 * center[j]
     if columns.size == 0:
-        return _clip_scaled(radius, h, scale, 2, y, lane)
+        return _clip_scaled(radius, stretch, h, scale, 2, y, lane)
     exponent = _prepare_matrix_input(h) + 2
     _transform(columns, h, y)
     h[:] = y
-    return _clip_scaled(radius, h, scale, exponent, y, lane)
+    return _clip_scaled(radius, stretch, h, scale, exponent, y, lane)
 
 
 @jit
@@ -126,15 +126,21 @@ def _finite(x):
 
 @jit
 def _copy_row(row, center, x, absent):
-    """x <- the row, each number read once, the centre in its holes (counted): has it any?"""
+    """x <- the row, each number read once, the centre in its holes (counted): how many?"""
     holes = 0
     for j in range(row.size):
         read = np.float64(row[j])
         hole = not math.isfinite(read)
         x[j] = center[j] if hole else read
         absent[j] += hole
-        holes |= hole
+        holes += hole
     return holes
+
+
+@jit
+def _stretch_of(d, holes, stretch):
+    """d/k for a row with k > 0 of its d cells present, if asked for."""
+    return d / max(d - holes, 1) if stretch else 1.0
 
 
 @jit
@@ -169,25 +175,26 @@ def _clip_ball(y, n2, radius):
 
 
 @jit
-def _clip_exceptional(row, center, scale, columns, limit, radius, x, h, y, lane, absent):
+def _clip_exceptional(row, center, scale, columns, limit, radius, stretch, x, h, y, lane, absent):
     """y <- what the row adds: (clipped, has holes). All of it follows from one copy of the row."""
-    holes = _copy_row(row, center, x, absent)
+    count = _copy_row(row, center, x, absent)
+    holes, size = np.int64(count > 0), _stretch_of(row.size, count, stretch)
     ordinary = _scale_row(x, center, scale, columns, h, y)
     if limit.size:
         return np.int64(_clip_box(y, limit)), holes
-    n2 = _squared_norm(y, lane) if ordinary else math.inf
+    n2 = _squared_norm(y, lane) * size if ordinary else math.inf
     if n2 < EXCEPTIONAL_NORM2:
         return np.int64(_clip_ball(y, n2, radius)), holes
-    return np.int64(_clip_huge_row(x, center, scale, columns, radius, h, y, lane)), holes
+    return np.int64(_clip_huge_row(x, center, scale, columns, radius, size, h, y, lane)), holes
 
 
 @jit
-def _clip_row(row, center, scale, columns, limit, radius, x, h, y, lane, absent):
+def _clip_row(row, center, scale, columns, limit, radius, stretch, x, h, y, lane, absent):
     """y <- what the row adds, not yet rounded: (clipped, has holes)."""
     ordinary = _scale_row(row, center, scale, columns, h, y)
     n2 = _squared_norm(y, lane) if ordinary and limit.size == 0 else 0.0
     if not (ordinary and n2 < EXCEPTIONAL_NORM2 and (limit.size == 0 or _finite(y))):
-        shape = center, scale, columns, limit, radius
+        shape = center, scale, columns, limit, radius, stretch
         return _clip_exceptional(row, *shape, x, h, y, lane, absent)
     if limit.size:
         return np.int64(_clip_box(y, limit)), 0
@@ -195,7 +202,7 @@ def _clip_row(row, center, scale, columns, limit, radius, x, h, y, lane, absent)
 
 
 @jit
-def _clip_sum(rows, center, scale, columns, limit, radius, partial, absent):
+def _clip_sum(rows, center, scale, columns, limit, radius, stretch, partial, absent):
     n, d = rows.shape
     x = np.empty(d)
     h = np.empty(d)
@@ -204,7 +211,7 @@ def _clip_sum(rows, center, scale, columns, limit, radius, partial, absent):
     clipped = 0
     nonfinite = 0
     for i in range(n):
-        shape = center, scale, columns, limit, radius
+        shape = center, scale, columns, limit, radius, stretch
         counts = _clip_row(rows[i], *shape, x, h, y, lane, absent)
         clipped += counts[0]
         nonfinite += counts[1]
@@ -223,7 +230,7 @@ def _group_sums(rows, index, center, scale, columns, limit, radius, table, count
     clipped = 0
     nonfinite = 0
     for i in range(n):
-        shape = center, scale, columns, limit, radius
+        shape = center, scale, columns, limit, radius, False
         seen = _clip_row(rows[i], *shape, x, h, y, lane, absent)
         clipped += seen[0]
         nonfinite += seen[1]
@@ -234,16 +241,16 @@ def _group_sums(rows, index, center, scale, columns, limit, radius, table, count
 
 
 @jit
-def _exceptional_distance(row, center, scale, columns, x, h, y, lane, absent):
+def _exceptional_distance(row, center, scale, columns, stretch, x, h, y, lane, absent):
     """Squared distance of the present cells of one copy of the row: infinite beyond 2^1000."""
-    _copy_row(row, center, x, absent)
+    size = _stretch_of(row.size, _copy_row(row, center, x, absent), stretch)
     ordinary = _scale_row(x, center, scale, columns, h, y)
-    n2 = _squared_norm(y, lane) if ordinary else math.inf
+    n2 = _squared_norm(y, lane) * size if ordinary else math.inf
     return n2 if n2 < EXCEPTIONAL_NORM2 else math.inf
 
 
 @jit
-def _distance_counts(rows, center, scale, columns, above, counts, absent):
+def _distance_counts(rows, center, scale, columns, above, stretch, counts, absent):
     n, d = rows.shape
     x = np.empty(d)
     h = np.empty(d)
@@ -253,7 +260,8 @@ def _distance_counts(rows, center, scale, columns, above, counts, absent):
         ordinary = _scale_row(rows[i], center, scale, columns, h, y)
         n2 = _squared_norm(y, lane) if ordinary else math.inf
         if not n2 < EXCEPTIONAL_NORM2:
-            n2 = _exceptional_distance(rows[i], center, scale, columns, x, h, y, lane, absent)
+            shape = center, scale, columns, stretch
+            n2 = _exceptional_distance(rows[i], *shape, x, h, y, lane, absent)
         k = 0
         for start in above:
             k += n2 >= start
@@ -293,14 +301,25 @@ _NONE = np.empty(0, np.int64)
 
 
 def clip_sum(
-    rows, center, scale, matrix, limit, radius, partial, threads=1, halves=False, absent=_NONE
+    rows,
+    center,
+    scale,
+    matrix,
+    limit,
+    radius,
+    partial,
+    threads=1,
+    halves=False,
+    absent=_NONE,
+    stretch=False,
 ):
     """Add the clipped, quantised rows to ``partial`` (int64), and to ``absent`` the rows with a
-    hole in a coordinate; return (clipped, nonfinite)."""
+    hole in a coordinate; return (clipped, nonfinite). With ``stretch`` the squared norm of a row
+    counts d/k times, k of its d cells present."""
     d = center.size
     if d == 1 and not (matrix.size or limit.size or halves):
         limit = np.array([radius])  # on the line, ball and box are one set
-    shape = center, scale, _columns(matrix, d), limit, float(radius)
+    shape = center, scale, _columns(matrix, d), limit, float(radius), stretch
     assert partial.size == (2 * d if halves else d)
     counts = _shared(lambda part, *to: _clip_sum(part, *shape, *to), rows, threads, partial, absent)
     return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
@@ -315,9 +334,17 @@ def group_sums(rows, index, center, scale, matrix, limit, radius, table, counts)
     return _group_sums(rows, index, *shape, table.reshape(counts.size, d), counts)
 
 
-def distance_counts(rows, center, scale, matrix, edges, counts, threads=1, absent=_NONE):
+def distance_counts(
+    rows, center, scale, matrix, edges, counts, threads=1, absent=_NONE, stretch=False
+):
     """Add to ``counts`` (int64) the rows by the bins, ending at ``edges``, of their distance, and
-    to ``absent`` the rows with a hole in a coordinate."""
+    to ``absent`` the rows with a hole in a coordinate; ``stretch`` as in ``clip_sum``."""
     cut = (edges[:-1] * edges[:-1]).view(np.int64) >> 32  # the next number of 21 bits is above
-    shape = center, scale, _columns(matrix, center.size), ((cut + 1) << 32).view(np.float64)
+    shape = (
+        center,
+        scale,
+        _columns(matrix, center.size),
+        ((cut + 1) << 32).view(np.float64),
+        stretch,
+    )
     _shared(lambda part, *to: _distance_counts(part, *shape, *to), rows, threads, counts, absent)
