@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from ellipsum import Ellipsoid, ExactSum, estimate_covariance, estimates, noise, second_moments
+from ellipsum import (
+    Ellipsoid,
+    ExactSum,
+    estimate_center,
+    estimate_covariance,
+    estimate_scale,
+    estimates,
+    noise,
+    second_moments,
+)
 from ellipsum.second_moments import moments
 from ellipsum.wishart import best_wishart, delta
 
@@ -266,3 +275,13 @@ def test_what_is_wrong_is_said(table):
         estimate_covariance(np.empty((0, 5)), center=np.zeros(5), radius=1, mu=1)
     with pytest.raises(ValueError, match="method must be"):
         estimate_covariance(table, center=np.zeros(5), radius=1, method="x", mu=1)
+
+
+def test_an_estimate_of_too_few_rows_is_private_and_says_what_it_cannot():
+    found = estimate_center(np.zeros((5, 2)), lower=[-1, -1], upper=[1, 1], epsilon=1, delta=1e-6)
+    assert found.private and any("too few rows" in caveat for caveat in found.caveats)
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["sd"] == [None, None]
+    seeded = estimate_scale(
+        np.zeros((5, 2)), lower=[-1, -1], upper=[1, 1], epsilon=1, delta=1e-6, seed=1
+    )
+    assert not seeded.private and seeded.caveats[0] == "not private: made with a seed"

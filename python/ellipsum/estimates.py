@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .adaptive.release import AdaptiveRelease
 from .budget import Budget, Share
-from .guarantee import Guarantee
+from .guarantee import Guarantee, seed_caveats
 from .private_sum import PrivateMean
 from .release import Release
 
@@ -26,6 +26,19 @@ class Estimate(Release):
     ``kind`` is ``"center"``, ``"scale"`` or ``"covariance"``; ``value`` in data units (squared
     for a covariance); ``sd`` the noise standard deviation of its entries where it is known.
     """
+
+    _remarks: tuple[str, ...] = ()
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Why it is not private, if so, and what to know of how it was found."""
+        return (*self._caveats, *self._remarks)
+
+    def with_remarks(self, release: Release) -> Estimate:
+        """This estimate with the caveats of the release that it was made from."""
+        known = release.caveats
+        self._remarks = tuple(caveat for caveat in known if caveat not in self._caveats)
+        return self
 
 
 def estimate_center(
@@ -93,7 +106,7 @@ def estimate_center(
         error=error,
     )
     release = mechanism(data, budget=budget, seed=seed)
-    return _estimate("center", release.value, release.sd, release)
+    return _estimate("center", release.value, release.sd, release, seed)
 
 
 def estimate_scale(
@@ -151,10 +164,13 @@ def estimate_scale(
     )
     release = mechanism(data, budget=budget, seed=seed)
     assert isinstance(release, AdaptiveRelease)  # no ellipsoid was given
-    return _estimate("scale", release.spread, None, release)
+    return _estimate("scale", release.spread, None, release, seed)
 
 
-def _estimate(kind: str, value: Array, sd: Array | None, release: Release) -> Estimate:
+def _estimate(
+    kind: str, value: Array, sd: Array | None, release: Release, seed: int | bytes | None
+) -> Estimate:
     guarantee: Guarantee = release.guarantee
-    estimate = Estimate(kind, value, guarantee, release.caveats, sd=sd, n=release.n)
+    why = seed_caveats(seed)
+    estimate = Estimate(kind, value, guarantee, why, sd=sd, n=release.n).with_remarks(release)
     return estimate.drawn_from(release.entry)

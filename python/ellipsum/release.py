@@ -13,7 +13,7 @@ from .plot import plot_release
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Release", "rows_text"]
+__all__ = ["Release", "finite_or_none", "rows_text"]
 
 Array = NDArray[np.float64]
 
@@ -27,6 +27,13 @@ def rows_text(n: float | None, *, noisy: bool, unit: str = ROW) -> str:
         return ""
     what = "row" if unit == ROW else "user"
     return f" of {n:.1f} {what}s (noisy count)" if noisy else f" of {n:.12g} {what}{'s' * (n != 1)}"
+
+
+def finite_or_none(values: NDArray[np.float64]) -> Any:
+    """Numbers as JSON holds them, in nested lists: None stands for an infinite one."""
+    plain = np.asarray(values, dtype=object)
+    plain[~np.isfinite(values)] = None
+    return plain.tolist()
 
 
 class Release:
@@ -168,7 +175,7 @@ class Release:
         return {
             "kind": self._kind,
             "value": self._value.tolist(),
-            "sd": None if self.sd is None else self.sd.tolist(),
+            "sd": None if self.sd is None else finite_or_none(self.sd),
             "n": self.n,
             **self._guarantee.budget(),
             "private": self.private,

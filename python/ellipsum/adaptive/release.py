@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.special import ndtri
 
 from .. import _validate
 from ..guarantee import GaussianGuarantee, Neighbors
-from ..release import Release
+from ..release import Release, finite_or_none
 from ..sum_release import interval_columns, interval_dict
 from .domain import Domain
 from .interval import INTERVALS, half_widths
@@ -208,7 +207,7 @@ class AdaptiveRelease(Release):
             "spread": self.spread,
             "present": self.present,
         }
-        plain = {name: _plain(values) for name, values in found.items()}
+        plain = {name: finite_or_none(values) for name, values in found.items()}
         return super().to_dict() | {"caveats": list(self.caveats)} | plain | interval_dict(self)
 
     def __str__(self) -> str:
@@ -221,11 +220,6 @@ class AdaptiveRelease(Release):
 
     def _more_columns(self, shown: int) -> tuple[str, list[str]]:
         return interval_columns(self, shown, "the rows")
-
-
-def _plain(values: Array) -> list[float | None]:
-    """Numbers as JSON holds them: None stands for an infinite one."""
-    return [float(x) if math.isfinite(x) else None for x in values]
 
 
 def _shrunk(outcome: Outcome) -> Array:
