@@ -7,7 +7,6 @@ import sys
 from ellipsum import backend
 from ellipsum.kernels import _core
 
-
 #: What no kernel has a part in: each of these ran once already.
 ELSEWHERE = ("learned_*", "engine*", "docs", "resume", "ledger", "cli_*", "*errata", "tradeoff_*")
 
