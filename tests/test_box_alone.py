@@ -159,3 +159,12 @@ def test_an_interval_is_of_the_noise_the_rows_or_the_population():
     )
     with pytest.raises(ValueError, match="needs a spread"):
         given.confidence_interval(of="population")
+
+
+def test_a_mean_from_a_box_is_one_of_the_present_cells_under_either_name():
+    rng = np.random.default_rng(8)
+    rows = np.where(rng.random((4000, 2)) < 0.3, np.nan, rng.normal(3.0, 1.0, (4000, 2)))
+    known = {"lower": [-5, -5], "upper": [5, 5], "mu": 2.0}
+    either = [PrivateMean(**known, missing=how)(rows, seed=1) for how in ("center", "ignore")]
+    np.testing.assert_array_equal(either[0].value, either[1].value)
+    assert np.abs(either[0].value - 3.0).max() < 0.3  # 2.1 where holes count as the box's centre

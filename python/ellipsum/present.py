@@ -20,8 +20,8 @@ Array = NDArray[np.float64]
 
 #: What is said where a mechanism does not count missing cells apart.
 IGNORED_WHERE = (
-    'missing="ignore" goes with a mean of rows over a given region, not with a sum, a box or ball, '
-    "or by: use PrivateMean(ellipsoid)"
+    'missing="ignore" goes with a mean of rows, not with a sum, rows in an engine, or by: use '
+    "PrivateMean"
 )
 
 #: Covers the roundings of a weight (under 8 of 2^-53): it is never too large.

@@ -96,9 +96,9 @@ class PrivateSum:
         With a box or ball, what is made small: the mean squared error in widths of the box (the
         default), in the columns' own standard deviations, in the data's unit, or
         sum_j (weight_j error_j)^2.
-    missing : ``"center"`` or, for a mean over a region, ``"ignore"``
+    missing : ``"center"`` or, for a mean, ``"ignore"``
         What a cell counts for that is missing or not finite: the centre of its coordinate, or
-        nothing (the mean is then one of the present cells: :class:`PrivateMean`).
+        nothing (the mean is one of the present cells). From a box or ball it is nothing always.
 
     Raises
     ------
@@ -155,7 +155,7 @@ class PrivateSum:
             self._shape, ellipsoid = ellipsoid, None
         self._ellipsoid = ellipsoid
         self._missing = _validate.one_of("missing", missing, MISSING)
-        if missing == "ignore" and (self._kind, by, self._domain) != ("mean", None, None):
+        if missing == "ignore" and (self._kind, by) != ("mean", None):
             raise ValueError(IGNORED_WHERE)
 
     def __repr__(self) -> str:
@@ -383,9 +383,9 @@ class PrivateMean(PrivateSum):
     scaled units is then at most 1 + 1/(2 sqrt(d) + 1) times that of the best split for it
     (claims count-1, count-2).
 
-    With ``missing="ignore"`` the mean is one of the *present* cells of each coordinate: the noisy
+    With ``missing="ignore"``, and always from a box or ball, the mean is one of the *present* cells of each coordinate: the noisy
     sum over their noisy number, released jointly at no cost in noise (claims missing-1 to
-    missing-4). It returns a :class:`PresentMean`.
+    missing-4). Over a region it returns a :class:`PresentMean`.
 
     Parameters, exceptions and sources: as :class:`PrivateSum`.
     """

@@ -62,7 +62,7 @@ data:
   The number of coordinates is then that of --dim or the shape, else of the first line's cells.
   A missing cell counts as the centre of its column, a CSV line of another length as the centre
   of the shape: an error about one person's record would tell the world about that record.
-  With --missing ignore (mean; not with --bounds but for --one-pass) the mean is one of the
+  With --missing ignore, and always with --bounds but for --one-pass, a mean is one of the
   present cells, whose noisy number is released too.
 
 """
