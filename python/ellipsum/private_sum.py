@@ -383,8 +383,8 @@ class PrivateMean(PrivateSum):
     scaled units is then at most 1 + 1/(2 sqrt(d) + 1) times that of the best split for it
     (claims count-1, count-2).
 
-    With ``missing="ignore"``, and always from a box or ball, the mean is one of the *present* cells of each coordinate: the noisy
-    sum over their noisy number, released jointly at no cost in noise (claims missing-1 to
+    With ``missing="ignore"`` the mean is one of the *present* cells (always, from a box or ball):
+    the noisy sum over their noisy number, jointly at no cost in noise (claims missing-1 to
     missing-4). Over a region it returns a :class:`PresentMean`.
 
     Parameters, exceptions and sources: as :class:`PrivateSum`.
