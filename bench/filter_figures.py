@@ -24,21 +24,12 @@ import numpy as np
 from scipy.special import ndtr
 
 from ellipsum.tradeoff import LinearEraser, OracleShift, audit
-from learned_data import FACTORS, Labelled, breast_cancer, diabetes, digits, shapes
+from learned_data import BUDGET, FACTORS, Labelled, breast_cancer, diabetes, digits, encoded, shapes
 
 RESULTS = Path(__file__).parent / "results"
 FILE = RESULTS / "filter_figures.json"
 DRAWS = 4
 ALL = ("linear", "mlp", "rbf", "knn")
-BUDGET = 5.0
-
-
-def encoded(data: Labelled, latent: int = 10) -> tuple[object, np.ndarray]:
-    """An encoder that was trained on the training rows, and the latents of all rows."""
-    from ellipsum.learned import VariationalEncoder
-
-    encoder = VariationalEncoder(latent).fit(data.rows[data.train])
-    return encoder, encoder.transform(data.rows)
 
 
 def releases_of(made, latents: np.ndarray, labels=None) -> np.ndarray:

@@ -51,8 +51,7 @@ def _digits() -> None:
     from sklearn.svm import SVC
 
     from ellipsum.learned import GenerativeFilter
-    from filter_figures import BUDGET, encoded
-    from learned_data import digits
+    from learned_data import BUDGET, digits, encoded
 
     data = digits()
     encoder, latents = encoded(data)

@@ -113,3 +113,15 @@ def from_files(rows: str | Path, labels: dict[str, str | Path]) -> Labelled:
 
 def _standard(rows: np.ndarray) -> np.ndarray:
     return (rows - rows.mean(0)) / rows.std(0)
+
+
+#: The budget b of the filters that are compared.
+BUDGET = 5.0
+
+
+def encoded(data: Labelled, latent: int = 10) -> tuple[object, np.ndarray]:
+    """An encoder that was trained on the training rows, and the latents of all rows."""
+    from ellipsum.learned import VariationalEncoder
+
+    encoder = VariationalEncoder(latent).fit(data.rows[data.train])
+    return encoder, encoder.transform(data.rows)
