@@ -154,3 +154,16 @@ def test_an_iterator_among_the_records_of_a_list_is_one_record():
     assert (with_one.sd == without.sd).all()
     with pytest.raises(TypeError, match="only once"):  # batches that can be read once
         PrivateMean(**box)([pa.table({"a": [0.1], "b": [0.2]}).to_reader()])
+
+
+@pytest.mark.parametrize("error", [RuntimeError, SystemExit, GeneratorExit])
+def test_whatever_a_records_own_code_raises_makes_it_not_a_number(error):
+    class Raising:
+        def __float__(self):
+            raise error("canary")
+
+        def __array__(self, *_args, **_options):
+            raise error("canary")
+
+    total = ExactSum(BALL).add([[0.5, 0.5], [Raising(), 0.5], Raising()])
+    assert total.count == 3 and total.integers()[0] == ExactSum(BALL).add([[0.5, 0]]).integers()[0]

@@ -228,11 +228,15 @@ def records(items: Sequence[Any], d: int) -> NDArray[Any]:
         return blocks[0] if len(blocks) == 1 else np.concatenate([np.empty((0, d)), *blocks])
 
 
+#: What a record's own code may raise, which tells of that record. Ctrl-C is the user's.
+OWN_ERRORS = (Exception, SystemExit, GeneratorExit)
+
+
 def _block(items: Sequence[Any], d: int) -> NDArray[Any]:
     """The rows of some records: at once if NumPy sees d numbers in each, else one by one."""
     masked = any(issubclass(kind, np.ma.MaskedArray) for kind in set(map(type, items)))
     shape = (len(items), d)
-    with suppress(Exception):
+    with suppress(*OWN_ERRORS):
         array = np.asarray(None if masked else items)
         # A long double beside it would make a masked cell 0, which is NaN beside doubles.
         if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8 and array.shape == shape:
@@ -253,11 +257,11 @@ def _read_record(item: Any, row: NDArray[np.float64]) -> None:
             cells = cells.reshape(1)
         if cells.shape == row.shape and cells.dtype.kind in "fiub":
             row[:] = cells
-    except Exception:
+    except OWN_ERRORS:
         return
     if cells.shape == row.shape and cells.dtype == object:
         for j, cell in enumerate(cells):
-            with suppress(Exception):  # what a cell's own code raises tells of that cell
+            with suppress(*OWN_ERRORS):  # what a cell's own code raises tells of that cell
                 row[j] = np.nan if isinstance(cell, (str, bytes)) else float(cell)
 
 

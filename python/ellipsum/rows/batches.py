@@ -149,5 +149,5 @@ def is_batch(item: Any) -> bool:
         return False
     try:
         return bool(is_arrow(item) or (hasattr(item, "__array__") and item.ndim == 2))
-    except Exception:  # of the item's own code
+    except _validate.OWN_ERRORS:  # of the item's own code
         return False
