@@ -129,7 +129,7 @@ class Release:
 
     @property
     def entry(self) -> Any:
-        """What it took from which budget (:class:`ellipsum.budget.Entry`), or None."""
+        """What it took from which budget (an ``Entry``), or None."""
         return self._entry
 
     def drawn_from(self, entry: Any) -> Self:

@@ -107,7 +107,7 @@ constexpr std::size_t most_rows_in_flight = 8;
 // Blocks hold 96 rows (8 tiles) with a matrix, 64 (whole cache lines of a column) without, or
 // as many as fit 512 KB; at least a tile or a line of float64.
 [[maybe_unused]] inline std::size_t rows_in_block(std::size_t d, bool matrix) {
-  const std::size_t fit = (std::size_t{1} << 16) / d;
+  const std::size_t fit = (std::size_t{1} << 16) / (d > 1 ? d : 1);
   if (matrix) return fit >= 96 ? 96 : fit >= 24 ? fit / 12 * 12 : 12;
   return fit >= 64 ? 64 : fit >= 16 ? fit / 8 * 8 : 8;
 }

@@ -87,7 +87,6 @@ struct MatrixScratch {
 };
 
 MatrixScratch make_matrix_scratch(const Region& region, const ClipPlan& plan, Scratch& scratch) {
-  if (!region.matrix) return {};
   const std::size_t chunks = round_up(region.d, depth) / depth;
   return {scratch.padded(region.center, 0.0, region.d),
           scratch.take(chunks * plan.block * h_stride), scratch.take(plan.block * plan.stride),
@@ -239,7 +238,8 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   }
   Stream s = make_stream(region, arrangement, absent, scratch);
   s.counts = counts;
-  const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
+  const MatrixScratch matrix =
+      region.matrix ? make_matrix_scratch(region, plan, scratch) : MatrixScratch{};
   contiguous_blocks<T>(batch, plan, done, scratch, [&](const Batch& rows) {
     if (region.matrix) matrix_rows<T, task>(s, rows, region, plan, matrix, arrangement);
     else stream<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, arrangement);

@@ -29,7 +29,10 @@ static double stretch_of(const Region& region, std::int64_t holes) {
 static inline VecInt holes_of(const Vec& x) {
   VecInt r;
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) r.part[p] = ~Mask(x.part[p] - x.part[p] == Doubles{});
+  for (int p = 0; p < vec_parts; ++p) {
+    // x - x is 0 for finite numbers alone. NOLINTNEXTLINE(misc-redundant-expression)
+    r.part[p] = ~Mask(x.part[p] - x.part[p] == Doubles{});
+  }
   return r;
 }
 

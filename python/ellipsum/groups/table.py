@@ -64,7 +64,7 @@ class ExactGroupSum:
         self._low: NDArray[np.uint64] | None = None
         self._high: Ints | None = None
         self._waiting = 0  # rows in the partial sums
-        self.units = 0  #: rows, or users, that were added in all: public for `replace` alone
+        self.units = 0  #: rows, or users, that were added in all: public for ``replace`` alone
 
     @property
     def keys(self) -> list[Any]:
@@ -93,7 +93,7 @@ class ExactGroupSum:
         return self
 
     def add_indexed(self, rows: NDArray[Any], index: Ints) -> None:
-        """Add rows by the index of their group in :attr:`book`; -1 is in none."""
+        """Add rows by the index of their group in ``book``; -1 is in none."""
         self._grow()
         done = 0
         for part in kernel_parts(rows):

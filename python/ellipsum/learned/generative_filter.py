@@ -165,7 +165,7 @@ class GenerativeFilter(Learned):
         Parameters
         ----------
         Z : array (n, d), labels : array (n,), the private labels
-        **options : of `audit`
+        **options : of :func:`ellipsum.tradeoff.audit`
         """
         found = audit(self, labels, Z, **options)
         if self._mechanism is None:

@@ -148,7 +148,7 @@ def together(*guarantees: Guarantee) -> Guarantee:
 
 
 class LatentRelease(Release):
-    """Released latents and what is promised of each: see :attr:`Release.guarantee`."""
+    """Released latents and what is promised of each: see ``Release.guarantee``."""
 
 
 class LocalMechanism:
