@@ -251,7 +251,7 @@ MUTATIONS = [
     # ---- what comes in ----
     Mutation(
         "from_bytes: a sum beyond its rows",
-        P + "exact_sum.py",
+        P + "partial_bytes.py",
         "    return sum(int(v) ** 2 for v in as_integers(state.low, state.high)) > bound**2",
         "    return False",
         "tests/test_exact_sum.py",

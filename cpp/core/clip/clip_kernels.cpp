@@ -154,6 +154,7 @@ __attribute__((noinline)) void load_exceptional(Stream& s, const Region& region,
 template <class T, Task task, class Huge, class Pass>
 void matrix_products(Stream& s, const Batch& rows, const Region& region, const ClipPlan& plan,
                      const MatrixScratch& scratch, const Huge& huge, const Pass& pass) {
+  if (!scratch.h) return;  // there is no matrix
   const std::size_t chunk = plan.block * h_stride;
   for (std::size_t start = 0; start < rows.n; start += plan.block) {
     const std::size_t n = rows.n - start < plan.block ? rows.n - start : plan.block;
