@@ -292,6 +292,10 @@ def test_a_budget_in_memory_has_no_second_copy(tmp_path):
     kept = Budget(mu=1, path=tmp_path / "a.ledger")
     pickle.loads(pickle.dumps(kept)).spend(mu=0.5)
     assert kept.spent.mu_squared == Fraction(1, 4)
+    for share in (budget.spend(mu=0.5), kept.spend(mu=0.5)):
+        assert copy.copy(share) is share and copy.deepcopy(share) is share
+        with pytest.raises(TypeError, match="cannot be copied"):
+            pickle.dumps(share)
 
 
 @pytest.mark.parametrize(

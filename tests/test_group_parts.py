@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 
 import numpy as np
@@ -14,7 +15,10 @@ from ellipsum import (
     ExactGroupSum,
     PrivateCounts,
     PrivateGroupMean,
+    PrivateGroupSum,
 )
+from ellipsum.groups.keys import KeyBook
+from ellipsum.rows.labels import labels_of
 from test_groups import BALL, BUDGET, STORES, make_table
 
 
@@ -49,3 +53,32 @@ def test_a_budget_is_drawn_before_the_noise_and_refuses_what_it_has_not():
     PrivateCounts(**BUDGET)(keys, budget=pair)
     with pytest.raises(BudgetError):
         PrivateCounts(**BUDGET)(keys, budget=pair)
+
+
+def test_private_and_public_keys_of_one_budget_share_no_noise():
+    rows, keys = np.full((400, 2), 0.5), np.repeat([1, 2], 200)
+    for make in (PrivateGroupSum, PrivateGroupMean):
+        exact = make(BALL, mu=1.0, keys=[1, 2]).exact_sum(rows, key=keys).integers()
+        found = [
+            make(BALL, keys=named, **BUDGET)(rows, key=keys, seed=6) for named in (None, [1, 2])
+        ]
+        one, two = ((release.integers - exact).astype(float) for release in found)
+        # Noise of one key at two levels: with both releases, the exact sum.
+        ratio = one / two
+        assert np.ptp(ratio) > 1e-3 * np.abs(ratio).max()
+
+
+def test_members_of_enumerations_are_keys_as_their_values():
+    class Store(str, enum.Enum):
+        X = "x"
+
+    class Number(enum.IntEnum):
+        ONE = 1
+
+    for member, column in ((Store.X, np.array(["x", "y"])), (Number.ONE, np.array([1, 2]))):
+        book = KeyBook([member])
+        assert type(book.keys[0]) in (str, int)
+        assert book.index(labels_of("k", column)).tolist() == [0, -1]
+        table = ExactGroupSum(BALL).add(np.ones((2, 2)), [member, member])
+        again = ExactGroupSum.from_bytes(table.to_bytes(), BALL)
+        assert again.keys == [member.value] and again.to_bytes() == table.to_bytes()

@@ -204,6 +204,24 @@ def test_digests_tell_integers_apart():
     assert labels_of("x", [10**30, "1", 1, 1.5, b"1"]).codes.tolist() == [0, 1, 2, 3, 4]
 
 
+def test_the_largest_integer_merges_no_other_users():
+    top = 2**63 - 1
+    ids = top - np.arange(49)[::-1]
+    one_by_one = np.vstack([labels_of("x", [int(k)]).rows() for k in ids])
+    assert (labels_of("x", ids).rows() == one_by_one).all()
+    assert (labels_of("x", ids.astype(np.uint64)).rows() == one_by_one).all()
+    rows = np.random.default_rng(5).normal(size=(49, 2))
+    for kept in (rows[:-1], rows):  # with and without the user of that integer
+        assert sum(map(len, UserRows(kept, 2, ids[: len(kept)]).batches())) == len(kept)
+
+
+def test_what_else_is_in_a_batch_changes_no_users_digest():
+    wide = np.longdouble(2**60 + 1)
+    for beside in (0.5, 7.0, np.nan):
+        digest = labels_of("x", np.array([wide, beside], np.longdouble)).rows()[0]
+        assert (digest == labels_of("x", np.array([wide])).rows()[0]).all()
+
+
 @pytest.mark.parametrize(
     "column", [np.array([1, 2], "M8[D]"), pa.array([True, False]), pa.array([1, 2], pa.date32())]
 )

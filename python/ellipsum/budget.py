@@ -7,13 +7,16 @@ import threading
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import accounting
 from .composition import ComposedGuarantee
 from .cost import Cost, Left, Limit, exact
 from .guarantee import Guarantee, Neighbors
 from .ledger import Ledger, Line, Refused
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Budget", "BudgetError", "Entry", "Share"]
 
@@ -97,6 +100,12 @@ class _Purse:
 
     def _take(self, cost: Cost, what: str, job: str) -> Entry:
         raise NotImplementedError
+
+    def __copy__(self) -> Self:
+        return self  # a second one could be spent too
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
 
     def _refusal(self, cost: Cost, spent: Cost, limit: Limit) -> BudgetError:
         left = limit.left(spent)
@@ -267,12 +276,6 @@ class Budget(_Purse):
             raise TypeError("a budget in memory cannot be copied, and spent twice: give it a path")
         return _opened, (self._ledger.path,)
 
-    def __copy__(self) -> Budget:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Budget:
-        return self
-
     def __repr__(self) -> str:
         where = "" if self.path is None else f", path={self.path!r}"
         return f"Budget({self.limit}, neighbors={self.neighbors.value!r}{where})"
@@ -314,6 +317,9 @@ class Share(_Purse):
                 raise self._refusal(cost, self._spent, self._limit)
             self._spent += cost
         return self.entry
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a share cannot be copied, and spent twice: spend it in one process")
 
     def __enter__(self) -> Share:
         return self

@@ -73,7 +73,9 @@ class Groups:
         self, promise: GroupGuarantee, seed: int | bytes | None, *job: Any
     ) -> JobKeys:
         own = (f"groups {self._kind}", promise.neighbors.value, *promise.asked, promise.max_keys)
-        return JobKeys(root_key(seed), *own, *job)
+        # The same budget has other noise levels where naming the keys takes a part of it.
+        named = () if promise.selection is None else ("private keys",)
+        return JobKeys(root_key(seed), *own, *named, *job)
 
     def _draw(
         self, budget: Budget | Share | None, promise: GroupGuarantee, keys: JobKeys

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows.labels import KINDS, Labels, digest_of, mixed
+from ..rows.labels import KINDS, Labels, digest_of, mixed, plain_value
 
 __all__ = ["KeyBook", "chosen_keys", "key_order"]
 
@@ -71,7 +70,7 @@ class KeyBook:
             digest = (int(labels.digests[code, 0]), int(labels.digests[code, 1]))
             place = self._places.get(digest, -1)
             if place < 0 and not self.closed:
-                place = self._add(digest, _plain(labels.values[code]))
+                place = self._add(digest, plain_value(labels.values[code]))
             places[code] = place
         return places[labels.codes if codes is None else codes]
 
@@ -109,7 +108,7 @@ class KeyBook:
         if digest is None:
             return -1
         place = self._places.get(digest, -1)
-        return self._add(digest, _plain(key)) if place < 0 and add else place
+        return self._add(digest, plain_value(key)) if place < 0 and add else place
 
     def _add(self, digest: tuple[int, int], key: Any) -> int:
         self._places[digest] = len(self.keys)
@@ -124,16 +123,6 @@ def _distinct(labels: Labels) -> tuple[Ints, Ints]:
     code = np.append(first[inverse.ravel()], -1)[labels.codes]
     kept = code[code >= 0]
     return np.unique(kept), code
-
-
-def _plain(key: Any) -> Any:
-    if isinstance(key, np.generic):
-        key = key.item()
-    if isinstance(key, uuid.UUID):
-        return key.bytes
-    if isinstance(key, bytearray):
-        return bytes(key)
-    return int(key) if isinstance(key, float) and key.is_integer() else key
 
 
 def chosen_keys(users: Words, index: Ints, digests: Words, max_keys: int) -> NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .arrow import pyarrow
 
-__all__ = ["KINDS", "Labels", "digest_of", "labels_of", "mixed"]
+__all__ = ["KINDS", "Labels", "digest_of", "labels_of", "mixed", "plain_value"]
 
 Words = NDArray[np.uint64]
 
@@ -144,6 +144,8 @@ def _of_numpy(name: str, column: NDArray[Any]) -> Labels:
     if kind in "SU":
         return _of_cells(column.tolist(), "text" if kind == "U" else "bytes")
     if kind == "f":
+        if column.dtype.itemsize > 8:  # as cells of it are read
+            column = column.astype(np.float64)
         whole = np.isfinite(column) & (np.abs(column) < 2.0**63) & (column == np.rint(column))
         if not whole[~np.isnan(column)].all():
             return _of_cells(column.tolist(), "integer")
@@ -162,7 +164,8 @@ def _of_integers(column: NDArray[Any], missing: NDArray[np.bool_] | None) -> Lab
     low, high = int(known.min()), int(known.max())
     if high - low < _DENSE * len(column) and high < 1 << 63:
         codes = column.astype(np.int64) - low
-        values: NDArray[Any] = np.arange(low, high + 1)
+        # Counted from 0: 2^63 as an end would make doubles of them all.
+        values: NDArray[Any] = np.arange(high - low + 1, dtype=np.int64) + low
     else:
         codes, values = np.arange(len(column), dtype=np.int64), column
     if missing is not None:
@@ -178,7 +181,7 @@ def _of_cells(cells: Sequence[Any], kind: str = "object") -> Labels:
     known: dict[tuple[int, int], int] = {}
     for i, cell in enumerate(cells):
         try:
-            digest = digest_of(cell)
+            digest, value = digest_of(cell), plain_value(cell)
         except Exception:  # what a cell's own code raises tells of that cell
             digest = None
         if digest is None:
@@ -187,16 +190,26 @@ def _of_cells(cells: Sequence[Any], kind: str = "object") -> Labels:
         code = known.setdefault(digest, len(values))
         if code == len(values):
             digests.append(digest)
-            values.append(_plain(cell))
+            values.append(value)
         codes[i] = code
     return Labels(kind, codes, np.array(digests, np.uint64).reshape(-1, 2), values)
 
 
-def _plain(cell: Any) -> Any:
-    """The value as the other readers have it: a whole float is an integer."""
-    if isinstance(cell, np.generic):
-        cell = cell.item()
-    return int(cell) if isinstance(cell, float) and cell.is_integer() else cell
+def plain_value(value: Any) -> Any:
+    """The value as the other readers have it, of Python's own types: a whole float is an
+    integer, a UUID its bytes, a member of an enumeration its number or text."""
+    if isinstance(value, (bool, np.bool_)):
+        return value
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        return int(number) if number.is_integer() else number
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, uuid.UUID):
+        return value.bytes
+    return bytes(value) if isinstance(value, (bytes, bytearray)) else value
 
 
 def _of_pandas(name: str, column: Any) -> Labels:
