@@ -42,6 +42,36 @@ def test_parts_of_several_machines_release_what_the_whole_does():
         mechanism(total, key="store")
 
 
+def test_a_table_is_released_for_the_units_that_it_was_made_of():
+    rows, key, user = np.ones((60, 2)), np.arange(60) % 6, np.arange(60) // 6
+    keys = list(range(6))
+
+    def make(max_keys, neighbors="add-remove"):
+        return PrivateGroupMean(BALL, keys=keys, max_keys=max_keys, mu=1.0, neighbors=neighbors)
+
+    wide = make(6).exact_sum(rows, key=key, user=user)
+    plain = make(6).exact_sum(rows, key=key)
+    assert make(6)(wide, user="u").private and make(1)(plain).private
+    by_hand = ExactGroupSum(BALL, keys).add(rows, key)
+    empty = make(6).exact_sum(rows[:0], key=key[:0], user=user[:0])
+    wrong = [
+        (make(1), wide, "u"),  # a user is in six groups, and the noise would be for one
+        (make(6, "replace"), wide, "u"),  # nobody counted the users
+        (make(1), wide, None),
+        (make(6), plain, "u"),
+        (make(6), by_hand, "u"),
+        (make(1), empty, "u"),  # whatever is in it
+    ]
+    for mechanism, table, name in wrong:
+        for sent in (table, ExactGroupSum.from_bytes(table.to_bytes(), BALL)):
+            with pytest.raises(ValueError, match="other units"):
+                mechanism(sent, user=name)
+    for other in (plain, by_hand, make(1).exact_sum(rows, key=key, user=user)):
+        with pytest.raises(ValueError, match="other units"):
+            other.merge(wide)
+    assert ExactGroupSum(BALL, keys).merge(wide).made_of == wide.made_of
+
+
 def test_a_budget_is_drawn_before_the_noise_and_refuses_what_it_has_not():
     rows, keys = np.ones((9, 2)), list("aaabbbccc")
     budget = Budget(mu=1.0, neighbors="add-remove")

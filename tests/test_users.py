@@ -6,6 +6,7 @@ import itertools
 import os
 import stat
 import uuid
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -220,6 +221,10 @@ def test_what_else_is_in_a_batch_changes_no_users_digest():
     for beside in (0.5, 7.0, np.nan):
         digest = labels_of("x", np.array([wide, beside], np.longdouble)).rows()[0]
         assert (digest == labels_of("x", np.array([wide])).rows()[0]).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for odd in (np.array([np.inf, 2], np.float16), np.array([np.longdouble("1e4000"), 2])):
+            assert (labels_of("x", odd).rows()[1] == labels_of("x", [2]).rows()[0]).all()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from .base import Groups
 from .bounded import Users, limited
 from .guarantee import GroupGuarantee
 from .release import GroupRelease, NoisyGroups
-from .table import ExactGroupSum
+from .table import ExactGroupSum, MadeOf
 
 __all__ = ["PrivateGroupMean", "PrivateGroupSum"]
 
@@ -122,7 +122,8 @@ class PrivateGroupSum(Groups):
         Raises
         ------
         TypeError, ValueError
-            For data of the wrong shape or type, or without such columns.
+            For data of the wrong shape or type, or without such columns; an ExactGroupSum over
+            another region, or of other units.
         """
         promise, threshold = self._promise(user)
         if isinstance(rows, ExactGroupSum):
@@ -132,6 +133,7 @@ class PrivateGroupSum(Groups):
                 )
             if not rows.alike(ExactGroupSum(self._region, self._keys)):
                 raise ValueError("the ExactGroupSum has another region, or other public keys")
+            self._check_units(rows.made_of, user)
             table = rows
         else:
             table = self.exact_sum(rows, key=key, user=user)
@@ -153,6 +155,7 @@ class PrivateGroupSum(Groups):
         if key is None:
             raise TypeError("key must name the column that says which group a row is in")
         table = ExactGroupSum(self._region, self._keys)
+        table.made_of = self._made_of(user)
         if user is None:
             for block, (labels,) in labelled_batches(rows, table.d, [key]):
                 table.add_indexed(block, table.book.index(labels))
@@ -165,6 +168,20 @@ class PrivateGroupSum(Groups):
             table.add_indexed(block, index)
         table.units = len(seen)
         return table
+
+    def _made_of(self, user: Any) -> MadeOf:
+        """What a table of this mechanism is made of."""
+        if user is None:
+            return MadeOf(0, True)
+        return MadeOf(self._max_keys, self._neighbors.count_is_public)
+
+    def _check_units(self, made_of: MadeOf, user: str | None) -> None:
+        """Refuse a table whose users may move more than the noise is for (claim groups-1)."""
+        if made_of.max_keys >= 0 and made_of != self._made_of(user):
+            raise ValueError(
+                "the ExactGroupSum was made of other units: by rows or by users, or with another "
+                "max_keys or neighbors: release it as exact_sum made it"
+            )
 
     def _released(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,17 +16,35 @@ from ..kernels.backend import kernels
 from ..rows.labels import labels_of
 from .keys import KeyBook
 
-__all__ = ["ExactGroupSum"]
+__all__ = ["ExactGroupSum", "MadeOf"]
 
 Ints = NDArray[np.int64]
 
 _MAGIC = b"ELLIPGRP"
-_VERSION = 1
-# magic, version, whether the keys are given, digest of the regions, d, groups, units
-_HEADER = struct.Struct("<8sHB32sIQQ")
+_VERSION = 2
+# magic, version, whether the keys are given, digest of the regions, d, groups, units, made of
+_HEADER = struct.Struct("<8sHB32sIQQqB")
 _CHECKSUM_BYTES = 16
 _CONVERSION = 1 << 19
 _INTEGER, _TEXT, _BYTES = 0, 1, 2
+
+
+class MadeOf(NamedTuple):
+    """What a table was made of, public: the noise of a release is for that."""
+
+    max_keys: int = -1  #: groups of a user; 0 of rows without users, -1 of nothing yet
+    counted: bool = False  #: whether ``units`` has their number
+
+    def joined(self, other: MadeOf) -> MadeOf:
+        """Of two tables together."""
+        if -1 in (self.max_keys, other.max_keys):
+            return max(self, other)
+        if self != other:
+            raise ValueError(
+                "other was made of other units: rows and users, or users of another max_keys or "
+                "neighbors, do not add up"
+            )
+        return self
 
 
 class ExactGroupSum:
@@ -65,6 +83,7 @@ class ExactGroupSum:
         self._high: Ints | None = None
         self._waiting = 0  # rows in the partial sums
         self.units = 0  #: rows, or users, that were added in all: public for ``replace`` alone
+        self.made_of = MadeOf()
 
     @property
     def keys(self) -> list[Any]:
@@ -88,6 +107,7 @@ class ExactGroupSum:
         block, labels = _validate.rows("rows", rows, d=self.d), labels_of("key", key)
         if len(labels) != len(block):
             raise ValueError("key must have one entry for each row")
+        self.made_of = self.made_of.joined(MadeOf(0, True))
         self.add_indexed(block, self.book.index(labels))
         self.units += len(block)
         return self
@@ -161,7 +181,7 @@ class ExactGroupSum:
         Raises
         ------
         TypeError, ValueError
-            For what is no such table, or has another region or other public keys.
+            For what is no such table, or has another region, other public keys, or other units.
         """
         if not isinstance(other, ExactGroupSum):
             raise TypeError(f"other must be an ExactGroupSum, got {type(other).__name__}")
@@ -169,6 +189,7 @@ class ExactGroupSum:
             raise ValueError("other is this table itself: its rows would count twice")
         if not self.alike(other):
             raise ValueError("other has another region, or other public keys")
+        self.made_of = self.made_of.joined(other.made_of)
         places = np.array([self.book.add(key) for key in other.book.keys], np.int64)
         self._grow()
         low, high = self._wide()
@@ -218,7 +239,8 @@ class ExactGroupSum:
         order, low, high, counts = self.ordered()
         keys = [_key_bytes(self.book.keys[i]) for i in order]
         closed, size = self.book.closed, len(order)
-        head = _HEADER.pack(_MAGIC, _VERSION, closed, self._mark(), self.d, size, self.units)
+        first = (_MAGIC, _VERSION, closed, self._mark(), self.d, size, self.units)
+        head = _HEADER.pack(*first, *self.made_of)
         body = b"".join([head, *keys, *(a.astype(f"<{a.dtype.str[1:]}").tobytes()
                                         for a in (low, high, counts))])  # fmt: skip
         return body + hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()
@@ -247,7 +269,7 @@ class ExactGroupSum:
         wrong = len(raw) < head.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC
         if wrong or hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest() != checksum:
             raise ValueError("data is no ExactGroupSum: it is truncated or has been altered")
-        _, version, closed, mark, d, groups, units = head.unpack_from(body)
+        _, version, closed, mark, d, groups, units, most, counted = head.unpack_from(body)
         if version != _VERSION:
             raise ValueError(f"data is of version {version}, and this release reads {_VERSION}")
         keys, at = [], head.size
@@ -260,7 +282,7 @@ class ExactGroupSum:
         table._grow()
         if table._mark() != mark or table.d != d or len(table.book) != groups:
             raise ValueError("data is a table over another region: give the one it was made with")
-        table.units = units
+        table.units, table.made_of = units, MadeOf(most, bool(counted))
         words = np.frombuffer(body, "<u8", groups * d, at)
         table._low = np.zeros((len(table._counts), d), np.uint64)
         table._high = np.zeros((len(table._counts), d), np.int64)

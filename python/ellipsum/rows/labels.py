@@ -144,8 +144,8 @@ def _of_numpy(name: str, column: NDArray[Any]) -> Labels:
     if kind in "SU":
         return _of_cells(column.tolist(), "text" if kind == "U" else "bytes")
     if kind == "f":
-        if column.dtype.itemsize > 8:  # as cells of it are read
-            column = column.astype(np.float64)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            column = column.astype(np.float64, copy=False)  # as cells of it are read
         whole = np.isfinite(column) & (np.abs(column) < 2.0**63) & (column == np.rint(column))
         if not whole[~np.isnan(column)].all():
             return _of_cells(column.tolist(), "integer")
