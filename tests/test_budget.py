@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import pickle
 from fractions import Fraction
 
@@ -296,6 +297,21 @@ def test_a_budget_in_memory_has_no_second_copy(tmp_path):
         assert copy.copy(share) is share and copy.deepcopy(share) is share
         with pytest.raises(TypeError, match="cannot be copied"):
             pickle.dumps(share)
+
+
+def test_a_fork_has_no_budget_of_its_own(monkeypatch, tmp_path):
+    budget, kept = Budget(mu=1), Budget(mu=1, path=tmp_path / "a.ledger")
+    shares = [budget.spend(mu=0.5), kept.spend(mu=0.5)]
+    cost = PrivateMean(Ellipsoid.ball(1.0, d=1), mu=0.5).guarantee
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    for purse in shares:
+        with pytest.raises(BudgetError, match="the process that made it"):
+            purse.draw(cost, "mean")
+    with pytest.raises(BudgetError, match="the process that made it"):
+        budget.spend(mu=0.5)
+    kept.spend(mu=0.5)  # the file is everybody's
+    monkeypatch.undo()
+    assert budget.spent.mu_squared == Fraction(1, 4) and not any(s.spent.mu_squared for s in shares)
 
 
 @pytest.mark.parametrize(

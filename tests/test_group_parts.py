@@ -98,6 +98,12 @@ def test_private_and_public_keys_of_one_budget_share_no_noise():
         assert np.ptp(ratio) > 1e-3 * np.abs(ratio).max()
 
 
+def test_histograms_of_other_bins_share_no_noise():
+    numbers = np.array([0.1, 0.2, 0.8, 0.9])
+    one, two = (PrivateCounts(edges=[0, e, 1], mu=1.0)(numbers, seed=7) for e in (0.5, 0.6))
+    assert (one.value != two.value).all()  # though the bins hold as many
+
+
 def test_members_of_enumerations_are_keys_as_their_values():
     class Store(str, enum.Enum):
         X = "x"

@@ -57,6 +57,7 @@ class _Purse:
 
     def __init__(self, neighbors: str, unit: str) -> None:
         self.neighbors, self.unit = Neighbors.of(neighbors), unit
+        self._process = os.getpid()
 
     @property
     def limit(self) -> Limit:
@@ -100,6 +101,14 @@ class _Purse:
 
     def _take(self, cost: Cost, what: str, job: str) -> Entry:
         raise NotImplementedError
+
+    def _check_process(self) -> None:
+        """Refuse what a fork copied: each process would spend its own."""
+        if os.getpid() != self._process:
+            raise BudgetError(
+                "a budget in memory, or a share, is of the process that made it: give a budget "
+                "a path, and take a share in each process"
+            )
 
     def __copy__(self) -> Self:
         return self  # a second one could be spent too
@@ -257,6 +266,7 @@ class Budget(_Purse):
             except Refused as refused:
                 state = refused.state
             raise self._refusal(cost, state.spent, state.limit)
+        self._check_process()
         with self._lock:
             if job in self._jobs and self._jobs[job].cost == cost:
                 return self._jobs[job]
@@ -312,6 +322,7 @@ class Share(_Purse):
         return self._spent
 
     def _take(self, cost: Cost, what: str, job: str) -> Entry:
+        self._check_process()
         with self._lock:
             if not self._limit.allows(self._spent + cost):
                 raise self._refusal(cost, self._spent, self._limit)

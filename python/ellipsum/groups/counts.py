@@ -98,7 +98,8 @@ class PrivateCounts(Groups):
         order = list(range(len(book))) if book.closed else book.order()
         counts = counts[order]
         names = [book.keys[i] for i in order]
-        keys = self._keys_of_draws(promise, seed, *map(repr, names), counts)
+        ends = () if self.edges is None else (self.edges,)
+        keys = self._keys_of_draws(promise, seed, *ends, *map(repr, names), counts)
         entry = self._draw(budget, promise, keys)
         sigma = rounded_up((self._size_factor(promise.max_keys) or 0.0) * promise.noise_multiplier)
         sizes, named = self._sizes(counts, sigma, keys, threshold)
