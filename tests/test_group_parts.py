@@ -12,6 +12,7 @@ from ellipsum import (
     BudgetError,
     Ellipsoid,
     ExactGroupSum,
+    GaussianShape,
     PrivateCounts,
     PrivateGroupMean,
 )
@@ -49,3 +50,21 @@ def test_a_budget_is_drawn_before_the_noise_and_refuses_what_it_has_not():
     PrivateCounts(**BUDGET)(keys, budget=pair)
     with pytest.raises(BudgetError):
         PrivateCounts(**BUDGET)(keys, budget=pair)
+
+
+def test_the_table_of_groups_says_what_its_numbers_are():
+    data = make_table(6, 400)
+    mechanism = PrivateGroupMean(BALL, keys=STORES, max_keys=2, mu=1.0)
+    release = mechanism(data, key="store", user="u")
+    assert release.private and any("missing cell" in caveat for caveat in release.caveats)
+    assert release.to_dict()["caveats"] == list(release.caveats)
+    text = str(release)
+    assert release.caveats[0] in text and "a user counts in 2 groups at most" in text
+    assert f"{release.value[0, 0]:.6g} ({release.sd[0, 0]:.2g})" in text
+    counts = PrivateCounts(keys=STORES, mu=1.0)(data, key="store")
+    assert counts.caveats == () and "max_keys" not in str(counts)
+    assert repr(mechanism) == (
+        f"PrivateGroupMean(public keys: {len(STORES)}, max_keys=2, mu=1, neighbors='add-remove')"
+    )
+    with pytest.raises(TypeError, match=r"give shape\.at"):
+        PrivateGroupMean(GaussianShape([1.0, 1.0]), keys=STORES, mu=1.0)

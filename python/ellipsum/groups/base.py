@@ -45,6 +45,18 @@ class Groups:
         self._budget, self._neighbors = budget, Neighbors.of(neighbors)
         self.guarantee_for(None)  # its checks
 
+    def __repr__(self) -> str:
+        keys = "private keys" if self._keys is None else f"public keys: {len(self._keys)}"
+        names = ("epsilon", "delta", "rho", "mu")
+        given = [f"{k}={v:g}" for k, v in zip(names, self._budget, strict=True) if v is not None]
+        settings = [
+            keys,
+            f"max_keys={self._max_keys}",
+            *given,
+            f"neighbors={self._neighbors.value!r}",
+        ]
+        return f"{type(self).__name__}({', '.join(settings)})"
+
     def guarantee_for(self, user: str | None) -> GroupGuarantee:
         """What a call with this ``user=`` promises.
 
