@@ -186,3 +186,14 @@ def test_a_sum_says_that_its_missing_cells_count_as_the_mean():
 def test_error_beside_a_region_is_refused_by_its_name():
     with pytest.raises(ValueError, match="error goes with a box or ball alone"):
         PrivateMean(Ellipsoid.ball(1.0, [0.0, 0.0]), mu=1.0, error="relative")
+
+
+def test_a_column_of_which_no_cell_is_seen_says_so():
+    rows = np.random.default_rng(0).normal(5, 1, size=(4000, 2))
+    box = {"lower": [-10, -10], "upper": [20, 20], **BUDGET}
+    rows[:1000, 0] = np.nan
+    assert "told from none" not in str(PrivateMean(**box)(rows, seed=1))
+    rows[:, 0] = np.nan
+    release = PrivateMean(**box)(rows, seed=1)
+    assert "1 of 2 columns have too few present cells to be told from none" in str(release)
+    assert (release.confidence_interval()[0][0], release.confidence_interval()[1][0]) == (-10, 20)

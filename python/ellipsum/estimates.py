@@ -108,6 +108,7 @@ def estimate_center(
         error=error,
     )
     release = mechanism(data, budget=budget, seed=seed)
+    assert isinstance(release, AdaptiveRelease)  # no ellipsoid was given
     return _estimate("center", release.value, release.sd, release, seed)
 
 

@@ -188,6 +188,13 @@ class AdaptiveRelease(Release):
         if self._domain.basis is None and (missing > 0).any():
             share = f"{100 * float(np.max(missing)):.2g} %"
             remarks.append(f"about {share} of the cells of a column are missing: {present}")
+        unseen = int(np.count_nonzero(self._outcome.cells.unseen())) if remarks else 0
+        if unseen:
+            some = f"{unseen} of {missing.size} columns"
+            remarks.append(
+                f"{some} have too few present cells to be told from none: "
+                "nothing is known of their values, whatever their noise sd"
+            )
         return tuple(remarks)
 
     @property
