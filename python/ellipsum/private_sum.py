@@ -16,7 +16,7 @@ from .adaptive.part_pass import passes_over
 from .adaptive.passes import one_shot
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
-from .budget import Budget, Entry, Share
+from .budget import Budget, Entry, Share, draw_from
 from .checkpoint import Checkpoint
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
@@ -286,7 +286,7 @@ class PrivateSum:
 
     def _draw(self, budget: Budget | Share | None, job: str) -> Entry | None:
         """Take the release from the budget: it is on the disk before any noise is drawn."""
-        return None if budget is None else budget.draw(self.guarantee, self._kind, job=job)
+        return draw_from(budget, self.guarantee, self._kind, job=job)
 
     def noise_sd(self, n: int) -> NDArray[np.float64]:
         """Return the noise that a release of ``n`` rows will carry, before any row is read.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate, noise
-from ..budget import Budget, Entry, Share
+from ..budget import Budget, Entry, Share, draw_from
 from ..guarantee import ROW, Neighbors
 from ..noise_keys import JobKeys, Use, root_key
 from .guarantee import GroupGuarantee, group_guarantee
@@ -91,9 +91,7 @@ class Groups:
         self, budget: Budget | Share | None, promise: GroupGuarantee, keys: JobKeys
     ) -> Entry | None:
         """Take the release from the budget: it is on the disk before any noise is drawn."""
-        if budget is None:
-            return None
-        return budget.draw(promise, f"group {self._kind}", job=keys.of(Use.ENTRY).hex())
+        return draw_from(budget, promise, f"group {self._kind}", job=keys.of(Use.ENTRY).hex())
 
     def _sizes(
         self, counts: Ints, sigma: float, keys: JobKeys, threshold: int | None
