@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from ellipsum import Ellipsoid, PrivateMean, calibrate
+from ellipsum import Ellipsoid, PrivateMean, PrivateSum, calibrate
 from ellipsum.adaptive import rounds
 from ellipsum.adaptive.cells import cells_sensitivity, read_cells
 from ellipsum.adaptive.domain import make_domain
@@ -168,3 +168,32 @@ def test_a_mean_from_a_box_is_one_of_the_present_cells_under_either_name():
     either = [PrivateMean(**known, missing=how)(rows, seed=1) for how in ("center", "ignore")]
     np.testing.assert_array_equal(either[0].value, either[1].value)
     assert np.abs(either[0].value - 3.0).max() < 0.3  # 2.1 where holes count as the box's centre
+
+
+# ---- what is said ----------------------------------------------------------------------------
+
+
+def test_a_sum_says_that_its_missing_cells_count_as_the_mean():
+    rows = np.random.default_rng(0).normal(5, 1, size=(4000, 2))
+    rows[:1000, 1] = np.nan
+    box = {"lower": [-10, -10], "upper": [20, 20], "epsilon": 8.0, "delta": 1e-6}
+    total, mean = (kind(**box)(rows, seed=1) for kind in (PrivateSum, PrivateMean))
+    assert "each counts as the mean of the present ones" in str(total)
+    assert "the value is the mean of the present ones" in str(mean)
+    assert abs(total.value[1] - 4000 * np.nanmean(rows[:, 1])) < 400  # not the 15,000 present
+
+
+def test_error_beside_a_region_is_refused_by_its_name():
+    with pytest.raises(ValueError, match="error goes with a box or ball alone"):
+        PrivateMean(Ellipsoid.ball(1.0, [0.0, 0.0]), mu=1.0, error="relative")
+
+
+def test_a_column_of_which_no_cell_is_seen_says_so():
+    rows = np.random.default_rng(0).normal(5, 1, size=(4000, 2))
+    box = {"lower": [-10, -10], "upper": [20, 20], **BUDGET}
+    rows[:1000, 0] = np.nan
+    assert "told from none" not in str(PrivateMean(**box)(rows, seed=1))
+    rows[:, 0] = np.nan
+    release = PrivateMean(**box)(rows, seed=1)
+    assert "1 of 2 columns have too few present cells to be told from none" in str(release)
+    assert (release.confidence_interval()[0][0], release.confidence_interval()[1][0]) == (-10, 20)

@@ -332,3 +332,12 @@ def test_a_budget_that_is_none_is_refused(given, message):
         Budget(**given)
     with pytest.raises(ValueError, match="give mu"):
         Budget(mu=1).spend()
+
+
+def test_what_is_no_budget_is_refused_by_its_type(tmp_path):
+    rows = np.zeros((5, 2))
+    for wrong in (1, "x.ledger"):
+        with pytest.raises(TypeError, match="budget must be a Budget"):
+            PrivateMean(Ellipsoid.ball(1.0, [0.0, 0.0]), mu=1.0)(rows, budget=wrong)
+    with pytest.raises(ValueError, match="a new ledger needs the budget"):
+        Budget(path=tmp_path / "new.ledger")

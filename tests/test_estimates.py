@@ -285,3 +285,5 @@ def test_an_estimate_of_too_few_rows_is_private_and_says_what_it_cannot():
         np.zeros((5, 2)), lower=[-1, -1], upper=[1, 1], epsilon=1, delta=1e-6, seed=1
     )
     assert not seeded.private and seeded.caveats[0] == "not private: made with a seed"
+    assert "the value is the domain's centre" in str(found)
+    assert "the value is zero and says nothing" in str(seeded) and not seeded.value.any()

@@ -13,6 +13,7 @@ from ellipsum import (
     BudgetError,
     Ellipsoid,
     ExactGroupSum,
+    GaussianShape,
     PrivateCounts,
     PrivateGroupMean,
     PrivateGroupSum,
@@ -118,3 +119,21 @@ def test_members_of_enumerations_are_keys_as_their_values():
         table = ExactGroupSum(BALL).add(np.ones((2, 2)), [member, member])
         again = ExactGroupSum.from_bytes(table.to_bytes(), BALL)
         assert again.keys == [member.value] and again.to_bytes() == table.to_bytes()
+
+
+def test_the_table_of_groups_says_what_its_numbers_are():
+    data = make_table(6, 400)
+    mechanism = PrivateGroupMean(BALL, keys=STORES, max_keys=2, mu=1.0)
+    release = mechanism(data, key="store", user="u")
+    assert release.private and any("missing cell" in caveat for caveat in release.caveats)
+    assert release.to_dict()["caveats"] == list(release.caveats)
+    text = str(release)
+    assert release.caveats[0] in text and "a user counts in 2 groups at most" in text
+    assert f"{release.value[0, 0]:.6g} ({release.sd[0, 0]:.2g})" in text
+    counts = PrivateCounts(keys=STORES, mu=1.0)(data, key="store")
+    assert counts.caveats == () and "max_keys" not in str(counts)
+    assert repr(mechanism) == (
+        f"PrivateGroupMean(public keys: {len(STORES)}, max_keys=2, mu=1, neighbors='add-remove')"
+    )
+    with pytest.raises(TypeError, match=r"give shape\.at"):
+        PrivateGroupMean(GaussianShape([1.0, 1.0]), keys=STORES, mu=1.0)

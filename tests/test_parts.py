@@ -61,6 +61,11 @@ def test_a_missing_part_and_one_too_many_are_errors():
         Parts(REGION, names=["a", "a"])
 
 
+def test_names_are_not_the_letters_of_one_text():
+    with pytest.raises(TypeError, match="one text"):
+        Parts(REGION, names="ab")
+
+
 def test_the_same_rows_under_two_names_are_seen_in_one_process():
     total = ExactSum(REGION).add(ROWS)
     parts = Parts(REGION).add("a", total.partial())

@@ -260,6 +260,8 @@ def test_what_is_asked_in_a_wrong_way_is_refused(tmp_path):
     frame.to_csv(tmp_path / "x.csv", index=False)
     with pytest.raises(ValueError, match="opened without the column 'u'"):
         mean(open_rows(tmp_path / "x.csv"))
+    with pytest.raises(ValueError, match="would protect single rows"):
+        PrivateMean(BALL, mu=1.0)(open_rows(tmp_path / "x.csv", by="a"))
     with pytest.raises(ValueError, match="cannot be a coordinate too"):
         open_rows(tmp_path / "x.csv", ["a", "b"], by="b")
     with pytest.raises(ValueError, match="which labels rows"):
@@ -277,6 +279,7 @@ def test_plans_and_shapes_count_users(tmp_path):
     again = box(rows[order], users=ids[order], seed=1)
     n = len(np.unique(ids))
     assert one.n == n and (one.value == again.value).all()
+    assert str(one).startswith(f"private mean of {n} users, d = 2")
     shape = GaussianShape([1.0, 1.0])
     release = PrivateSum(shape, mu=1.0, by="u")(rows, users=ids, seed=1)
     assert release.n == n

@@ -18,7 +18,7 @@ from .ledger import Ledger, Line, Refused
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Budget", "BudgetError", "Entry", "Share"]
+__all__ = ["Budget", "BudgetError", "Entry", "Share", "draw_from"]
 
 
 class BudgetError(ValueError):
@@ -340,6 +340,18 @@ class Share(_Purse):
 
     def __repr__(self) -> str:
         return f"Share(entry={self.entry.number}, {self._limit})"
+
+
+def draw_from(
+    budget: Budget | Share | None, guarantee: Guarantee, what: str, *, job: str = ""
+) -> Entry | None:
+    """Take what a release costs from ``budget``, where one is given (:meth:`Budget.draw`)."""
+    if budget is None:
+        return None
+    if not isinstance(budget, _Purse):
+        kind = type(budget).__name__
+        raise TypeError(f"budget must be a Budget or a Share of one, got {kind}: see Budget(path=)")
+    return budget.draw(guarantee, what, job=job)
 
 
 def _limit_of(mu: Any, rho: Any, epsilon: Any, delta: Any) -> Limit:

@@ -34,10 +34,12 @@ class Estimate(Release):
         """Why it is not private, if so, and what to know of how it was found."""
         return (*self._caveats, *self._remarks)
 
-    def with_remarks(self, release: Release) -> Estimate:
-        """This estimate with the caveats of the release that it was made from."""
-        known = release.caveats
-        self._remarks = tuple(caveat for caveat in known if caveat not in self._caveats)
+    def _head(self) -> list[str]:
+        return [*super()._head(), *(f"  {remark}" for remark in self._remarks)]
+
+    def with_remarks(self, remarks: tuple[str, ...]) -> Estimate:
+        """This estimate with what is to be known of it."""
+        self._remarks = remarks
         return self
 
 
@@ -106,6 +108,7 @@ def estimate_center(
         error=error,
     )
     release = mechanism(data, budget=budget, seed=seed)
+    assert isinstance(release, AdaptiveRelease)  # no ellipsoid was given
     return _estimate("center", release.value, release.sd, release, seed)
 
 
@@ -168,9 +171,9 @@ def estimate_scale(
 
 
 def _estimate(
-    kind: str, value: Array, sd: Array | None, release: Release, seed: int | bytes | None
+    kind: str, value: Array, sd: Array | None, release: AdaptiveRelease, seed: int | bytes | None
 ) -> Estimate:
     guarantee: Guarantee = release.guarantee
     why = seed_caveats(seed)
-    estimate = Estimate(kind, value, guarantee, why, sd=sd, n=release.n).with_remarks(release)
-    return estimate.drawn_from(release.entry)
+    estimate = Estimate(kind, value, guarantee, why, sd=sd, n=release.n)
+    return estimate.with_remarks(release.remarks(kind)).drawn_from(release.entry)

@@ -67,7 +67,9 @@ class ExactSum:
         threads: int | None = None,
     ) -> None:
         if not isinstance(ellipsoid, Ellipsoid):
-            raise TypeError(f"ellipsoid must be an Ellipsoid, got {type(ellipsoid).__name__}")
+            kind = type(ellipsoid).__name__
+            hint = ": give shape.at(0.01)" if hasattr(ellipsoid, "at") else ""
+            raise TypeError(f"ellipsoid must be an Ellipsoid, got {kind}{hint}")
         self._ellipsoid = ellipsoid
         self._nonfinite = _validate.one_of("nonfinite", nonfinite, POLICIES)
         self._missing = _validate.one_of("missing", missing, MISSING)

@@ -178,7 +178,9 @@ class Ledger:
             try:
                 fd = os.open(self.path, flags, 0o644)
             except OSError as error:
-                raise LedgerError(f"{self.path} cannot be opened: {error.strerror}") from None
+                new = isinstance(error, FileNotFoundError) and not create
+                hint = ": a new ledger needs the budget that it is to hold" if new else ""
+                raise LedgerError(f"{self.path} cannot be opened: {error.strerror}{hint}") from None
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
                     raise LedgerError(f"{self.path} is not a regular file")

@@ -47,6 +47,8 @@ class Parts:
     ) -> None:
         self._total = ExactSum(region, nonfinite=nonfinite, missing=missing)
         self._names: frozenset[str] | None = None
+        if isinstance(names, str):
+            raise TypeError("names must be a sequence of names, got one text")
         if names is not None:
             listed = [_name(name) for name in names]
             self._names = frozenset(listed)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
-from .adaptive.domain import Domain, make_domain
+from .adaptive.domain import EITHER, ERROR_WHERE, Domain, make_domain
 from .adaptive.part_pass import passes_over
 from .adaptive.passes import one_shot
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
-from .budget import Budget, Entry, Share
+from .budget import Budget, Entry, Share, draw_from
 from .checkpoint import Checkpoint
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
@@ -30,7 +30,7 @@ from .rows.files import Rows
 from .rows.partitioned import Partitioned
 from .sum_bytes import MISSING
 from .sum_release import SumRelease
-from .users import UserUnit, make_unit
+from .users import UserUnit, make_unit, refuse_users
 
 __all__ = ["PrivateMean", "PrivateSum"]
 
@@ -140,7 +140,7 @@ class PrivateSum:
             kind = type(ellipsoid).__name__
             raise TypeError(f"ellipsoid must be an Ellipsoid or a GaussianShape, got {kind}")
         elif any(what is not None for what in known):
-            raise ValueError("give either an ellipsoid, or a box or ball: not both")
+            raise ValueError(EITHER if error is None else ERROR_WHERE)
         self._shape: GaussianShape | None = None
         self._users = make_unit(by, statistic, grouped, default=self._kind)
         unit = ROW if self._users is None else self._users.unit
@@ -251,8 +251,8 @@ class PrivateSum:
             if resume is not None or workers > 1:
                 raise ValueError("resume and jobs do not go with by, whose rows are matched first")
             data = self._rows_of_users(self._users, data, users)
-        elif users is not None:
-            raise TypeError("users is given, but the mechanism was made without by=")
+        else:
+            refuse_users(data, users)
         if (resume is not None or workers > 1) and not isinstance(data, Rows):
             raise TypeError("resume and jobs need files as data: give open_rows(...)")
         if resume is not None and seed is not None:
@@ -286,7 +286,7 @@ class PrivateSum:
 
     def _draw(self, budget: Budget | Share | None, job: str) -> Entry | None:
         """Take the release from the budget: it is on the disk before any noise is drawn."""
-        return None if budget is None else budget.draw(self.guarantee, self._kind, job=job)
+        return draw_from(budget, self.guarantee, self._kind, job=job)
 
     def noise_sd(self, n: int) -> NDArray[np.float64]:
         """Return the noise that a release of ``n`` rows will carry, before any row is read.

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
 from .adaptive.part_pass import passes_over
-from .budget import Budget, Share
+from .budget import Budget, Share, draw_from
 from .ellipsoid import Ellipsoid
 from .estimates import Estimate
 from .exact_sum import ExactSum
@@ -116,7 +116,7 @@ def estimate_covariance(
     if method == "wishart" and epsilon is not None and delta is not None:
         # The pair alone: mu and rho would be those of a Gaussian mechanism.
         promise = DeltaGuarantee(guarantee.neighbors, epsilon, delta)
-    entry = None if budget is None else budget.draw(promise, "covariance")
+    entry = draw_from(budget, promise, "covariance")
     job = _Noise(guarantee, total, where, root_key(seed), method)
     matrix, sd = job.gaussian() if method == "gaussian" else job.wishart()
     caveats = seed_caveats(seed) + ((_REAL_NUMBERS,) if method == "wishart" else ())

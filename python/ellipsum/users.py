@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from . import _validate
 from .kernels.backend import kernels
+from .rows.files import Rows
 from .rows.labelled import labelled_batches
 
-__all__ = ["STATISTICS", "UserRows", "UserUnit", "make_unit", "user_runs"]
+__all__ = ["STATISTICS", "UserRows", "UserUnit", "make_unit", "refuse_users", "user_runs"]
 
 Array = NDArray[Any]
 Words = NDArray[np.uint64]
@@ -70,6 +71,17 @@ def make_unit(
     if not isinstance(grouped, bool):
         raise TypeError(f"grouped must be True or False, got {type(grouped).__name__}")
     return UserUnit(by, _validate.one_of("statistic", statistic or default, STATISTICS), grouped)
+
+
+def refuse_users(data: Any, users: Any) -> None:
+    """Raise where a column of users is at hand, and the mechanism would protect single rows."""
+    if users is not None:
+        raise TypeError("users is given, but the mechanism was made without by=, their name")
+    if isinstance(data, Rows) and data.by:
+        raise ValueError(
+            f"the files were opened with by={data.by[0]!r}, but the mechanism was made without by= "
+            "and would protect single rows: say by= in both, or in neither"
+        )
 
 
 class UserRows:

@@ -34,6 +34,10 @@ class Cells(NamedTuple):
     sd: Array  #: what they may be off by
     empty: float  #: rows without any cell
 
+    def unseen(self) -> NDArray[np.bool_]:
+        """Coordinates whose present cells do not stand out from the noise of their number."""
+        return np.asarray((self.present < 1) & (self.present <= _BELIEVED * self.sd))
+
 
 def cells_sensitivity(d: int, neighbors: Neighbors) -> float:
     """l2 sensitivity of the numbers of present cells of d coordinates, and of the empty rows.

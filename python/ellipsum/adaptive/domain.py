@@ -13,9 +13,15 @@ from .. import _validate
 from ..grid import round_matrix
 from ..units import error_unit
 
-__all__ = ["Domain", "Frame", "make_domain"]
+__all__ = ["EITHER", "ERROR_WHERE", "Domain", "Frame", "make_domain"]
 
 Array = NDArray[np.float64]
+
+#: What is said where a region is given, and more than a region.
+EITHER = "give either an ellipsoid, or a box or ball: not both"
+ERROR_WHERE = (
+    "error goes with a box or ball alone; the best region in a unit is GaussianShape(unit=...)"
+)
 
 _NONE: Array = np.empty(0)
 

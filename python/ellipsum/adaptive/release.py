@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from .. import _validate
 from ..guarantee import GaussianGuarantee, Neighbors
-from ..release import Release, finite_or_none
+from ..release import Release, finite_or_none, rows_text
 from ..sum_release import interval_columns, interval_dict
 from .domain import Domain
 from .interval import INTERVALS, half_widths
@@ -20,6 +20,17 @@ from .plan import Plan
 __all__ = ["AdaptiveRelease"]
 
 Array = NDArray[np.float64]
+
+#: Of each kind: what the value is without an estimate, and where cells are missing.
+_MEANING = {
+    "mean": ("the domain's centre", "the value is the mean of the present ones"),
+    "sum": (
+        "the domain's centre times the number of rows",
+        "each counts as the mean of the present ones",
+    ),
+    "center": ("the domain's centre", "the value is the centre of the present ones"),
+    "scale": ("zero and says nothing", "the value is the scale of the present ones"),
+}
 
 
 class AdaptiveRelease(Release):
@@ -59,7 +70,7 @@ class AdaptiveRelease(Release):
         self._raw = domain.back(outcome.offset)
         value = self._factor * domain.project(domain.back(_shrunk(outcome)))
         super().__init__(kind, value, guarantee, caveats, n=outcome.count)
-        self._remarks = self._remarks_made()
+        self._remarks = self.remarks(kind)
 
     @property
     def plan(self) -> Plan:
@@ -167,18 +178,22 @@ class AdaptiveRelease(Release):
         ends = [self._factor * end for end in self._domain.box]
         return np.minimum(*ends), np.maximum(*ends)  # a noisy count may be negative
 
-    def _remarks_made(self) -> tuple[str, ...]:
-        """Caveats of the estimate."""
+    def remarks(self, kind: str) -> tuple[str, ...]:
+        """What to know of the estimate, where it is given out as a ``kind``."""
+        nothing, present = _MEANING[kind]
         if self.plan.infeasible:
-            return (
-                "no estimate: too few rows for this budget, so the value is the domain's centre",
-            )
+            return (f"no estimate: too few rows for this budget, so the value is {nothing}",)
         remarks = []
         missing = 1 - self._outcome.cells.present
         if self._domain.basis is None and (missing > 0).any():
+            share = f"{100 * float(np.max(missing)):.2g} %"
+            remarks.append(f"about {share} of the cells of a column are missing: {present}")
+        unseen = int(np.count_nonzero(self._outcome.cells.unseen())) if remarks else 0
+        if unseen:
+            some = f"{unseen} of {missing.size} columns"
             remarks.append(
-                f"about {100 * float(np.max(missing)):.2g} % of the cells of a column are missing: "
-                "the value is the mean of the present ones"
+                f"{some} have too few present cells to be told from none: "
+                "nothing is known of their values, whatever their noise sd"
             )
         return tuple(remarks)
 
@@ -216,7 +231,8 @@ class AdaptiveRelease(Release):
     def _head(self) -> list[str]:
         noisy = "" if Neighbors.of(self.neighbors).count_is_public else " (noisy count)"
         others = [*super()._head()[1:], *(f"  {remark}" for remark in self._remarks)]
-        return [f"private {self.kind} of {self.n} rows{noisy}, d = {self.value.size}", *others]
+        rows = rows_text(self.n, noisy=False, unit=self.guarantee.unit)
+        return [f"private {self.kind}{rows}{noisy}, d = {self.value.size}", *others]
 
     def _more_columns(self, shown: int) -> tuple[str, list[str]]:
         return interval_columns(self, shown, "the rows")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate, noise
-from ..budget import Budget, Entry, Share
+from ..budget import Budget, Entry, Share, draw_from
 from ..guarantee import ROW, Neighbors
 from ..noise_keys import JobKeys, Use, root_key
 from .guarantee import GroupGuarantee, group_guarantee
@@ -44,6 +44,18 @@ class Groups:
         self._max_keys = _validate.whole("max_keys", max_keys, least=1)
         self._budget, self._neighbors = budget, Neighbors.of(neighbors)
         self.guarantee_for(None)  # its checks
+
+    def __repr__(self) -> str:
+        keys = "private keys" if self._keys is None else f"public keys: {len(self._keys)}"
+        names = ("epsilon", "delta", "rho", "mu")
+        given = [f"{k}={v:g}" for k, v in zip(names, self._budget, strict=True) if v is not None]
+        settings = [
+            keys,
+            f"max_keys={self._max_keys}",
+            *given,
+            f"neighbors={self._neighbors.value!r}",
+        ]
+        return f"{type(self).__name__}({', '.join(settings)})"
 
     def guarantee_for(self, user: str | None) -> GroupGuarantee:
         """What a call with this ``user=`` promises.
@@ -81,9 +93,7 @@ class Groups:
         self, budget: Budget | Share | None, promise: GroupGuarantee, keys: JobKeys
     ) -> Entry | None:
         """Take the release from the budget: it is on the disk before any noise is drawn."""
-        if budget is None:
-            return None
-        return budget.draw(promise, f"group {self._kind}", job=keys.of(Use.ENTRY).hex())
+        return draw_from(budget, promise, f"group {self._kind}", job=keys.of(Use.ENTRY).hex())
 
     def _sizes(
         self, counts: Ints, sigma: float, keys: JobKeys, threshold: int | None

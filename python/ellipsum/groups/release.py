@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from ..ellipsoid import Ellipsoid
 from ..guarantee import ROW
 from ..release import Release
-from ..sum_release import NoisySum, SumRelease
+from ..sum_release import MISSING_CENTER, NoisySum, SumRelease
 from .guarantee import GroupGuarantee
 
 __all__ = ["GroupRelease", "NoisyGroups"]
@@ -87,6 +87,14 @@ class GroupRelease(Release):
         return self._part(i, self._promise, self._caveats)
 
     @property
+    def caveats(self) -> tuple[str, ...]:
+        """Why it is not private, if so, and what the values cannot say."""
+        return (*self._caveats, *self._remarks())
+
+    def _remarks(self) -> tuple[str, ...]:
+        return () if self._noisy.integers is None else (MISSING_CENTER,)
+
+    @property
     def keys(self) -> list[Any]:
         """The groups, in the order of the rows of ``value``."""
         return list(self._noisy.keys)
@@ -158,8 +166,11 @@ class GroupRelease(Release):
         return super().to_dict() | {"keys": keys, "sizes": sizes}
 
     def _head(self) -> list[str]:
-        lines = super()._head()
-        return [f"private {self._kind}, {len(self)} groups", *lines[1:]]
+        lines = [*super()._head()[1:], *(f"  {remark}" for remark in self._remarks())]
+        if self._promise.unit != ROW:
+            k = self._promise.max_keys
+            lines.append(f"  max_keys = {k}: a user counts in {k} group{'s' * (k > 1)} at most")
+        return [f"private {self._kind}, {len(self)} group{'s' * (len(self) != 1)}", *lines]
 
     def _rows(self) -> list[str]:
         """Values of the first groups, a line each."""
@@ -167,14 +178,19 @@ class GroupRelease(Release):
         names = [str(key) for key in self.keys[:shown]]
         width = max([len(name) for name in names] + [len("group")])
         what = "rows (noisy)" if self._promise.unit == ROW else "users (noisy)"
-        heading = "" if self._noisy.integers is None else "  value"
+        heading = "" if self._noisy.integers is None else "  value (noise sd)"
         lines = [f"  {'group':{width}}  {'' if self.sizes is None else what:>13}{heading}"]
         for i in range(shown):
             size = "" if self.sizes is None else f"{self.sizes[i]:.6g}"
-            value = np.atleast_1d(self._value[i])
-            cells = "" if self._noisy.integers is None else " ".join(f"{x:.6g}" for x in value[:6])
-            more = " ..." if self._noisy.integers is not None and value.size > 6 else ""
-            lines.append(f"  {names[i]:{width}}  {size:>13}  {cells}{more}".rstrip())
+            lines.append(f"  {names[i]:{width}}  {size:>13}  {self._cells(i)}".rstrip())
         if shown < len(self):
             lines.append(f"  ... and {len(self) - shown} more groups")
         return lines
+
+    def _cells(self, i: int) -> str:
+        """The first values of a group, each with its noise."""
+        if self._noisy.integers is None or self.sd is None:
+            return ""
+        pairs = list(zip(self._value[i], self.sd[i], strict=True))
+        cells = " ".join(f"{value:.6g} ({sd:.2g})" for value, sd in pairs[:6])
+        return cells + " ..." * (len(pairs) > 6)

@@ -73,7 +73,9 @@ class ExactGroupSum:
             keys, self._regions = _own_regions(ellipsoid, keys)
             ellipsoid = self._regions[0]
         if not isinstance(ellipsoid, Ellipsoid):
-            raise TypeError(f"ellipsoid must be an Ellipsoid, got {type(ellipsoid).__name__}")
+            kind = type(ellipsoid).__name__
+            hint = ": give shape.at(0.01)" if hasattr(ellipsoid, "at") else ""
+            raise TypeError(f"ellipsoid must be an Ellipsoid, got {kind}{hint}")
         self._ellipsoid, self.book = ellipsoid, KeyBook(keys)
         self.d = ellipsoid.d
         groups = len(self.book)
