@@ -186,6 +186,8 @@ def test_a_cost_of_ones_own():
 
 
 def test_seeds_decide_everything_and_files_keep_it(tmp_path):
+    """To the rounding of sums, whose order in PyTorch follows from where memory lies."""
+    close = {"rtol": 1e-6, "atol": 1e-8}
     rows = draw(covariances()["scalar, useful"][1], 500, 0)
     for mechanism in ("affine", "gaussian", "mixture", "universal"):
         made = [
@@ -195,11 +197,11 @@ def test_seeds_decide_everything_and_files_keep_it(tmp_path):
             for seed in (3, 3, np.random.default_rng(4))
         ]
         first, again, other = (m.transform(rows[:, 1:], seed=9) for m in made)
-        assert (first == again).all()
-        assert (first != other).any() == (mechanism != "affine")  # its training is exact
+        np.testing.assert_allclose(first, again, **close)
+        assert np.allclose(first, other, **close) == (mechanism == "affine")  # trained exactly
         made[0].save(tmp_path / "net.safetensors")
         read = load(tmp_path / "net.safetensors")
-        assert (read.transform(rows[:, 1:], seed=9) == first).all()
+        np.testing.assert_allclose(read.transform(rows[:, 1:], seed=9), first, **close)
         assert read.get_params() == made[0].get_params()
 
 
