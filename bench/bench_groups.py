@@ -1,6 +1,6 @@
 """Sums by key and rows of users beside one sum of the same rows.
 
-    python bench/bench_groups.py            # about half a minute
+    python bench/bench_groups.py            # about a minute
 
 writes ``bench/results/groups.md``. In turns, one thread, CPU seconds, the least of five; answers
 are checked against sums of each group by itself.
@@ -8,6 +8,8 @@ are checked against sums of each group by itself.
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import peers
@@ -23,16 +25,18 @@ from ellipsum import Ellipsoid, ExactGroupSum, ExactSum  # noqa: E402
 from ellipsum.users import UserRows  # noqa: E402
 from report import RESULTS  # noqa: E402
 
-N, KEYS = 1_000_000, 20_000
+N, KEYS, MANY = 1_000_000, 20_000, 1_000_000
+#: Integers far from one another, so that they are no indices.
+FAR = 9_876_543_211
 
 
 class Case:
     """Rows in random order of keys."""
 
-    def __init__(self, d: int, dtype: str) -> None:
+    def __init__(self, d: int, dtype: str, keys: int = KEYS) -> None:
         rng = np.random.default_rng(d)
         self.rows = rng.normal(size=(N, d)).astype(dtype)
-        self.keys = rng.integers(0, KEYS, N)
+        self.keys = rng.integers(0, keys, N)
         self.text = pa.array([f"store {k}" for k in self.keys.tolist()])
         self.codes = self.text.dictionary_encode()
         self.region = Ellipsoid.ball(float(np.sqrt(d)), d=d)
@@ -69,28 +73,54 @@ def line(d: int, dtype: str) -> str:
     """One row of the table."""
     case = Case(d, dtype)
     case.check()
-    jobs = [
-        case.one,
-        case.indexed,
-        lambda: case.by(case.keys),
-        lambda: case.by(case.codes),
-        lambda: case.by(case.text),
-        case.pandas,
-        lambda: case.users(False),
-    ]
-    one, *others = measure.best(*jobs, repeats=5)
+    return row(f"| {d} | {dtype}", [case.one, case.indexed, *keyed(case), case.pandas,
+                                    lambda: case.users(False)], repeats=5)  # fmt: skip
+
+
+def keyed(case: Case) -> list[Callable[[], object]]:
+    """The sums by key, from each holder of keys."""
+    text = np.array(case.text.to_pylist())
+    holders = (case.keys, case.keys * FAR, case.codes, case.text, text, text.astype(object))
+    return [lambda keys=keys: case.by(keys) for keys in holders]  # type: ignore[misc]
+
+
+def row(head: str, jobs: list[Callable[[], object]], repeats: int) -> str:
+    """A row of a table: the time of the first, and what the others take over it."""
+    one, *others = measure.best(*jobs, repeats=repeats)
     cells = " | ".join(f"{t / one:.1f}" for t in others)
-    return f"| {d} | {dtype} | {one * 1e3:.1f} ms | {cells} |"
+    return f"{head} | {one * 1e3:.1f} ms | {cells} |"
+
+
+def many() -> list[str]:
+    """A million keys: times, and the memory that is allocated, of the table with its keys."""
+    case = Case(16, "float32", MANY)
+    lines = [row(f"| {MANY:,}", [case.one, *keyed(case)], repeats=2)]
+    held = []
+    for keys in (case.keys, case.keys * FAR, case.codes, case.text):
+        tracemalloc.start()
+        table = case.by(keys)
+        held.append(f"{tracemalloc.get_traced_memory()[0] / len(table.book) - 8 * 16 - 8:.0f}")
+        tracemalloc.stop()
+        del table
+    return [*lines, f"| bytes a key beside 8 d + 8 | | {' | '.join(held)} | | |"]
 
 
 def main() -> None:
     lines = [line(d, dtype) for d in (4, 16, 64) for dtype in ("float32", "float64")]
-    head = (
-        f"{N:,} rows, {KEYS:,} keys; CPU time over that of one sum of the same rows.\n\n"
-        "| d | | one sum | table, by index | by integer key | by dictionary | by text "
-        "| pandas' `groupby().sum()` | one row a user |\n|---|---|---|---|---|---|---|---|---|\n"
+    columns = (
+        "by integer key | by integers far apart | by dictionary | by Arrow text | by NumPy text "
+        "| by Python's text"
     )
-    text = head + "\n".join(lines) + "\n"
+    text = (
+        f"{N:,} rows, {KEYS:,} keys; CPU time over that of one sum of the same rows.\n\n"
+        f"| d | | one sum | table, by index | {columns} | pandas' `groupby().sum()` "
+        f"| one row a user |\n{'|---' * 12}|\n"
+        + "\n".join(lines)
+        + f"\n\nd = 16, float32, all of the keys new.\n\n| keys | one sum | {columns} |\n"
+        + f"{'|---' * 8}|\n"
+        + "\n".join(many())
+        + "\n"
+    )
     Path(RESULTS / "groups.md").write_text(f"# Groups\n\n{text}\n{measure.machine()}\n")
     print(text)
 

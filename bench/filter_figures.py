@@ -2,10 +2,12 @@
 
 python bench/filter_figures.py            everything that is not in bench/results yet
 python bench/filter_figures.py table1     digits at one budget, all releases, four attackers
+                               seeds      the same budget on three splits and encoders
                                curve      the budget (Figures 3c, 7b, 7c, 9)
+                               information   nearest neighbours' estimate over it (Figure 9)
                                table2 table3 table4 table5
                                several    two useful labels at once
-                               pictures   samples, latent maps, confusions (Figures 2 to 8, 10)
+                               pictures   samples, maps, confusions (Figures 2 to 8, 10 to 13)
                                show       print the tables that were written
 
 Every attacker is trained afresh on four releases of the training records and tested on records
@@ -30,6 +32,8 @@ RESULTS = Path(__file__).parent / "results"
 FILE = RESULTS / "filter_figures.json"
 DRAWS = 4
 ALL = ("linear", "mlp", "rbf", "knn")
+#: Private and useful labels of the paper's two cases on digits.
+CASES = {"case 1": ("digit", "circle"), "case 2": ("5 or more", "odd")}
 
 
 def releases_of(made, latents: np.ndarray, labels=None) -> np.ndarray:
@@ -68,8 +72,9 @@ def table1_releases(data: Labelled, latents: np.ndarray):
     for name, params in {
         "isotropic noise": {"method": "isotropic"},
         "filter": {},
-        "filter (label)": {"uses_label": True},
-        "kernel posterior": {"method": "kernel", "steps": 500},
+        "filter, noise alone": {"shift": "none", "steps": 1500},
+        "filter (label)": {"uses_label": True, "steps": 1500},
+        "kernel posterior, noise alone": {"method": "kernel", "shift": "none", "steps": 500},
     }.items():
         made, seconds = timed(lambda p=params: GenerativeFilter(BUDGET, **p).fit(*seen))
         labels = private if made.uses_label else None
@@ -81,6 +86,9 @@ def table1_releases(data: Labelled, latents: np.ndarray):
     for mu in (4.0, 8.0):
         made = GenerativeFilter(mu=mu, clip=clip, method="isotropic").fit(*seen)
         yield f"clip and noise, proved mu = {mu:g}", releases_of(made, latents), {"mu": mu}
+    for mu in (4.0, 8.0):
+        made, seconds = timed(lambda m=mu: GenerativeFilter(mu=m, clip=clip).fit(*seen))
+        yield f"filter, proved mu = {mu:g}", releases_of(made, latents), {"mu": mu}
     for mu, dimension in ((2.6, 1), (4.0, 1), (4.0, 3)):
         params = {"dimension": dimension, "steps": 800, "useful_weight": 1.0}
         made, seconds = timed(lambda m=mu, p=params: GuaranteedFilter(m, **p).fit(*seen))
@@ -118,7 +126,9 @@ def table1(results: dict) -> None:
         "latents of variance > 0.2": int((latents.var(0) > 0.2).sum()),
     }
     rows = results.setdefault("table1", {})
+    names = []
     for name, released, more in table1_releases(data, latents):
+        names.append(name)
         if name in rows:
             continue
         row = dict(more)
@@ -130,6 +140,33 @@ def table1(results: dict) -> None:
         rows[name] = row
         keep(results)
         print(f"{name:42} private {row['private']['strongest']:.3f}", flush=True)
+    results["table1"] = {name: rows[name] for name in names}
+    keep(results)
+
+
+def seeds(results: dict) -> None:
+    """The default filter and noise of its size on three splits, each with its own encoder."""
+    from ellipsum.learned import GenerativeFilter
+
+    rows = results.setdefault("seeds", {})
+    for seed in range(3):
+        if str(seed) in rows:
+            continue
+        data = digits(seed)
+        _, latents = encoded(data, seed=seed)
+        private, useful = data.labels["5 or more"], data.labels["odd"]
+        seen = (latents[data.train], private[data.train], useful[data.train])
+        row = {}
+        for name, params in {"filter": {}, "isotropic noise": {"method": "isotropic"}}.items():
+            made = GenerativeFilter(BUDGET, seed=seed, **params).fit(*seen)
+            released = releases_of(made, latents)
+            row[name] = {
+                what: attacked(released, label, data.test, ("mlp", "rbf"))["strongest"]
+                for what, label in (("private", private), ("useful", useful))
+            }
+        rows[str(seed)] = row
+        keep(results)
+        print("seed", seed, row, flush=True)
 
 
 def curve(results: dict) -> None:
@@ -159,32 +196,66 @@ def curve(results: dict) -> None:
             print(key, flush=True)
 
 
+def information(results: dict) -> None:
+    """Figure 9: I(private; release) by nearest neighbours, both cases, over the budget."""
+    from ellipsum.learned import GenerativeFilter
+    from ellipsum.tradeoff.attackers import knn_information
+
+    data = digits()
+    _, latents = encoded(data)
+    rows = results.setdefault("information", {})
+    for case, (private, useful) in CASES.items():
+        hidden, kept = data.labels[private], data.labels[useful]
+        raw = {"isotropic": {"0": round(knn_information(latents[data.test], hidden[data.test]), 4)}}
+        found = rows.setdefault(case, raw | {"adversarial": dict(raw["isotropic"])})
+        for budget in (0.5, 1.0, 2.0, 5.0, 10.0):
+            for name in ("isotropic", "adversarial"):
+                if f"{budget:g}" in found[name]:
+                    continue
+                made = GenerativeFilter(budget, method=name, steps=400)
+                made.fit(latents[data.train], hidden[data.train], kept[data.train])
+                seen = [
+                    knn_information(made.transform(latents, seed=i)[data.test], hidden[data.test])
+                    for i in range(DRAWS)
+                ]
+                found[name][f"{budget:g}"] = round(float(np.mean(seen)), 4)
+                keep(results)
+        print(case, found, flush=True)
+
+
 def small(results: dict, table: str, data: Labelled, private: str, useful: str) -> None:
     """Tables 2 and 3: a table of numbers, the columns themselves as latents."""
     from ellipsum.learned import GenerativeFilter, GuaranteedFilter
 
     rows = results.setdefault(table, {})
+    rows.clear()
     hidden, kept = data.labels[private], data.labels[useful]
     seen = (data.rows[data.train], hidden[data.train], kept[data.train])
-    d = data.rows.shape[1]
-    made = {
-        "raw": None,
-        "LEACE": LinearEraser().fit(*seen[:2]),
-        "isotropic noise": GenerativeFilter(d / 2, method="isotropic").fit(*seen),
-        "filter": GenerativeFilter(d / 2, steps=600).fit(*seen),
-        "trained inside, proved mu = 4": GuaranteedFilter(
-            4.0, dimension=1, steps=400, useful_weight=1.0, hidden=(16,)
-        ).fit(*seen),
-    }
-    for name, release in made.items():
-        released = data.rows
-        if name == "LEACE":
-            released = release.transform(data.rows)
-        elif release is not None:
-            released = releases_of(release, data.rows)
+    half = data.rows.shape[1] / 2
+    clip = float(np.median(np.linalg.norm(seen[0], axis=1)))
+    predicted = label_only(data.rows, kept, data.train)
+
+    def released(made) -> np.ndarray:
+        return releases_of(made.fit(*seen), data.rows)
+
+    inside = {"dimension": 1, "steps": 400, "useful_weight": 1.0, "hidden": (16,)}
+    for name, rows_out in {
+        "raw": data.rows,
+        "LEACE": LinearEraser().fit(*seen[:2]).transform(data.rows),
+        "oracle shift (label)": OracleShift().fit(*seen[:2]).transform(data.rows, hidden),
+        "isotropic noise": released(GenerativeFilter(half, method="isotropic")),
+        "filter": released(GenerativeFilter(half, steps=600)),
+        "filter, noise alone": released(GenerativeFilter(half, steps=600, shift="none")),
+        "predicted label alone": predicted,
+        "randomised response, epsilon = 4": flipped(predicted, 4.0),
+        "clip and noise, proved mu = 4": released(
+            GenerativeFilter(mu=4.0, clip=clip, method="isotropic")
+        ),
+        "trained inside, proved mu = 4": released(GuaranteedFilter(4.0, **inside)),
+    }.items():
         rows[name] = {
-            "private": attacked(released, hidden, data.test, ("linear", "rbf")),
-            "useful": attacked(released, kept, data.test, ("linear", "rbf")),
+            "private": attacked(rows_out, hidden, data.test, ("linear", "rbf")),
+            "useful": attacked(rows_out, kept, data.test, ("linear", "rbf")),
         }
     rows["labels"] = {"private": private, "useful": useful}
     keep(results)
@@ -201,15 +272,21 @@ def table4(results: dict) -> None:
     for factor in FACTORS[1:]:
         hidden = data.labels[factor]
         seen = (latents[data.train], hidden[data.train], kept[data.train])
-        row = {"raw": attacked(latents, hidden, data.test, ("rbf",))["strongest"]}
-        for name in ("isotropic", "adversarial"):
-            made = GenerativeFilter(6.0, method=name, steps=500).fit(*seen)
+        row = rows.setdefault(factor, {})
+        row.setdefault("raw", attacked(latents, hidden, data.test, ("rbf",))["strongest"])
+        for name, params in {
+            "isotropic": {"method": "isotropic"},
+            "noise alone": {"shift": "none"},
+            "adversarial": {},
+        }.items():
+            if name in row:
+                continue
+            made = GenerativeFilter(6.0, steps=500, **params).fit(*seen)
             released = releases_of(made, latents)[:2]
             row[name] = {
                 "private": attacked(released, hidden, data.test, ("rbf",))["strongest"],
                 "useful": attacked(released, kept, data.test, ("rbf",))["strongest"],
             }
-        rows[factor] = row
         keep(results)
         print(factor, flush=True)
 
@@ -279,7 +356,9 @@ def main() -> None:
     results = json.loads(FILE.read_text()) if FILE.exists() else {}
     jobs = {
         "table1": table1,
+        "seeds": seeds,
         "curve": curve,
+        "information": information,
         "table2": lambda r: small(r, "table2", breast_cancer(), "size", "malignant"),
         "table3": lambda r: small(r, "table3", diabetes(), "sex", "progression"),
         "table4": table4,

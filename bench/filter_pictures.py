@@ -10,13 +10,62 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def draw(results: dict) -> None:
-    """filter_curve.png, filter_samples.png, filter_latents.png, filter_confusions.png."""
+    """filter_curve.png, filter_information.png, filter_samples.png, filter_latents.png, ..."""
     import matplotlib
 
     matplotlib.use("Agg")
     if "curve" in results:
         _curve(results["curve"])
+    if "information" in results:
+        _information(results["information"])
     _digits()
+    _drawings()
+
+
+def _information(rows: dict) -> None:
+    """Figure 9."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(rows), figsize=(9, 3.4))
+    for ax, (case, found) in zip(axes, rows.items(), strict=True):
+        for name, color in (("isotropic", "0.5"), ("adversarial", "#1d5fbf")):
+            points = sorted((float(b), value) for b, value in found[name].items())
+            label = "filter" if name == "adversarial" else "isotropic noise"
+            ax.plot(*np.transpose(points), "o-", color=color, label=label)
+        hidden = "the digit, 10 values" if case == "case 1" else "5 or more"
+        ax.set_title(f"{case}: {hidden}", fontsize=9)
+        ax.set_xlabel("distortion budget b")
+        ax.set_ylim(bottom=0)
+    axes[0].set_ylabel("I(private; release) (nats)")
+    axes[0].legend(fontsize=8, frameon=False)
+    _save(figure, "filter_information.png")
+
+
+def _drawings() -> None:
+    """Figures 10 to 13: raw drawings, decoded ones, and filters that hide one factor each."""
+    import matplotlib.pyplot as plt
+
+    from ellipsum.learned import GenerativeFilter
+    from learned_data import encoded, shapes
+
+    data = shapes()
+    encoder, latents = encoded(data, 12)
+    lines = {"raw": data.rows, "decoded": encoder.inverse_transform(latents)}
+    kept = data.labels["round"][data.train]
+    for factor in ("large", "slant", "dot"):
+        made = GenerativeFilter(6.0, steps=500)
+        made.fit(latents[data.train], data.labels[factor][data.train], kept)
+        decoded = encoder.inverse_transform(made.transform(latents, seed=0))
+        lines[f"hides {factor}"] = decoded
+    shown = data.test[:12]
+    figure, axes = plt.subplots(len(lines), 12, figsize=(9, 4.0))
+    for line, (name, rows) in zip(axes, lines.items(), strict=True):
+        for ax, image in zip(line, rows[shown], strict=True):
+            ax.imshow(image.reshape(16, 16), cmap="gray_r", vmin=0, vmax=1)
+            ax.set_xticks([])
+            ax.set_yticks([])
+        line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
+    _save(figure, "filter_drawings.png")
 
 
 def _curve(rows: dict) -> None:
@@ -60,8 +109,8 @@ def _digits() -> None:
     made = {"raw": latents}
     for name, params in {
         "isotropic noise": {"method": "isotropic"},
-        "filter": {"steps": 800},
-        "filter (label)": {"steps": 800, "uses_label": True},
+        "filter": {},
+        "filter (label)": {"uses_label": True},
     }.items():
         one = GenerativeFilter(BUDGET, **params).fit(*seen)
         made[name] = one.transform(latents, *([private] if one.uses_label else []), seed=0)
@@ -94,7 +143,10 @@ def _digits() -> None:
             digit[data.test], attacker.predict(rows[data.test]), normalize="true"
         )
         ax.imshow(table, cmap="Blues", vmin=0, vmax=1)
-        ax.set_title(f"{name}: {np.trace(table) / 10:.2f} right", fontsize=9)
+        guessed = SVC(C=10.0).fit(rows[data.train], private[data.train]).predict(rows[data.test])
+        high, low = (guessed[private[data.test] == k].mean() for k in (1, 0))
+        said = f"{name}: digit {np.trace(table) / 10:.2f} right"
+        ax.set_title(f"{said}\n5 or more: missed {1 - high:.2f}, false {low:.2f}", fontsize=8)
         ax.set_xlabel("digit guessed")
         ax.set_xticks(range(0, 10, 3))
         ax.set_yticks(range(0, 10, 3))
@@ -128,6 +180,16 @@ def table1_lines(results: dict) -> list[str]:
     return lines
 
 
+def seeds_lines(results: dict) -> list[str]:
+    """Splits, each with its own encoder."""
+    lines = ["| seed | filter: private, useful | noise of its size: private, useful |"]
+    lines += ["|---|---|---|"]
+    for seed, row in results.get("seeds", {}).items():
+        cells = " | ".join(f"{one['private']:.3f}, {one['useful']:.3f}" for one in row.values())
+        lines.append(f"| {seed} | {cells} |")
+    return lines
+
+
 def table5_lines(results: dict) -> list[str]:
     """Two users."""
     lines = ["| | pooled attacker | attacker who knows the user |", "|---|---|---|"]
@@ -143,6 +205,8 @@ def write_tables(results: dict) -> str:
         parts += [f"Encoder on digits: {results['encoder']}", ""]
     parts += ["## Table 1: digits, accuracy of linear / network / RBF / neighbours", ""]
     parts += [*table1_lines(results), ""]
+    parts += ["## The same budget on three splits (strongest of network and RBF)", ""]
+    parts += [*seeds_lines(results), ""]
     for table in ("table2", "table3"):
         rows = results.get(table, {})
         if rows:
@@ -156,14 +220,15 @@ def write_tables(results: dict) -> str:
             parts.append("")
     if "table4" in results:
         parts += ["## Table 4: drawings, one factor hidden, round kept (RBF, b = 6)", ""]
-        parts += ["| hidden | raw | noise: private, useful | filter: private, useful |"]
-        parts += ["|---|---|---|---|"]
+        parts += ["(private, useful)", ""]
+        parts += ["| hidden | raw | isotropic noise | filter, noise alone | filter |"]
+        parts += ["|---|---|---|---|---|"]
         for name, row in results["table4"].items():
             both = [
-                f"{row[k]['private']:.3f}, {row[k]['useful']:.3f}"
-                for k in ("isotropic", "adversarial")
+                f"{row[k]['private']:.3f}, {row[k]['useful']:.3f}" if k in row else ""
+                for k in ("isotropic", "noise alone", "adversarial")
             ]
-            parts.append(f"| {name} | {row['raw']:.3f} | {both[0]} | {both[1]} |")
+            parts.append(f"| {name} | {row['raw']:.3f} | {' | '.join(both)} |")
         parts.append("")
     if "several" in results:
         parts += ["## Two useful labels at once (strongest of network and RBF)", ""]

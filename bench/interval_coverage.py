@@ -1,6 +1,6 @@
 """Do the intervals of a mean from a box alone cover? Laws, rows, budgets, holes, places, units.
 
-    python bench/interval_coverage.py           # some of the grid, 40 runs a cell: 15 CPU minutes
+    python bench/interval_coverage.py           # some of the grid, 40 runs a cell: 5 CPU minutes
     python bench/interval_coverage.py --full    # all of it, 200 runs a cell: hours
 
 writes ``bench/results/coverage.md``, ``.json`` and ``.png``. Setting: ``replace`` neighbours,
@@ -9,7 +9,8 @@ own where ``decades`` says so; rows outside the box count as moved into it. An i
 against the mean of the present cells, coordinate by coordinate. A cell is *missed* where its
 worst coordinate is so far below the level that the runs have a probability under 1e-3 of it
 (with all coordinates tried). The width is the median over that of an oracle, who knows mean and
-sigma: two normal quantiles times the noise of the ball that clips one row in a thousand.
+sigma: a normal quantile times the noise of the ball that clips one row in a thousand, and the
+sampling error beside it for ``--of population``.
 """
 
 from __future__ import annotations
@@ -113,21 +114,22 @@ class Found:
         return bool(stats.binom.cdf(round(self.worst * self.runs), self.runs, LEVEL) < limit)
 
 
-def oracle(cell: Cell, mechanism: PrivateMean) -> float:
+def oracle(cell: Cell, mechanism: PrivateMean, of: str = "rows") -> float:
     """Half width of the interval of one that knows mean and sigma (1 for each column)."""
     reach = math.sqrt(stats.chi2.isf(1e-3, cell.d))
     noise = 2 * reach / (cell.n * mechanism.guarantee.mu)
-    return float(stats.norm.ppf((1 + LEVEL) / 2) * noise)
+    sampling = 1 / math.sqrt(cell.n) if of == "population" else 0.0
+    return float(stats.norm.ppf((1 + LEVEL) / 2) * math.hypot(noise, sampling))
 
 
 def judge(cell: Cell, runs: int, of: str) -> Found:
     box = HALF * cell.unit
     mechanism = PrivateMean(lower=-box, upper=box, epsilon=cell.epsilon, delta=DELTA)
     hits, widths, errors = np.zeros(cell.d), [], []
+    of_law = population(cell) if of == "population" else None
     for seed in range(runs):
         rows, mean = cell.draw(seed)
-        if of == "population":
-            mean = population(cell)
+        mean = mean if of_law is None else of_law
         release = mechanism(rows, seed=seed)
         lower, upper = (end / cell.unit for end in release.confidence_interval(LEVEL, of))
         off = 1e-9 * HALF  # of the arithmetic in other units
@@ -135,14 +137,14 @@ def judge(cell: Cell, runs: int, of: str) -> Found:
         widths.append((upper - lower) / 2)
         errors.append(release.value / cell.unit - mean)
     share = hits / runs
-    width = float(np.median(widths)) / oracle(cell, mechanism)
+    width = float(np.median(widths)) / oracle(cell, mechanism, of)
     error = math.sqrt(float(np.nanmean(np.square(errors))))
     return Found(cell, runs, float(share.min()), float(share.mean()), width, error)
 
 
 def population(cell: Cell) -> Array:
     """The law's mean, from many rows."""
-    many = Cell(cell.law, 400_000, cell.d, center=cell.center)
+    many = Cell(cell.law, 4_000_000 // max(1, cell.d // 3), cell.d, center=cell.center)
     return many.draw(1)[1]
 
 

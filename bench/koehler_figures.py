@@ -1,10 +1,11 @@
 """Figures 5.1 to 5.3 and 6.1 to 6.3 of Koehler (2018): as printed, and corrected, side by side.
 
-    python bench/koehler_figures.py
+    python bench/koehler_figures.py [--only 6_3]
 
 writes ``koehler_5_1.png`` to ``koehler_6_3.png`` and ``koehler_figures.json`` (some of the numbers)
-in ``bench/results``. Dashed: the thesis' formula. Solid: what is exact. Its R, which the text does
-not give, is 3 standard deviations here. What each figure shows, and what is wrong:
+in ``bench/results``; figures 6.4 to 6.11 are ``koehler_records.py``'s. Dashed: the thesis' formula.
+Solid: what is exact. Its R, which the text does not give, is 3 standard deviations here. What each
+figure shows, and what is wrong:
 
 * 5.1 error of the sufficient condition of Theorem 5.4.1: right, the axis nu being eta;
 * 5.2 bits against epsilon: 4^bits, not e^bits, and mu = 2 (R/sigma) sqrt(SNR);
@@ -205,14 +206,16 @@ FIGURES = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=RESULTS)
-    folder = parser.parse_args().out
-    numbers = {}
-    for name, draw in FIGURES.items():
-        figure, numbers[name] = draw()
+    parser.add_argument("--only", choices=tuple(FIGURES), help="one figure; the others stay")
+    args = parser.parse_args()
+    folder, path = args.out, args.out / "koehler_figures.json"
+    numbers = json.loads(path.read_text()) if path.exists() else {}
+    for name in [args.only] if args.only else FIGURES:
+        figure, numbers[name] = FIGURES[name]()
         figure.tight_layout()
         figure.savefig(folder / f"koehler_{name}.png", dpi=80)
         plt.close(figure)
-    (folder / "koehler_figures.json").write_text(json.dumps(numbers, indent=1) + "\n")
+    path.write_text(json.dumps(numbers, indent=1) + "\n")
     print(json.dumps(numbers, indent=1))
 
 

@@ -21,17 +21,19 @@ class Labelled(NamedTuple):
     test: np.ndarray
 
 
-def _split(rows: np.ndarray, labels: dict[str, np.ndarray], strata: np.ndarray) -> Labelled:
+def _split(
+    rows: np.ndarray, labels: dict[str, np.ndarray], strata: np.ndarray, seed: int = 0
+) -> Labelled:
     from sklearn.model_selection import train_test_split
 
     train, test = train_test_split(
-        np.arange(len(rows)), test_size=0.4, random_state=0, stratify=strata
+        np.arange(len(rows)), test_size=0.4, random_state=seed, stratify=strata
     )
     return Labelled(rows, labels, train, test)
 
 
-def digits() -> Labelled:
-    """1,797 digits of 8 x 8 pixels in [0, 1]; stands for MNIST."""
+def digits(seed: int = 0) -> Labelled:
+    """1,797 digits of 8 x 8 pixels in [0, 1], split by a seed; stands for MNIST."""
     from sklearn.datasets import load_digits
 
     images, digit = load_digits(return_X_y=True)
@@ -41,7 +43,7 @@ def digits() -> Labelled:
         "circle": np.isin(digit, (0, 6, 8, 9)).astype(int),
         "digit": digit,
     }
-    return _split(images / 16.0, labels, digit)
+    return _split(images / 16.0, labels, digit, seed)
 
 
 def diabetes() -> Labelled:
@@ -119,9 +121,9 @@ def _standard(rows: np.ndarray) -> np.ndarray:
 BUDGET = 5.0
 
 
-def encoded(data: Labelled, latent: int = 10) -> tuple[object, np.ndarray]:
+def encoded(data: Labelled, latent: int = 10, seed: int = 0) -> tuple[object, np.ndarray]:
     """An encoder that was trained on the training rows, and the latents of all rows."""
     from ellipsum.learned import VariationalEncoder
 
-    encoder = VariationalEncoder(latent).fit(data.rows[data.train])
+    encoder = VariationalEncoder(latent, seed=seed).fit(data.rows[data.train])
     return encoder, encoder.transform(data.rows)

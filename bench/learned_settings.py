@@ -28,6 +28,33 @@ def draw(covariance: np.ndarray, n: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((n, len(covariance))) @ root.T
 
 
+def scalar_information(release, rho: float, draws: int = 4000, bins: int = 150) -> float:
+    """I(X; Z) in nats by quadrature, for (X, Y) of correlation rho and Z released from Y.
+
+    It sees whatever Z tells: the law of Z (in bins, which can only lose) is found for each y of a
+    grid, and mixed over p(y | x). Sampling adds about 1e-3 at most.
+
+    Parameters
+    ----------
+    release : function of rows y (n, 1) to rows z (n, 1), each with fresh noise
+    """
+    y, x = np.linspace(-5, 5, 201), np.linspace(-4.5, 4.5, 181)
+    z = np.asarray(release(np.repeat(y, draws)[:, None]))[:, 0].reshape(len(y), draws)
+    weight = np.exp(-(y**2) / 2)
+    middle = np.average(z.mean(1), weights=weight)
+    spread = np.sqrt(np.average(((z - middle) ** 2).mean(1), weights=weight))
+    edges = middle + spread * np.linspace(-4, 4, bins - 1)
+    place = np.searchsorted(edges, z)
+    given_y = np.array([np.bincount(row, minlength=bins) for row in place]) / draws
+    mixed = np.exp(-((y[None] - rho * x[:, None]) ** 2) / (2 * (1 - rho**2)))
+    given_x = mixed / mixed.sum(1, keepdims=True) @ given_y
+    of_x = np.exp(-(x**2) / 2) / np.exp(-(x**2) / 2).sum()
+    apart = of_x @ given_x
+    live = given_x > 0
+    ratio = np.where(live, given_x, 1.0) / np.where(live, apart, 1.0)
+    return float((of_x[:, None] * given_x * np.log(ratio)).sum())
+
+
 def symmetric_pair(letters: int = 10, error: float = 0.4) -> np.ndarray:
     """Y = X, or with probability ``error`` any other letter."""
     joint = np.full((letters, letters), error / (letters * (letters - 1)))

@@ -110,6 +110,15 @@ def family() -> str:
     return " ".join(words) or platform.machine() or "unknown"
 
 
+def load() -> str:
+    """What else runs: the load of the last minute, and the cores (a figure beside a full machine
+    is no figure of an idle one)."""
+    try:
+        return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    except OSError:
+        return "unknown"
+
+
 def machine() -> str:
     """One line for the machine, the build and the versions."""
     packages = ("numpy", "numba", "torch", "jax", "opendp")

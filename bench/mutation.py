@@ -17,3 +17,4 @@ class Mutation(NamedTuple):
 
 P, T, C = "python/ellipsum/", "python/ellipsum/kernels/twins/", "cpp/core/"
 SUM_TESTS = "tests/test_sensitivity.py tests/test_exact_sum.py tests/test_clip_kernels.py"
+FLOOR_TESTS = "tests/test_projection_floor.py tests/test_projection_release.py"

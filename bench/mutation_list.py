@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mutation import SUM_TESTS, Mutation, P, T
+from mutation import FLOOR_TESTS, SUM_TESTS, Mutation, P, T
 from mutation_list_core import CORE
+from mutation_list_input import INPUT
 
 MUTATIONS = [
     # ---- sensitivity ----
@@ -53,29 +54,29 @@ MUTATIONS = [
     Mutation(
         "level: noise rounded down",
         P + "guarantee.py",
-        "_NOISE_SLACK = 1 + 2.0**-50",
-        "_NOISE_SLACK = 1 - 2.0**-50",
+        "return sd * (1 + 2.0**-50)",
+        "return sd * (1 - 2.0**-50)",
         "tests/test_private_sum.py tests/test_adaptive.py tests/test_passes.py",
     ),
     Mutation(
         "share: the sum spends the count's too",
-        P + "private_sum.py",
-        "rounded_up(multiplier * bound / math.sqrt(1 - share))",
+        P + "one_sum.py",
+        "rounded_up(multiplier * bound / math.sqrt(1 - count_share))",
         "rounded_up(multiplier * bound)",
         "tests/test_audit.py tests/test_private_sum.py",
     ),
     Mutation(
         "share: the count spends all",
-        P + "private_sum.py",
-        "rounded_up(multiplier / math.sqrt(share)) if share",
-        "rounded_up(multiplier) if share",
+        P + "one_sum.py",
+        "rounded_up(multiplier / math.sqrt(count_share)) if count_share",
+        "rounded_up(multiplier) if count_share",
         "tests/test_audit.py tests/test_private_sum.py",
     ),
     Mutation(
         "count: its grid is finer than its noise",
         P + "noise.py",
-        "rounded_gaussian(1, sigma * _COUNT_STEPS, key=key)",
-        "rounded_gaussian(1, sigma, key=key)",
+        "steps = np.asarray(sigma, dtype=np.float64) * _COUNT_STEPS",
+        "steps = np.asarray(sigma, dtype=np.float64)",
         "tests/test_private_sum.py tests/test_audit.py",
     ),
     Mutation(
@@ -88,8 +89,8 @@ MUTATIONS = [
     Mutation(
         "plan: the rounds spend the count's share",
         P + "adaptive/plan.py",
-        "_rounds(_exact_shares(both, 1 - count))",
-        "_rounds(_exact_shares(both, 1 - 0 * count))",
+        "left = 1 - count - _CELLS_SHARE",
+        "left = 1 - _CELLS_SHARE",
         "tests/test_plan.py tests/test_adaptive.py tests/test_passes.py",
     ),
     Mutation(
@@ -105,6 +106,13 @@ MUTATIONS = [
         "return (1 - 2.0**-51) / self.noise_multiplier",
         "return (1 + 2.0**-49) / self.noise_multiplier",
         "tests/test_plan.py",
+    ),
+    Mutation(
+        "excess: a row counts 0 to STEPS, noise for 0 to 1",
+        P + "adaptive/rounds.py",
+        "noisy = self._noisy(counted, float(STEPS), mu)",
+        "noisy = self._noisy(counted, 1.0, mu)",
+        "tests/test_adaptive.py tests/test_excess.py tests/test_audit_plans.py",
     ),
     Mutation(
         "calibration: no slack for the kernel",
@@ -141,10 +149,59 @@ MUTATIONS = [
         "multiplier * sensitivity",
         "tests/test_estimates.py -k budget",
     ),
+    Mutation(
+        "projection: delta without the factor of rounding Phi",
+        P + "records/projection_floor.py",
+        "self.factor * max(float(p.delta(real))",
+        "max(float(p.delta(real))",
+        FLOOR_TESTS,
+    ),
+    Mutation(
+        "projection: epsilon without the cost of rounding Phi",
+        P + "records/projection_floor.py",
+        "real = epsilon - self.epsilon",
+        "real = epsilon",
+        FLOOR_TESTS,
+    ),
+    Mutation(
+        "projection: the ratio without the error of rounding Phi",
+        P + "records/projection_floor.py",
+        "return self.r2 * (1 + 4.0**-self.bits / (12 * (1 - self._x))) * _UP",
+        "return self.r2",
+        FLOOR_TESTS,
+    ),
+    Mutation(
+        "projection: one direction of add-remove alone",
+        P + "records/projection_floor.py",
+        "return pair, pair.reverse",
+        "return (pair.reverse,)",
+        FLOOR_TESTS,
+    ),
+    Mutation(
+        "projection: replace at the price of add-remove",
+        P + "records/projection_floor.py",
+        "from_spectrum([r2, smaller], 0, self.rows)",
+        "from_spectrum([r2], 0, self.rows)",
+        FLOOR_TESTS,
+    ),
+    Mutation(
+        "projection: the root finder is trusted",
+        P + "records/projection_floor.py",
+        "    while excess(root) > 0:\n        root, step = root - step, 2 * step\n",
+        "    del step\n",
+        FLOOR_TESTS,
+    ),
+    Mutation(
+        "max_rows: noise for one row of a user",
+        P + "one_sum.py",
+        "promise.noise_multiplier * promise.rows_per_unit",
+        "promise.noise_multiplier",
+        "tests/test_user_rows.py",
+    ),
     # ---- noise, keys ----
     Mutation(
         "keys: the count has the sum's",
-        P + "private_sum.py",
+        P + "one_sum.py",
         "key=keys.of(Use.COUNT)",
         "key=keys.of(Use.SUM)",
         "tests/test_noise_keys.py",
@@ -158,10 +215,17 @@ MUTATIONS = [
     ),
     Mutation(
         "keys: not bound to the budget",
-        P + "private_sum.py",
+        P + "one_sum.py",
         "promise.neighbors.value, *promise.asked,",
         "promise.neighbors.value,",
         "tests/test_noise_keys.py",
+    ),
+    Mutation(
+        "keys: not bound to max_rows",
+        P + "one_sum.py",
+        "() if promise.rows_per_unit == 1 else",
+        "() if True else",
+        "tests/test_user_rows.py tests/test_noise_keys.py",
     ),
     Mutation(
         "seed: a seeded release calls itself private",
@@ -172,7 +236,7 @@ MUTATIONS = [
     ),
     Mutation(
         "caveat: a sum that raises calls itself private",
-        P + "private_sum.py",
+        P + "one_sum.py",
         'if total.nonfinite == "raise":',
         'if total.nonfinite == "never":',
         "tests/test_private_sum.py",
@@ -202,8 +266,8 @@ MUTATIONS = [
     Mutation(
         "order: a radius from the raw histogram",
         P + "adaptive/rounds.py",
-        "self._remembered(noisy / plan.n",
-        "self._remembered(counts / plan.n",
+        "= noisy.astype(np.float64) / plan.n, sensitivity",
+        "= counts.astype(np.float64) / plan.n, sensitivity",
         "tests/test_adaptive.py tests/test_passes.py",
     ),
     Mutation(
@@ -229,15 +293,15 @@ MUTATIONS = [
     ),
     Mutation(
         "budget: a call that fails has spent it",
-        P + "private_sum.py",
-        "keys = self._keys(ellipsoid, state, seed)",
-        "total.claim_release(again=True); keys = self._keys(ellipsoid, state, seed)",
-        "tests/test_private_sum.py tests/test_lineage.py",
+        P + "one_sum.py",
+        "total.claim_release(again=again, only_ask=True)",
+        "total.claim_release(again=again)\n    again = True",
+        "tests/test_private_sum.py tests/test_lineage.py tests/test_budget.py",
     ),
     Mutation(
         "merge: a part counts twice",
         P + "exact_sum.py",
-        "if not self._marks.isdisjoint(other._marks):",
+        "if not self._marks.isdisjoint(marks):",
         "if False:",
         "tests/test_lineage.py",
     ),
@@ -248,84 +312,35 @@ MUTATIONS = [
         "pass",
         "tests/test_exact_sum.py tests/test_lineage.py tests/test_private_sum.py",
     ),
-    # ---- what comes in ----
     Mutation(
-        "from_bytes: a sum beyond its rows",
-        P + "partial_bytes.py",
-        "    return sum(int(v) ** 2 for v in as_integers(state.low, state.high)) > bound**2",
-        "    return False",
-        "tests/test_exact_sum.py",
-    ),
-    Mutation(
-        "from_bytes: a box's limits unchecked",
-        P + "ellipsoid.py",
-        "if float(np.max(limit)) > 2.0**_LIMIT_BITS:",
+        "groups: a part counts twice",
+        P + "groups/table.py",
+        "if not self._marks.isdisjoint(other._marks):",
         "if False:",
-        "tests/test_ellipsoid.py -k limits",
+        "tests/test_group_parts.py",
     ),
     Mutation(
-        "from_bytes: checksum unread",
-        P + "sum_bytes.py",
-        "if _checksum(raw[:-_CHECKSUM_BYTES]) != raw[-_CHECKSUM_BYTES:]:",
+        "groups: a second release is not refused",
+        P + "groups/table.py",
+        "if not lineage.claim(self._marks, again=again, only_ask=only_ask):",
         "if False:",
-        "tests/test_exact_sum.py",
+        "tests/test_group_parts.py",
     ),
     Mutation(
-        "arrow: a null list is read",
-        P + "rows/arrow.py",
-        "whole &= ~_nulls(array)",
+        "groups: a merged table forgets whose rows it has",
+        P + "groups/table.py",
+        "self._marks |= other._marks",
         "pass",
-        "tests/test_arrow.py tests/test_arrow_records.py",
+        "tests/test_group_parts.py",
     ),
     Mutation(
-        "arrow: a null fixed-size list is read",
-        P + "rows/arrow.py",
-        "return _blank(block, _nulls(array)) if array.null_count else block",
-        "return block",
-        "tests/test_arrow.py tests/test_arrow_records.py",
+        "groups: bytes forget whose rows they are",
+        P + "groups/table.py",
+        "table._marks = lineage.marks_of(data)",
+        "table.mark()",
+        "tests/test_group_parts.py",
     ),
-    Mutation(
-        "arrow: a decimal beyond its precision is a number",
-        P + "rows/arrow.py",
-        "none = _beyond(limbs, 10**kind.precision)",
-        "none = np.zeros(len(array), bool)",
-        "tests/test_arrow.py -k decimal",
-    ),
-    Mutation(
-        "lists: a list of lists is a batch",
-        P + "rows/batches.py",
-        "    if isinstance(item, (list, tuple)):\n        return False",
-        "    if isinstance(item, (list, tuple)):\n        return isinstance(item[:1], list)",
-        "tests/test_record_independence.py",
-    ),
-    Mutation(
-        "merge: a sum without rows has no marks",
-        P + "exact_sum.py",
-        "total._marks = lineage.marks_of(data)",
-        "total._marks = lineage.marks_of(data) if state.rows else frozenset()",
-        "tests/test_lineage.py",
-    ),
-    Mutation(
-        "from_bytes: coordinates within the bound, and not the norm",
-        P + "exact_sum.py",
-        "    finite = total._count - total._nonfinite_rows",
-        "    finite = total._ellipsoid.d * (total._count - total._nonfinite_rows)",
-        "tests/test_exact_sum.py -k beyond",
-    ),
-    Mutation(
-        "csv: a byte order mark is stripped from the first line alone",
-        P + "rows/csv_file.py",
-        '.replace(b"\\n" + _MARK, b"\\n")',
-        "",
-        "tests/test_csv.py",
-    ),
-    Mutation(
-        "cli: texts that are not ours",
-        P + "cli/exit.py",
-        "if ours and code.co_code[trace.tb_lasti] == _RAISE:",
-        "if True:",
-        "tests/test_cli_errors.py",
-    ),
+    *INPUT,
     # ---- the twin ----
     Mutation(
         "clip, twin: a huge row is not moved in",
@@ -340,6 +355,13 @@ MUTATIONS = [
         "if total < low[j]:",
         "if False:",
         "tests/test_exact_sum.py",
+    ),
+    Mutation(
+        "keys, twin: strings with one hash and one length are one",
+        T + "keys.py",
+        "if data[start + k] != arena[at + k]:",
+        "if False:",
+        "tests/test_group_keys.py",
     ),
     *CORE,
 ]

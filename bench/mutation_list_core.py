@@ -15,15 +15,15 @@ CORE = [
     Mutation(
         "clip, C++: infinities are numbers",
         C + "clip/exceptional.inl",
-        "~Ints(x.part[p] - x.part[p] == Doubles{})",
-        "~Ints(x.part[p] == x.part[p])",
+        "~Mask(x.part[p] - x.part[p] == Doubles{})",
+        "~Mask(x.part[p] == x.part[p])",
         "tests/test_holes.py",
     ),
     Mutation(
         "clip, C++: the streaming clamp is at twice the limit",
         C + "clip/stream.inl",
-        "clamp(y, load<double>(s.limit + j))",
-        "clamp(y, load<double>(s.limit + j) * fill(2.0))",
+        "clamp(y, load<double>(record + limit_slot));\n      g.changed",
+        "clamp(y, load<double>(record + limit_slot) * fill(2.0));\n      g.changed",
         SUM_TESTS,
     ),
     Mutation(
@@ -64,8 +64,8 @@ CORE = [
     Mutation(
         "noise, C++: nothing is ambiguous",
         C + "noise/gaussian.hpp",
-        "subtract(doubles(0.5), multiply(s, doubles(z_error)))",
-        "doubles(2.0)",
+        "subtract(broadcast(0.5), multiply(s, broadcast(z_error)))",
+        "broadcast(2.0)",
         "tests/test_noise.py tests/test_key_stream.py",
     ),
     Mutation(
@@ -88,5 +88,19 @@ CORE = [
         "x[15] = simd::words(std::uint32_t(nonce >> 32));",
         "x[15] = simd::words(0);",
         "tests/test_noise.py tests/test_key_stream.py",
+    ),
+    Mutation(
+        "keys, C++: strings with one hash and one length are one",
+        C + "keys/key_table.cpp",
+        "if (word_at(a + i) != word_at(b + i)) return false;",
+        "if (a == nullptr) return false;",
+        "tests/test_group_keys.py",
+    ),
+    Mutation(
+        "keys, C++: a string is compared without its last word",
+        C + "keys/key_table.cpp",
+        "return last_word(a, size) == last_word(b, size);",
+        "return true;",
+        "tests/test_group_keys.py",
     ),
 ]

@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,10 +41,12 @@ PYTEST = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
 HEAD = """# Mutations
 
 `python bench/mutations.py --table FILE` breaks the guarantee on purpose at each of these places,
-and names the test that failed first.
+and names the test that failed first, and the day of that run. Lines of an earlier day are of the
+code of that day; that each mutation still has a place in today's is tested
+(`tests/test_mutation_list.py`).
 
-| mutation | file | seen by |
-|---|---|---|
+| mutation | file | seen by | run on |
+|---|---|---|---|
 """
 
 
@@ -122,14 +125,17 @@ def control(tests: list[str], tree: Path, compiled: bool) -> bool:
 
 
 def write_table(path: Path, found: dict[str, str]) -> None:
-    """A line for each mutation: what this run found, else what the table said before."""
+    """A line for each mutation: what this run found, else what the table said of the same file."""
     old = path.read_text().splitlines() if path.exists() else []
     cells = [line.strip("| ").split(" | ") for line in old if line.startswith("| ")]
-    known = {cell[0]: cell[2] for cell in cells if len(cell) == 3} | found
-    lines = [
-        f"| {m.name} | `{m.file}` | {' '.join(known.get(m.name, 'not run').split())} |\n"
-        for m in MUTATIONS
-    ]
+    known = {(cell[0], cell[1]): tuple(cell[2:]) for cell in cells if len(cell) == 4}
+    today = datetime.now(timezone.utc).date().isoformat()
+    lines = []
+    for m in MUTATIONS:
+        seen, day = known.get((m.name, f"`{m.file}`"), ("not run", "never"))
+        if m.name in found:
+            seen, day = " ".join(found[m.name].split()), today
+        lines.append(f"| {m.name} | `{m.file}` | {seen} | {day} |\n")
     path.write_text(HEAD + "".join(lines))
 
 

@@ -10,6 +10,7 @@ from ellipsum.tradeoff import DiscreteTradeoff, GaussianTradeoff
 from learned_settings import covariances, pairs_observed, symmetric_pair
 
 RESULTS = Path(__file__).parent / "results"
+IMAGE_RELEASES = ("learned", "plain noise")
 
 
 def draw(results: dict) -> None:
@@ -28,6 +29,27 @@ def draw(results: dict) -> None:
     _geometry()
 
 
+def noise_leakage(covariance: np.ndarray, k: int, distortion: float) -> float:
+    """I(X; Y + noise) of isotropic Gaussian noise with this squared error, exactly."""
+    noisy = covariance.copy()
+    r = len(covariance) - k
+    noisy[k:, k:] += distortion / r * np.eye(r)
+    logs = [np.linalg.slogdet(part)[1] for part in (noisy[:k, :k], noisy[k:, k:], noisy)]
+    return 0.5 * float(logs[0] + logs[1] - logs[2])
+
+
+def erasure_distortion(covariance: np.ndarray, k: int, observe: str) -> float:
+    """Squared error of linear erasure; Gaussian data then tell nothing.
+
+    With X it is the shift by the regression on X. Without, LEACE removes a space of the rank of
+    Cov(X, Y): here all of Y.
+    """
+    if observe == "full":
+        slope = np.linalg.solve(covariance[:k, :k], covariance[:k, k:])
+        return float(np.trace(slope.T @ covariance[:k, :k] @ slope))
+    return float(np.trace(covariance[k:, k:]))
+
+
 def _tradeoffs(results: dict) -> None:
     """Figures 3 to 6: the optimum as a line, what was learned as points."""
     import matplotlib.pyplot as plt
@@ -38,6 +60,10 @@ def _tradeoffs(results: dict) -> None:
         line = GaussianTradeoff(observe, distortion=total).from_covariance(covariance, k)
         curve = line.curve(np.linspace(0.03 * total, total, 40))
         ax.plot(curve.distortion, curve.leakage, color="0.4", label="optimum")
+        noisy = [noise_leakage(covariance, k, at) for at in curve.distortion]
+        ax.plot(curve.distortion, noisy, "--", color="0.6", label="isotropic noise")
+        mark = "oracle shift" if observe == "full" else "LEACE"
+        ax.plot(erasure_distortion(covariance, k, observe), 0.0, "D", ms=5, color="0.4")
         rows = [r for r in results["affine"] if r["setting"] == name and r["rows"] == 8000]
         ax.plot([r["distortion"] for r in rows], [r["leakage"] for r in rows], "o", ms=4,
                 color="#1d5fbf", label="affine, 3 seeds")  # fmt: skip
@@ -47,7 +73,7 @@ def _tradeoffs(results: dict) -> None:
             for v in nets
         ]
         ax.plot([v["distortion"] for v in nets], best, "x", color="#c2410c", label="network")
-        ax.set_title(name, fontsize=9)
+        ax.set_title(f"{name}; ◆ {mark}", fontsize=9)
         ax.set_xlabel("distortion")
         ax.set_ylabel("leakage (nats)")
     axes.flat[0].legend(fontsize=8, frameon=False)
@@ -93,56 +119,106 @@ def _recipe(results: dict) -> None:
 
 
 def _components(results: dict) -> None:
-    """Figure 12."""
+    """Figure 12: what is sensitive, what is released, and the line through what is released."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharex=True, sharey=True)
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3.4), sharex=True, sharey=True)
     for ax, (rho, points) in zip(axes, results["components"].items(), strict=True):
-        ax.plot(*np.array(points).T, ".", ms=3, color="#1d5fbf")
-        ax.set_title(f"ρ = {rho}", fontsize=9)
+        useful, released, sensitive = np.array(points).T
+        ax.plot(useful, sensitive, ".", ms=3, color="0.6", label="sensitive x")
+        ax.plot(useful, released, ".", ms=3, color="#1d5fbf", label="released z")
+        slope, at_zero = np.polyfit(useful, released, 1)
+        ends = np.array([-3.0, 3.0])
+        ax.plot(ends, at_zero + slope * ends, color="#c2410c", label="least squares of z")
+        spread = (released - at_zero - slope * useful).std()
+        ax.set_title(f"ρ = {rho}: slope {slope:.2f}, noise {spread:.2f}", fontsize=9)
         ax.set_xlabel("useful y")
-    axes[0].set_ylabel("released z")
+    axes[0].legend(fontsize=7, frameon=False)
     _save(figure, "ppan_components.png")
 
 
 def _geometry() -> None:
-    """Figures 10 and 11: unit vectors of X, Y and the release; I = -log sin(theta + phi)."""
+    """Figures 10 and 11: unit vectors of X and Y, and the release within sqrt(delta) of Y."""
     import matplotlib.pyplot as plt
 
-    theta, phi = np.arccos(0.85), np.arcsin(0.3**0.5)
-    figure, ax = plt.subplots(figsize=(4.2, 3.6))
-    for angle, name in ((0.0, "X"), (theta, "Y"), (theta + phi, "Z")):
-        ax.annotate("", (np.cos(angle), np.sin(angle)), (0, 0), arrowprops={"arrowstyle": "->"})
-        ax.text(1.06 * np.cos(angle), 1.06 * np.sin(angle), name, ha="center", va="center")
-    for start, end, radius, name in ((0, theta, 0.35, "θ"), (theta, theta + phi, 0.5, "φ")):
-        arc = np.linspace(start, end, 50)
-        ax.plot(radius * np.cos(arc), radius * np.sin(arc), color="#1d5fbf")
-        middle = (start + end) / 2
-        ax.text(1.14 * radius * np.cos(middle), 1.14 * radius * np.sin(middle), name)
-    arc = np.linspace(0, np.pi / 2, 100)
-    ax.plot(np.cos(arc), np.sin(arc), color="0.85", zorder=0)
-    leakage = -np.log(np.sin(theta + phi))
-    ax.set_title(f"cos θ = 0.85, sin² φ = 0.3: leakage {leakage:.3f} nats", fontsize=9)
-    ax.set_aspect("equal")
-    ax.axis("off")
+    figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.9))
+    for ax, rho, delta in ((axes[0], 0.4, 0.3), (axes[1], 0.85, 0.3)):
+        theta, phi = np.arccos(rho), np.arcsin(delta**0.5)
+        hidden = rho**2 <= delta  # then z = y - rho x tells nothing
+        angle = np.pi / 2 if hidden else theta + phi
+        size = np.sin(theta) if hidden else np.cos(phi)
+        ends = {"x": (0.0, 1.0), "y": (theta, 1.0), "z": (angle, size)}
+        for name, (turn, length) in ends.items():
+            tip = length * np.array([np.cos(turn), np.sin(turn)])
+            ax.annotate("", tip, (0, 0), arrowprops={"arrowstyle": "->"})
+            ax.text(*(tip + 0.08 * tip / length), name, ha="center", va="center")
+        around = np.linspace(0, 2 * np.pi, 200)
+        near = delta**0.5
+        ax.plot(np.cos(theta) + near * np.cos(around), np.sin(theta) + near * np.sin(around),
+                color="#1d5fbf", lw=0.8)  # fmt: skip
+        for start, end, radius, name in ((0, theta, 0.3, "θ"), (theta, angle, 0.42, "φ")):
+            arc = np.linspace(start, end, 50)
+            ax.plot(radius * np.cos(arc), radius * np.sin(arc), color="0.6", lw=0.8)
+            if not (hidden and name == "φ"):
+                middle = (start + end) / 2
+                ax.text(1.2 * radius * np.cos(middle), 1.2 * radius * np.sin(middle), name)
+        leakage = 0.0 if hidden else -np.log(np.sin(theta + phi))
+        ax.set_title(f"ρ = {rho:g}, δ = {delta:g}: leakage {leakage:.3f} nats", fontsize=9)
+        ax.set_aspect("equal")
+        ax.axis("off")
     _save(figure, "ppan_geometry.png")
 
 
 def _images(results: dict) -> None:
-    """Digits before and after."""
+    """Figures 7 to 9: one digit with noise of the same size, the tradeoff, and all digits."""
     import matplotlib.pyplot as plt
 
     rows = results["images"]
-    figure, axes = plt.subplots(len(rows) + 1, 8, figsize=(7, 1.0 * (len(rows) + 1)))
-    lines = [next(iter(rows.values()))["samples"][0]] + [r["samples"][1] for r in rows.values()]
-    names = ["data"] + [f"error {r['squared error']:.1f}" for r in rows.values()]
-    for line, images, name in zip(axes, lines, names, strict=True):
+    _one_digit(next(r for key, r in rows.items() if key == "0; 3.5"))
+    figure, axes = plt.subplots(1, 2, figsize=(8.6, 3.6))
+    for weight, color, name in (("0", "#1d5fbf", "learned"), ("2", "#0f766e", "discriminator")):
+        same = [r for key, r in rows.items() if key.split(";")[0] == weight]
+        at = [r["squared error"] / r["variance"] for r in same]
+        for ax, read in zip(axes, ("rbf", "information"), strict=True):
+            ax.plot(at, [r["learned"][read] for r in same], "o-", color=color, label=name)
+            if weight == "0":
+                values = [r["plain noise"][read] for r in same]
+                ax.plot(at, values, "s--", color="0.5", label="noise of the same size")
+    axes[0].set_ylabel("digit read by an RBF attacker")
+    axes[0].axhline(0.1, color="0.85", zorder=0)
+    axes[1].set_ylabel("information, lower bound (nats)")
+    for ax in axes:
+        ax.set_xlabel("squared error / variance of the pixels")
+    axes[0].legend(fontsize=8, frameon=False)
+    _save(figure, "ppan_image_tradeoff.png")
+    figure, axes = plt.subplots(1 + len(rows), 10, figsize=(7, 0.78 * (1 + len(rows))))
+    lines = {"data": next(iter(rows.values()))["samples"][0]}
+    for key, row in rows.items():
+        said = "" if key.startswith("0") else ", discr."
+        lines[f"error {row['squared error']:.1f}{said}"] = row["samples"][1]
+    for line, (name, images) in zip(axes, lines.items(), strict=True):
         for ax, image in zip(line, images, strict=True):
-            ax.imshow(np.reshape(image, (8, 8)), cmap="gray_r", vmin=0, vmax=1)
-            ax.set_xticks([])
-            ax.set_yticks([])
+            _show(ax, image)
         line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
     _save(figure, "ppan_images.png")
+
+
+def _one_digit(row: dict) -> None:
+    """Figure 7: a 4, its release, and noise of the same size."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(5.4, 2.1))
+    titles = ("data", f"released, error {row['squared error']:.1f}", "noise of the same size")
+    for ax, image, title in zip(axes, row["samples"], titles, strict=True):
+        _show(ax, image[4])
+        ax.set_title(title, fontsize=8)
+    _save(figure, "ppan_one_digit.png")
+
+
+def _show(ax, image) -> None:
+    ax.imshow(np.reshape(image, (8, 8)), cmap="gray_r", vmin=0, vmax=1)
+    ax.set_xticks([])
+    ax.set_yticks([])
 
 
 def _save(figure, name: str) -> None:
@@ -153,21 +229,54 @@ def _save(figure, name: str) -> None:
     plt.close(figure)
 
 
+def table_lines(results: dict) -> list[str]:
+    """Table I, with the row that the paper's text lost, and the largest excess over the optimum.
+
+    The printed law of III-B4 is lost; the text of that section gives it, with W = Y alone.
+    """
+    joint = "N(0, [[I, R], [R, I]]), R = diag(.47, .24, .85, .07, .66)"
+    models = {
+        "III-A": ("symmetric pair, m = 10, p = .4", "Pr[Y ≠ Z]", "useful", None),
+        "III-A, full": ("the same", "Pr[Y ≠ Z]", "full", None),
+        "III-B2": ("X = Y, N(0, diag(.47, .24, .85, .07, .66))", "E‖Y - Z‖²", "X = Y",
+                   "rate-distortion"),
+        "III-B3": ("N(0, [[1, .85], [.85, 1]])", "E(Y - Z)²", "useful", "scalar, useful"),
+        "III-B3, full": ("the same", "E(Y - Z)²", "full", "scalar, full"),
+        "III-B4": (joint, "E‖Y - Z‖²", "useful", "vector, useful"),
+        "III-B4, full": ("the same", "E‖Y - Z‖²", "full", "vector, full"),
+    }  # fmt: skip
+    lines = ["| section | law of X, Y | W | distortion | points | worst excess (nats) |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for section, (law, metric, observed, setting) in models.items():
+        if setting is None:
+            rows = [r["exact"] for r in results.get("discrete", []) if r["observe"] == observed]
+        else:
+            rows = [r for r in results.get("affine", []) if r["setting"] == setting]
+        worst = max((r["leakage"] - r["optimum"] for r in rows), default=float("nan"))
+        seen = {"useful": "Y", "full": "(X, Y)"}.get(observed, observed)
+        lines.append(f"| {section} | {law} | {seen} | {metric} | {len(rows)} | {worst:.5f} |")
+    return lines
+
+
 def affine_lines(results: dict) -> list[str]:
     """Worst of three seeds, by setting and rows."""
     lines = [
-        "| setting | rows | target | worst excess (nats) | of optimum | distortion off | CPU s |",
-        "|---|---|---|---|---|---|---|",
+        "| setting | rows | target | worst excess (nats) | of optimum | distortion off | "
+        "optimum | noise of the same size | CPU s |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     rows = results.get("affine", [])
     for key in dict.fromkeys((r["setting"], r["rows"], r["target"]) for r in rows):
         same = [r for r in rows if (r["setting"], r["rows"], r["target"]) == key]
         worst = max(same, key=lambda r: r["leakage"] - r["optimum"])
         excess = worst["leakage"] - worst["optimum"]
+        _, covariance, k = covariances()[key[0]]
+        noise = noise_leakage(covariance, k, worst["distortion"])
         off = max(abs(r["distortion"] / r["target"] - 1) for r in same)
         lines.append(
             f"| {key[0]} | {key[1]:,} | {key[2]:g} | {excess:.5f} | "
-            f"{excess / worst['optimum']:.2%} | {off:.1%} | {max(r['seconds'] for r in same)} |"
+            f"{excess / worst['optimum']:.2%} | {off:.1%} | {worst['optimum']:.4f} | "
+            f"{noise:.4f} | {max(r['seconds'] for r in same)} |"
         )
     return lines
 
@@ -188,18 +297,37 @@ def recipe_lines(results: dict) -> list[str]:
     return lines
 
 
+def image_lines(results: dict) -> list[str]:
+    """Digits: a fresh RBF attacker and the information that it proves."""
+    lines = ["| discriminator | squared error (share) | learned: RBF (nats) | "]
+    lines[-1] += "noise, same error: RBF (nats) | CPU s |"
+    lines += ["|---|---|---|---|---|"]
+    for key, r in results["images"].items():
+        cells = [f"{r[n]['rbf']:.3f} ({r[n]['information']:.2f})" for n in IMAGE_RELEASES]
+        share = f"{r['squared error']:.2f} ({r['squared error'] / r['variance']:.0%})"
+        weight = key.split(";")[0]
+        lines.append(f"| {weight} | {share} | {' | '.join(cells)} | {r['seconds']} |")
+    return lines
+
+
 def write_tables(results: dict) -> str:
     """All tables as Markdown, also to bench/results/ppan_figures.md."""
     parts = ["# Privacy networks beside the optimum", "", "`python bench/ppan_figures.py`", ""]
+    parts += ["## Table I: the models, and the worst of what was learned on each", ""]
+    parts += [*table_lines(results), ""]
     parts += ["## Affine, exact on the true covariance", "", *affine_lines(results), ""]
     parts += ["## Networks, 40,000 new rows (nats)", ""]
-    parts += ["| run | distortion | optimum | plug-in | held-out network | neighbours | CPU s |"]
-    parts += ["|---|---|---|---|---|---|---|"]
+    parts += ["| run | distortion | optimum | quadrature | plug-in | held-out network | "]
+    parts[-1] += "neighbours | CPU s |"
+    parts += ["|---|---|---|---|---|---|---|---|"]
     for name, r in results.get("network", {}).items():
-        near = "" if r["neighbours"] is None else f"{r['neighbours']:.4f}"
+        near, exact = (
+            "" if r.get(how) is None else f"{r[how]:.4f}" for how in ("neighbours", "quadrature")
+        )
         parts.append(
-            f"| {name} | {r['distortion']:.4f} | {r['optimum']:.4f} | {r['plug-in']:.4f} | "
-            f"{r['held-out network']:.4f} ± {r['se']:.4f} | {near} | {r['seconds']} |"
+            f"| {name} | {r['distortion']:.4f} | {r['optimum']:.4f} | {exact} | "
+            f"{r['plug-in']:.4f} | {r['held-out network']:.4f} ± {r['se']:.4f} | {near} | "
+            f"{r['seconds']} |"
         )
     parts += ["", "## Ten letters (Figure 3): leakage, excess over the optimum there", ""]
     parts += ["| observed | target | exact law | excess | 10,000 samples | excess |"]
@@ -211,16 +339,8 @@ def write_tables(results: dict) -> str:
         parts.append(f"| {r['observe']} | {r['target']} | " + " | ".join(cells) + " |")
     parts += ["", "## The paper's own recipe", "", *recipe_lines(results), ""]
     if "images" in results:
-        parts += ["## Digits 8 x 8: hide the digit, keep the pixels", ""]
-        parts += ["| squared error (of variance) | learned: network / RBF | noise, same error |"]
-        parts += ["|---|---|---|"]
-        for r in results["images"].values():
-            cells = [
-                " / ".join(f"{r[n][a]:.3f}" for a in ("mlp", "rbf"))
-                for n in ("learned", "plain noise")
-            ]
-            share = f"{r['squared error']:.2f} ({r['squared error'] / r['variance']:.0%})"
-            parts.append(f"| {share} | {cells[0]} | {cells[1]} |")
+        parts += ["## Digits 8 x 8: hide the digit, keep the pixels (Figures 7 to 9)", ""]
+        parts += image_lines(results)
     text = "\n".join(parts) + "\n"
     (RESULTS / "ppan_figures.md").write_text(text)
     return text

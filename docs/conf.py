@@ -36,9 +36,11 @@ python_maximum_signature_line_length = 88
 numpydoc_show_class_members = False
 default_role = "py:obj"
 viewcode_line_numbers = True
-# The pages of learned releases are built where PyTorch is not installed, too.
+# Pages of learned releases and of engines are built where PyTorch and Beam are missing, too.
 autodoc_mock_imports = [
-    name for name in ("torch", "safetensors", "sklearn") if importlib.util.find_spec(name) is None
+    name
+    for name in ("torch", "safetensors", "sklearn", "apache_beam")
+    if importlib.util.find_spec(name) is None
 ]
 
 # ---- references: every one of them must be found --------------------------------------

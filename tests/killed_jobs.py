@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ellipsum import Budget, Ellipsoid, ExactSum, PrivateMean, open_rows
-from ellipsum.checkpoint import Checkpoint, Job
+from ellipsum.jobs.checkpoint import Checkpoint, Job
 
 #: What is killed before it is done, and whether a write may be cut.
 CALLS = ("write", "fsync", "replace", "unlink", "open")

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from arrow_streams import OneArray, Stream, gather
-from ellipsum.rows.arrow import WIDE_BYTES, wide_block
 from ellipsum.rows.batches import as_batches
+from ellipsum.rows.columns import WIDE_BYTES, wide_block
 from ellipsum.rows.files import open_rows
 
 CANARY = 987654.321

@@ -179,14 +179,36 @@ def test_a_region_does_not_change_when_a_mechanism_sees_it():
 def test_relative_errors_are_absolute_ones_in_units_of_the_deviations():
     sigma, center = np.array([10.0, 0.1, 3.0]), np.array([5.0, 1.0, -2.0])
     known = {"n": 4000, "noise_multiplier": MULTIPLIER}
-    relative = GaussianShape(sigma, center, unit=sigma).resolve(**known)
+    relative = GaussianShape(sigma, center, error="relative").resolve(**known)
     plain = GaussianShape(np.ones(3)).resolve(**known)
     np.testing.assert_allclose(relative.scale * sigma, plain.scale, rtol=1e-7)
     assert relative.clip_norm == pytest.approx(plain.clip_norm)
     covariance = np.outer(sigma, sigma) * (0.5 + 0.5 * np.eye(3))
-    turned_unit = GaussianShape.for_covariance(covariance, center, unit=sigma).resolve(**known)
+    given = Ellipsoid.for_gaussian(sigma, center, error="relative", **known)
+    assert given == relative and given == Ellipsoid.for_gaussian(
+        sigma, center, error=1 / sigma, **known
+    )
+    turned = GaussianShape.for_covariance(covariance, center, error="relative").resolve(**known)
     own = GaussianShape.for_covariance(covariance / np.outer(sigma, sigma)).resolve(**known)
-    np.testing.assert_allclose(turned_unit.scale * sigma, own.scale, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(turned.scale * sigma, own.scale, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+def test_a_prediction_is_in_the_data_s_units_however_errors_are_weighed(correlated):
+    """One region's prediction is the same whether its model was measured in a unit or not."""
+    sigma = np.array([10.0, 0.1, 3.0])
+    covariance = np.outer(sigma, sigma) * (0.5 * correlated + (1 - 0.5 * correlated) * np.eye(3))
+    known = {"n": 4000, "noise_multiplier": MULTIPLIER}
+    make = Ellipsoid.for_covariance if correlated else Ellipsoid.for_gaussian
+    region = make(covariance if correlated else sigma, error="relative", **known)
+    told = region.predicted_error()
+    release = PrivateMean(region, mu=1 / MULTIPLIER)(np.zeros((4000, 3)))
+    np.testing.assert_allclose(np.sqrt(told.noise), release.sd, rtol=1e-4)
+    drawn = np.random.default_rng(5).multivariate_normal(np.zeros(3), covariance, 400_000)
+    y = drawn @ region.scale.T if correlated else drawn * region.scale
+    outside = 1 - np.minimum(1, region.clip_norm / np.linalg.norm(y, axis=1))
+    lost = np.mean((outside[:, None] * drawn) ** 2, axis=0) / 4000
+    np.testing.assert_allclose(told.clipping, lost, rtol=0.1)  # 8 sd of the draws, at least
 
 
 @pytest.mark.parametrize("diagonal", [False, True])

@@ -98,7 +98,7 @@ def test_holes_neither_shrink_radii_nor_drag_centres(epsilon):
     ]
     assert error[1] < 1.5 * error[0] + 1e-4
     released = mechanism(holes, seed=1)
-    assert np.abs(released.present - 0.9).max() < 0.1
+    assert np.abs(released.present_share - 0.9).max() < 0.1
 
 
 def test_rows_outside_the_box_count_as_moved_into_it(monkeypatch):
@@ -195,5 +195,7 @@ def test_a_column_of_which_no_cell_is_seen_says_so():
     assert "told from none" not in str(PrivateMean(**box)(rows, seed=1))
     rows[:, 0] = np.nan
     release = PrivateMean(**box)(rows, seed=1)
-    assert "1 of 2 columns have too few present cells to be told from none" in str(release)
+    few = "too few present cells in 1 of 2 columns to be told from none"
+    assert f"{few} ([0]): nothing is known" in str(release)
+    assert f"{few} (age): nothing is known" in release.named(["age", "height"]).caveats[-1]
     assert (release.confidence_interval()[0][0], release.confidence_interval()[1][0]) == (-10, 20)

@@ -6,6 +6,7 @@ import copy
 import math
 import os
 import pickle
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -24,7 +25,7 @@ from ellipsum import (
     estimate_covariance,
     estimate_scale,
 )
-from ellipsum.cost import Cost, Limit, sqrt_down, sqrt_up
+from ellipsum.accounting.cost import Cost, Left, Limit, sqrt_down, sqrt_up
 from ellipsum.guarantee import DeltaGuarantee, GaussianGuarantee
 
 REGION = Ellipsoid.ball(3.0, d=2)
@@ -273,11 +274,21 @@ def test_other_neighbours_units_and_kinds_are_refused():
         compose([])
 
 
+@pytest.mark.parametrize(
+    "x", [0.0, 5e-324, 1 / 3, 0.7999999999999999, 123456.789, 1e300, 0.1, 1e-6]
+)
+def test_what_is_left_is_printed_with_six_digits_that_fit(x):
+    text = re.fullmatch("mu = (.*), or epsilon = (.*), or delta = (.*)", str(Left(x, x, x)))
+    for printed in text.groups():
+        assert len(printed.split("e")[0].replace(".", "").lstrip("0")) <= 6
+        assert x * (1 - 1e-5) <= float(printed) <= x
+
+
 def test_a_share_is_taken_whole_and_spent_inside():
     budget = Budget(mu=1)
     with pytest.raises(RuntimeError), budget.spend(mu=0.5, what="two means") as share:
         first = mean(mu=0.3)(ROWS, budget=share)
-        with pytest.raises(BudgetError, match=r"left is mu = 0\.39999999999999997"):
+        with pytest.raises(BudgetError, match=r"left is mu = 0\.399999, "):
             mean(mu=0.41)(ROWS, budget=share)
         mean(mu=share.left.mu)(ROWS, budget=share)
         raise RuntimeError

@@ -16,9 +16,12 @@ import pytest
 
 import ellipsum
 from cli_folder import BUDGET, CENTER, MEAN, NAMES, SD, D, N, folder, inside, released, rows, run
+from ellipsum.cli import warm
 from ellipsum.cli.exit import Exit
+from ellipsum.cli.main import main
 from ellipsum.ellipsoid import Ellipsoid
 from ellipsum.gaussian_shape import GaussianShape
+from ellipsum.kernels.backend import backend, use_kernels
 from ellipsum.private_sum import PrivateMean, PrivateSum
 from ellipsum.sum_release import MISSING_CENTER
 
@@ -76,14 +79,17 @@ def test_other_budgets(capsys, rows, budget):
 
 
 @pytest.mark.parametrize("kind", ["sum", "mean"])
-def test_bounds_alone_are_narrowed_by_a_plan_that_is_printed_first(capsys, rows, kind):
+def test_bounds_alone_are_narrowed_by_a_plan_that_is_named_first(capsys, rows, kind):
     lower, upper = np.array([[0, 100], [100, 250], [0, 200]]).T
     mechanism = PrivateSum if kind == "sum" else PrivateMean
     arguments = [kind, "rows.parquet", *BUDGET, "--bounds", "bounds.csv", "--seed", "7"]
-    want = mechanism(lower=lower, upper=upper, epsilon=1, delta=1e-6)(rows, seed=7)
+    box = {"lower": lower, "upper": upper, "epsilon": 1, "delta": 1e-6}
+    want = mechanism(**box)(rows, seed=7)
     code, out, err = run(capsys, *arguments)
     assert code == 0
-    assert err.startswith(f"plan for {N} rows of {D} coordinates")
+    passes = want.plan.passes
+    assert err == f"ellipsum: {passes} passes over the data (--plan says what each is for)\n"
+    assert run(capsys, *arguments, "--plan")[2] == f"{mechanism(**box).plan(N)}\n"
     assert f"spent {want.plan.summary()}" in out
     found = json.loads(run(capsys, *arguments, "--json")[1])
     np.testing.assert_allclose(found["value"], want.value, rtol=1e-6)
@@ -118,7 +124,7 @@ def test_a_correlated_shape_is_that_of_the_public_sample(capsys, rows, error):
         "--error", error,
     )  # fmt: skip
     public = rows[1:100]
-    shape = GaussianShape.for_sample(public, relative=error == "relative")
+    shape = GaussianShape.for_sample(public, error=error or "absolute")
     want = PrivateMean(shape, epsilon=1, delta=1e-6)(rows, seed=7)
     np.testing.assert_allclose(found["sd"], want.sd, rtol=1e-6)
     assert found["parameters"]["shape"] == "matrix"
@@ -313,7 +319,10 @@ def test_missing_cells_are_ignored_where_asked_for(capsys, tmp_path):
     drawn = json.loads(run(capsys, "mean", *arguments, "center")[1])
     assert np.abs(np.array(drawn["value"]) - 0.7).max() < 0.1
     code, _, err = run(capsys, "sum", *arguments, "ignore")
-    assert code == Exit.PARAMETER and "goes with a mean" in err
+    assert (code, err) == (
+        Exit.USAGE,
+        "ellipsum: --missing ignore goes with mean, without --user\n",
+    )
 
 
 # ---- the unit of privacy ---------------------------------------------------------------
@@ -336,3 +345,30 @@ def test_a_user_column_makes_one_row_a_user(capsys, rows, tmp_path, suffix):
     assert code == Exit.OK and f"{found['n']} users" in out and "unit: all rows of" in out
     assert run(capsys, "mean", path, "--user", "nobody", *options)[0] == Exit.DATA
     assert run(capsys, "mean", path, "--grouped", *options)[0] == Exit.USAGE
+
+
+def test_warm_says_where_there_is_nothing_to_compile(capsys):
+    pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
+    if backend().name != "cpp":
+        pytest.skip("the fallback was asked for")
+    assert main(["info", "--warm"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "ellipsum: nothing to compile, the C++ kernels run\n"
+    assert out.startswith("ellipsum ")
+
+
+def test_warm_runs_each_step_on_the_fallback_and_says_so(capsys, monkeypatch):
+    ran = []
+    steps = {name: lambda name=name: ran.append(name) for name in warm.STEPS}
+    monkeypatch.setattr(warm, "STEPS", steps)
+    with use_kernels("numba"):
+        warm.warm()
+    err = capsys.readouterr().err
+    assert ran == list(steps) and len(ran) >= 5
+    assert [f"compiling {name}" in err for name in ran] == [True] * len(ran)
+    assert "all compiled" in err
+
+
+@pytest.mark.parametrize("step", warm.STEPS)
+def test_every_step_of_warm_runs(step):
+    warm.STEPS[step]()

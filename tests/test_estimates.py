@@ -154,7 +154,7 @@ def test_moments_keep_the_norm_and_unpack_to_the_outer_product():
     x = np.random.default_rng(1).normal(size=(20, 6))
     packed = moments(x)
     np.testing.assert_allclose(np.linalg.norm(packed, axis=1), np.sum(x**2, axis=1))
-    np.testing.assert_allclose(second_moments._unpacked(packed[3], 6), np.outer(x[3], x[3]))
+    np.testing.assert_allclose(second_moments.unpacked(packed[3], 6), np.outer(x[3], x[3]))
     inner = np.sum(packed[0] * packed[1])
     assert inner == pytest.approx((x[0] @ x[1]) ** 2)
 

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ellipsum.rows import arrow
+from ellipsum.rows import columns as _columns
 from ellipsum.rows import csv_file as _csv
 from ellipsum.rows import sources as _sources
 from ellipsum.rows.batches import as_batches
@@ -86,7 +87,7 @@ EVERY = {
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Many blocks of few rows, so that every seam is met."""
-    monkeypatch.setattr(arrow, "WIDE_BYTES", 2400)
+    monkeypatch.setattr(_columns, "WIDE_BYTES", 2400)
     monkeypatch.setattr(arrow, "PART_BYTES", 24000)
     monkeypatch.setattr(_sources, "BLOCK_BYTES", 2400)
     monkeypatch.setattr(_sources, "PART_BYTES", 24000)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from ellipsum import Ellipsoid, ExactGroupSum, ExactSum
 from ellipsum.kernels.backend import use_kernels
 from regions import KERNEL_SETS, make_regions
 
@@ -60,3 +62,15 @@ def test_an_index_outside_the_table_is_refused(name):
             table, counts = np.zeros((4, 3), np.int64), np.zeros(4, np.int64)
             with pytest.raises(ValueError, match="internal: index"):
                 kernels.group_sums(np.ones((1, 3)), np.array([odd]), *region, table, counts)
+
+
+@pytest.mark.parametrize("name", KERNEL_SETS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_coordinate_of_a_table_is_taken(name, dtype):
+    """A column of a frame has odd strides, which NumPy calls contiguous."""
+    frame = pd.DataFrame({"x": np.arange(9, dtype=dtype), "y": np.ones(9, dtype)})[["x"]]
+    region = Ellipsoid.ball(40.0, d=1)
+    with use_kernels(name):
+        table = ExactGroupSum(region, keys=["a"]).add(frame, key=["a"] * 9)
+        wanted = ExactSum(region).add(frame).integers().tolist()
+    assert table.integers().tolist() == [wanted]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -22,13 +24,17 @@ from ellipsum.groups.keys import KeyBook
 from ellipsum.rows.labels import labels_of
 from test_groups import BALL, BUDGET, STORES, make_table
 
+REGION = Ellipsoid.ball(1.0, d=2)
+ROWS_OF_PARTS = np.random.default_rng(0).normal(size=(3, 2))
+
 
 def test_parts_of_several_machines_release_what_the_whole_does():
     data = make_table(6, 400)
     for user, budget in itertools.product(["u", None], [{"mu": 1.0}, BUDGET]):
         keys = STORES if "mu" in budget else None
         frame = data if user else data.drop(columns="u")
-        mechanism = PrivateGroupMean(BALL, keys=keys, max_keys=2, neighbors="replace", **budget)
+        known = {"keys": keys, "max_keys": 2 if user else 1, "neighbors": "replace"}
+        mechanism = PrivateGroupMean(BALL, **known, **budget)
         home = data.u.map(lambda u: 0 if u is None else int(u) % 3)  # a user's rows on one machine
         total = ExactGroupSum(BALL, keys)
         for machine in range(3):
@@ -51,7 +57,7 @@ def test_a_table_is_released_for_the_units_that_it_was_made_of():
         return PrivateGroupMean(BALL, keys=keys, max_keys=max_keys, mu=1.0, neighbors=neighbors)
 
     wide = make(6).exact_sum(rows, key=key, user=user)
-    plain = make(6).exact_sum(rows, key=key)
+    plain = make(1).exact_sum(rows, key=key)
     assert make(6)(wide, user="u").private and make(1)(plain).private
     by_hand = ExactGroupSum(BALL, keys).add(rows, key)
     empty = make(6).exact_sum(rows[:0], key=key[:0], user=user[:0])
@@ -137,3 +143,53 @@ def test_the_table_of_groups_says_what_its_numbers_are():
     )
     with pytest.raises(TypeError, match=r"give shape\.at"):
         PrivateGroupMean(GaussianShape([1.0, 1.0]), keys=STORES, mu=1.0)
+
+
+COPIES = {
+    "bytes": lambda table: ExactGroupSum.from_bytes(table.to_bytes(), REGION),
+    "pickle": lambda table: pickle.loads(pickle.dumps(table)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("duplicate", COPIES.values(), ids=COPIES)
+def test_a_copy_of_a_table_is_neither_merged_nor_released_again(duplicate):
+    run = PrivateGroupSum(REGION, keys=["a", "b"], mu=1.0)
+    table = run.exact_sum(ROWS_OF_PARTS, key=["a", "b", "a"])
+    twin, before = duplicate(table), table.to_bytes()
+    assert twin.to_bytes() == before
+    other = run.exact_sum(ROWS_OF_PARTS, key=["b", "b", "a"])
+    for copied in (twin, duplicate(table), other.merge(twin)):
+        with pytest.raises(ValueError, match="count twice"):
+            table.merge(copied)
+        assert table.to_bytes() == before
+    assert run(table).private
+    for again in (table, twin, other):
+        with pytest.raises(ValueError, match="spend_again=True"):
+            run(again)
+    assert run(twin, spend_again=True).private
+
+
+def test_equal_tables_of_rows_are_two_tables():
+    run = PrivateGroupSum(REGION, keys=["a", "b"], mu=1.0)
+    one, two = (run.exact_sum(ROWS_OF_PARTS, key=["a", "b", "a"]) for _ in range(2))
+    assert one.to_bytes() == two.to_bytes()
+    assert one.merge(two).counts().tolist() == [4, 2]
+
+
+def test_a_table_without_rows_has_marks_as_any_other():
+    """An error for one that has rows, and none for one that has not, would tell which it is."""
+    run = PrivateGroupSum(REGION, keys=["a"], max_keys=1, mu=1.0)
+    for key in (["a", "a", "a"], ["z", "z", "z"]):
+        part = run.exact_sum(ROWS_OF_PARTS, key=key, user=[1, 1, 2])
+        total = run.exact_sum(ROWS_OF_PARTS, key=key, user=[1, 1, 2]).merge(part)
+        with pytest.raises(ValueError, match="count twice"):
+            total.merge(part)
+
+
+def test_a_table_of_nothing_is_a_zero_for_many_workers():
+    zero, total = ExactGroupSum(REGION, ["a"]), ExactGroupSum(REGION, ["a"])
+    for duplicate in COPIES.values():
+        total.merge(duplicate(zero).add(ROWS_OF_PARTS, ["a"] * 3))
+    assert total.counts().tolist() == [3 * len(COPIES)]

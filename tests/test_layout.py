@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -23,42 +24,45 @@ MAY_IMPORT = {
     "kernels": {"_validate"},
     "grid": {"_validate"},
     "lineage": set(),
+    "column_names": set(),
     "noise_keys": set(),
     "plot": set(),
+    "plot_groups": {"plot"},
+    "tabular": set(),
     "sum_bytes": set(),
     "partial_bytes": {"sum_bytes"},
     "units": {"_validate"},
     "wishart": set(),
     "calibrate": {"_validate"},
-    "cost": {"calibrate"},
-    "accounting": {"calibrate", "cost"},
+    "accounting": {"calibrate"},
     "durable": set(),
-    "checkpoint": {"durable", "noise_keys"},
-    "ledger": {"cost", "durable"},
     "privacy_unit": set(),
-    "guarantee": {"_validate", "calibrate", "cost", "privacy_unit"},
+    "guarantee": {"_validate", "accounting", "calibrate", "privacy_unit"},
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "plot"},
     "tradeoff": {"_estimator", "_validate", "guarantee", "plot"},
-    "shapes": {"_validate", "calibrate", "grid", "guarantee", "quadratic_form", "units"},
-    "ellipsoid": {"_validate", "grid", "guarantee", "shapes"},
-    "gaussian_shape": {"ellipsoid", "shapes"},
-    "rows": {"_validate"},
-    "users": {"_validate", "kernels", "rows"},
-    "exact_sum": {
-        "_validate", "ellipsoid", "kernels", "lineage", "partial_bytes", "rows", "sum_bytes",
+    "shapes": {
+        "_validate", "calibrate", "column_names", "grid", "guarantee", "quadratic_form", "units",
     },
-    "parts": {"ellipsoid", "exact_sum"},
-    "release": {"guarantee", "plot"},
-    "composition": {"accounting", "cost", "guarantee", "release"},
-    "budget": {"accounting", "composition", "cost", "guarantee", "ledger"},
+    "ellipsoid": {"_validate", "column_names", "grid", "guarantee", "shapes"},
+    "gaussian_shape": {"ellipsoid", "shapes"},
+    "rows": {"_validate", "column_names", "kernels"},
+    "users": {"_validate", "column_names", "kernels", "rows"},
+    "kernel_parts": {"kernels", "rows"},
+    "exact_sum": {
+        "_validate", "column_names", "ellipsoid", "kernel_parts", "kernels", "lineage",
+        "partial_bytes", "rows", "sum_bytes",
+    },
+    "release": {"column_names", "guarantee", "plot", "tabular"},
+    "budget": {"accounting", "durable", "guarantee", "release"},
     "sum_release": {"_validate", "ellipsoid", "guarantee", "release"},
     "adaptive": {
-        "_validate", "ellipsoid", "exact_sum", "grid", "guarantee", "kernels", "noise",
-        "noise_keys", "release", "rows", "sum_release", "units",
+        "_validate", "column_names", "ellipsoid", "exact_sum", "grid", "guarantee", "kernels",
+        "noise", "noise_keys", "release", "rows", "sum_release", "tabular", "units",
     },
-    "resumable": {
-        "adaptive", "checkpoint", "ellipsoid", "exact_sum", "guarantee", "noise_keys", "rows",
+    "jobs": {
+        "adaptive", "column_names", "durable", "ellipsoid", "exact_sum", "guarantee", "noise_keys",
+        "rows",
     },
     "present": {"_validate", "ellipsoid", "guarantee", "sum_release"},
     "one_sum": {
@@ -66,24 +70,26 @@ MAY_IMPORT = {
         "sum_release",
     },
     "private_sum": {
-        "_validate", "adaptive", "budget", "checkpoint", "ellipsoid", "exact_sum",
-        "gaussian_shape", "guarantee", "noise", "noise_keys", "one_sum", "present", "resumable",
-        "rows", "sum_bytes", "sum_release", "users",
+        "_validate", "adaptive", "budget", "column_names", "ellipsoid", "exact_sum",
+        "gaussian_shape", "guarantee", "jobs", "noise", "noise_keys", "one_sum", "present", "rows",
+        "sum_bytes", "sum_release", "users",
     },
     "groups": {
-        "_validate", "budget", "calibrate", "cost", "ellipsoid", "exact_sum", "guarantee",
-        "kernels", "noise", "noise_keys", "release", "rows", "sum_release", "users",
+        "_validate", "accounting", "budget", "calibrate", "column_names", "ellipsoid", "exact_sum",
+        "guarantee", "kernels", "lineage", "noise", "noise_keys", "plot_groups", "release", "rows",
+        "sum_release", "users",
     },
-    "engines": {"adaptive", "ellipsoid", "exact_sum", "rows"},
+    "engines": {"adaptive", "column_names", "ellipsoid", "exact_sum", "rows"},
     "estimates": {"adaptive", "budget", "guarantee", "private_sum", "release"},
     "second_moments": {
-        "_validate", "adaptive", "budget", "ellipsoid", "estimates", "exact_sum", "guarantee",
-        "noise", "noise_keys", "wishart",
+        "_validate", "adaptive", "budget", "column_names", "ellipsoid", "estimates", "exact_sum",
+        "guarantee", "noise", "noise_keys", "wishart",
     },
     "records": {
-        "_estimator", "_validate", "calibrate", "cost", "estimates", "guarantee", "noise",
-        "noise_keys",
-        "quadratic_form", "shapes", "tradeoff"},
+        "_estimator", "_validate", "accounting", "budget", "calibrate", "estimates", "guarantee",
+        "kernels", "lineage", "noise", "noise_keys", "quadratic_form", "release", "rows",
+        "second_moments", "shapes", "tradeoff", "wishart",
+    },
     "learned": {
         "_validate", "calibrate", "guarantee", "noise", "noise_keys", "records", "release",
         "tradeoff",
@@ -176,3 +182,21 @@ def test_the_sdist_holds_every_module_that_the_tests_import():
                 assert not any(found.is_relative_to(folder) for folder in excluded) or (
                     not found.exists()
                 ), f"{path.name} imports {found.name}, which the sdist leaves out"
+
+
+#: What may stand at the top of a checkout, beside what git does not see.
+TOP = {
+    ".ci", ".clang-format", ".clang-tidy", ".github", ".gitignore", ".pre-commit-config.yaml",
+    "CHANGELOG.md", "CITATION.cff", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md",
+    "LICENSE", "README.md", "bench", "build_backend", "cpp", "docs", "pyproject.toml", "python",
+    "tests",
+}  # fmt: skip
+
+
+def test_nothing_strange_lies_at_the_top():
+    listed = ["git", "-C", str(ROOT), "ls-tree", "--name-only", "HEAD"]
+    try:
+        found = subprocess.run(listed, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):  # an unpacked source distribution
+        found = "\n".join(TOP & {path.name for path in ROOT.iterdir()})
+    assert found.split() and set(found.split()) <= TOP

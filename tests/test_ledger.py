@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ellipsum import Budget, BudgetError
-from ellipsum.ledger import LedgerError
+from ellipsum.budget.ledger import LedgerError
 
 QUARTER = Fraction(1, 4)  # of mu; mu^2 = 1/16
 

@@ -72,6 +72,7 @@ def test_a_pass_counts_and_adds_what_numpy_does(d, dtype, turned):
     passes, frame = Passes(rows, d), domain.frame(offset, scale)
     counts = passes.histogram(frame, edges)
     assert (counts == np.bincount(np.searchsorted(edges[:-1], norm), minlength=19)).all()
+    assert passes.excess(frame, edges) == np.sum(norm[:, None] > edges)
     radius = float(np.median(norm))
     clipped = y * np.minimum(1, radius / norm)[:, None]
     wanted = [np.maximum(clipped, 0).sum(axis=0), np.maximum(-clipped, 0).sum(axis=0)]

@@ -81,7 +81,7 @@ def test_no_division_of_other_rounds_gains_much(d, n, alpha):
     sigma = np.arange(1.0, d + 1) ** -alpha
     domain, rng = box(d, 50.0, sigma=sigma), np.random.default_rng(0)
     made = make_plan(n, domain, MU, "replace")
-    ours = np.array([float(s.share) for s in made.steps if s.name != "radius"])
+    ours = np.array([float(s.share) for s in made.steps if s.name in ("center", "final")])
     rounds, ratio = ours.size, plan._noise_ratio(n, 1, MU, "replace")
     law = plan._grouped(domain.half, sigma)
     alike = np.ones((1, rounds))

@@ -20,7 +20,6 @@ from ellipsum import (
     PrivateMean,
     open_rows,
 )
-from ellipsum.checkpoint import Job
 from ellipsum.cli import main
 from ellipsum.rows.seek import blocks_from, sources_of
 from killed_jobs import REGION, check, make_files, mechanism, release, run_all
@@ -72,7 +71,6 @@ def test_a_run_that_goes_on_reads_only_what_is_left(job, monkeypatch):
         return add(self, batch)
 
     monkeypatch.setattr(ExactSum, "add", counted)
-    monkeypatch.setattr(Job, "save_soon", Job.save)  # as on a disk that is always ready
     monkeypatch.setattr("ellipsum.rows.seek.PART_BYTES", 1 << 11)
     kill = True
     with pytest.raises(KeyboardInterrupt):
@@ -86,6 +84,29 @@ def test_a_run_that_goes_on_reads_only_what_is_left(job, monkeypatch):
     release(folder, "sum", 1)
     assert added == []
     check(folder, "sum", rows)
+
+
+def test_a_slow_disk_keeps_the_newest_state_in_the_end(tmp_path, monkeypatch):
+    """What was asked for while a write took its time is written after it: the last of it."""
+    ready, states = threading.Event(), []
+    write = Checkpoint.write
+
+    def slow(self, body):
+        ready.wait()
+        states.append(body)
+        write(self, body)
+
+    monkeypatch.setattr(Checkpoint, "write", slow)
+    binding = {"inputs": []}
+    with pytest.raises(KeyboardInterrupt), Checkpoint(tmp_path / "job.ck").opened(binding) as job:
+        for k in range(5):
+            job.blobs["sum"] = bytes([k])
+            job.save_soon()
+        ready.set()
+        raise KeyboardInterrupt
+    assert len(states) == 2  # the first, and the newest
+    with Checkpoint(tmp_path / "job.ck").opened(binding) as job:
+        assert job.blobs["sum"] == bytes([4])
 
 
 @pytest.mark.parametrize("name", ["0.parquet", "1.arrow", "2.csv", "3.npy", "4.arrows"])
@@ -249,11 +270,11 @@ def test_the_file_is_its_owners_alone_and_gone_when_discarded(job):
 def test_nothing_that_is_printed_holds_the_key_or_a_sum(job, monkeypatch):
     folder, _ = job
     seen = []
-    import ellipsum.resumable as resumable
+    import ellipsum.jobs.resumable as resumable
 
     made = resumable.sum_of_files
     monkeypatch.setattr(
-        "ellipsum.resumable.sum_of_files", lambda *a, **k: (seen.append(a), made(*a, **k))[1]
+        "ellipsum.jobs.resumable.sum_of_files", lambda *a, **k: (seen.append(a), made(*a, **k))[1]
     )
     release(folder, "sum", 1)
     job_held = seen[0][2]

@@ -260,7 +260,7 @@ def test_what_is_asked_in_a_wrong_way_is_refused(tmp_path):
     frame.to_csv(tmp_path / "x.csv", index=False)
     with pytest.raises(ValueError, match="opened without the column 'u'"):
         mean(open_rows(tmp_path / "x.csv"))
-    with pytest.raises(ValueError, match="would protect single rows"):
+    with pytest.raises(ValueError, match="single rows would be protected"):
         PrivateMean(BALL, mu=1.0)(open_rows(tmp_path / "x.csv", by="a"))
     with pytest.raises(ValueError, match="cannot be a coordinate too"):
         open_rows(tmp_path / "x.csv", ["a", "b"], by="b")

@@ -2,6 +2,7 @@
 
 #include "bindings.hpp"
 #include "clip/clip_sum.hpp"
+#include "clip/few_rows.hpp"
 #include "clip/group_sums.hpp"
 #include "numpy_view.hpp"
 
@@ -20,23 +21,36 @@ static ellipsum::Region region_view(std::size_t d, const py::array& center, cons
 
 // Releasing the GIL is safe here as in every binding: the views point into arrays that the
 // caller's frame keeps alive, and the core touches no Python object.
-static ellipsum::ClipCounts run(const ellipsum::Batch& batch, const ellipsum::Region& region,
-                                std::int64_t* out, int threads, py::array& absent) {
+template <class Rows>
+static ellipsum::ClipCounts run(const Rows& rows, const ellipsum::Region& region, std::int64_t* out,
+                                int threads, py::array& absent) {
   if (threads < 1) bad_view("threads");
   std::int64_t* holes =
-      absent.size() ? output_view<std::int64_t>(absent, batch.d, "absent") : nullptr;
+      absent.size() ? output_view<std::int64_t>(absent, region.d, "absent") : nullptr;
   const std::shared_ptr<const ellipsum::Choice> choice = clip_choice();
   py::gil_scoped_release nogil;
-  return ellipsum::clip_sum(*choice, batch, region, out, threads, holes);
+  return ellipsum::clip_sum(*choice, rows, region, out, threads, holes);
 }
 
-static py::tuple clip_sum(const py::array& rows, const py::array& center, const py::array& scale,
+// An array, or the columns of a ColumnBlock (rows/columns.py).
+static ellipsum::ClipCounts run_any(const py::object& rows, const ellipsum::Region& region,
+                                    std::int64_t* out, int threads, py::array& absent) {
+  if (py::isinstance<py::array>(rows)) {
+    const ellipsum::Batch batch = batch_view(py::reinterpret_borrow<py::array>(rows));
+    if (batch.d != region.d) bad_view("rows");
+    return run(batch, region, out, threads, absent);
+  }
+  const ColumnViews views(rows);
+  if (views.table().d != region.d) bad_view("columns");
+  return run(views.table(), region, out, threads, absent);
+}
+
+static py::tuple clip_sum(const py::object& rows, const py::array& center, const py::array& scale,
                           const py::array& matrix, const py::array& limit, double radius,
                           py::array partial, int threads, bool halves, py::array absent,
                           bool stretch) {
   using ellipsum::Task;
-  const ellipsum::Batch batch = batch_view(rows);
-  const std::size_t d = batch.d;
+  const std::size_t d = std::size_t(center.size());
   ellipsum::Region region = region_view(d, center, scale, matrix);
   region.limit = limit.size() ? input_view<double>(limit, d, "limit") : nullptr;
   region.radius = radius;
@@ -44,21 +58,20 @@ static py::tuple clip_sum(const py::array& rows, const py::array& center, const 
   region.task = halves ? Task::halves : region.limit ? Task::box : Task::ball;
   if (region.limit && (region.matrix || halves)) bad_view("a box has no matrix and no halves");
   std::int64_t* out = output_view<std::int64_t>(partial, halves ? 2 * d : d, "partial");
-  const ellipsum::ClipCounts counts = run(batch, region, out, threads, absent);
+  const ellipsum::ClipCounts counts = run_any(rows, region, out, threads, absent);
   return py::make_tuple(counts.clipped, counts.nonfinite);
 }
 
-static void distance_counts(const py::array& rows, const py::array& center, const py::array& scale,
+static void distance_counts(const py::object& rows, const py::array& center, const py::array& scale,
                             const py::array& matrix, const py::array& edges, py::array counts,
                             int threads, py::array absent, bool stretch) {
-  const ellipsum::Batch batch = batch_view(rows);
-  ellipsum::Region region = region_view(batch.d, center, scale, matrix);
+  ellipsum::Region region = region_view(std::size_t(center.size()), center, scale, matrix);
   region.task = ellipsum::Task::distances;
   region.stretch = stretch;
   region.bins = std::size_t(edges.size());
   if (region.bins < 1) bad_view("edges");
   region.edges = input_view<double>(edges, region.bins, "edges");
-  run(batch, region, output_view<std::int64_t>(counts, region.bins, "counts"), threads, absent);
+  run_any(rows, region, output_view<std::int64_t>(counts, region.bins, "counts"), threads, absent);
 }
 
 static py::tuple group_sums(const py::array& rows, const py::array& index, const py::array& center,
@@ -83,7 +96,67 @@ static py::tuple group_sums(const py::array& rows, const py::array& index, const
   return py::make_tuple(seen.clipped, seen.nonfinite);
 }
 
+namespace {
+
+// A few rows at a time into two arrays that it keeps. The lock of the interpreter is held: a call
+// takes a microsecond or two.
+class FewRows {
+ public:
+  FewRows(const py::array& center, const py::array& scale, const py::array& limit, double radius,
+          py::array low, py::array high)
+      : low_(std::move(low)),
+        high_(std::move(high)),
+        few_(region_of(center, scale, limit, radius)) {
+    low_words_ = output_view<std::uint64_t>(low_, few_.d(), "low");
+    high_words_ = output_view<std::int64_t>(high_, few_.d(), "high");
+  }
+
+  // (rows, clipped, nonfinite), or nothing for an array that is not (d,) or (n, d), of native,
+  // aligned float32 or float64.
+  py::object add(const py::array& rows) {
+    const bool one = rows.ndim() == 1;
+    if (!one && rows.ndim() != 2) return py::none();
+    if (std::size_t(rows.shape(one ? 0 : 1)) != few_.d() || !is_ready(rows)) return py::none();
+    const py::ssize_t size = rows.itemsize();
+    const ellipsum::Batch batch = one ? ellipsum::Batch{rows.data(),
+                                                        dtype_of(rows),
+                                                        1,
+                                                        few_.d(),
+                                                        size * py::ssize_t(few_.d()),
+                                                        rows.strides(0)}
+                                      : batch_view(rows);
+    const ellipsum::ClipCounts counts = few_.add(*clip_choice(), batch, low_words_, high_words_);
+    return py::make_tuple(batch.n, counts.clipped, counts.nonfinite);
+  }
+
+ private:
+  static ellipsum::Region region_of(const py::array& center, const py::array& scale,
+                                    const py::array& limit, double radius) {
+    const std::size_t d = std::size_t(center.size());
+    ellipsum::Region region = region_view(d, center, scale, py::array_t<double>(0));
+    region.limit = limit.size() ? input_view<double>(limit, d, "limit") : nullptr;
+    region.radius = radius;
+    region.task = region.limit ? ellipsum::Task::box : ellipsum::Task::ball;
+    return region;
+  }
+
+  py::array low_, high_;
+  ellipsum::FewRows few_;
+  std::uint64_t* low_words_;
+  std::int64_t* high_words_;
+};
+
+}  // namespace
+
 void bind_clip(py::module_& m) {
+  py::class_<FewRows>(m, "FewRows", "Adds a few rows at a time to 128-bit totals.")
+      .def(py::init<const py::array&, const py::array&, const py::array&, double, py::array,
+                    py::array>(),
+           py::arg("center"), py::arg("scale"), py::arg("limit"), py::arg("radius"), py::arg("low"),
+           py::arg("high"))
+      .def("add", &FewRows::add, py::arg("rows"),
+           "Add (d,) or (n, d) in place; returns (rows, clipped, nonfinite), or None for an array "
+           "that is not native, aligned float32 or float64 of that shape.");
   m.attr("CLIP_ROWS_LIMIT") = ellipsum::clip_rows_limit;
   m.def(
       "clip_sum", &clip_sum, py::arg("rows"), py::arg("center"), py::arg("scale"),

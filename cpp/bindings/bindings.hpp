@@ -19,6 +19,7 @@ void bind_dispatch(pybind11::module_& m);
 void bind_clip(pybind11::module_& m);
 void bind_exact_sum(pybind11::module_& m);
 void bind_users(pybind11::module_& m);
+void bind_keys(pybind11::module_& m);
 void bind_noise(pybind11::module_& m);
 void bind_quadratic_form(pybind11::module_& m);
 void bind_gaussian_pair(pybind11::module_& m);

@@ -19,6 +19,7 @@ PYBIND11_MODULE(_core, m) {
   bind_clip(m);
   bind_exact_sum(m);
   bind_users(m);
+  bind_keys(m);
   bind_noise(m);
   bind_quadratic_form(m);
   bind_gaussian_pair(m);

@@ -1,6 +1,7 @@
 """Differentially private sums and means of vectors: shaped, exact, fast.
 
-A row passes ``rows``, ``ellipsoid``, ``exact_sum``, ``noise``, ``private_sum`` and ``sum_release``.
+A row passes ``rows``, ``ellipsoid``, ``exact_sum``, ``private_sum``, ``one_sum``, ``noise`` and
+``sum_release``.
 
 The names in the order of the story: rows, a region, the exact sum over it, the mechanisms, what
 they release and promise; then estimates, calibration, noise, and the distribution that sets the
@@ -14,16 +15,16 @@ from .ellipsoid import Ellipsoid
 from .shapes.best import ErrorPrediction
 from .gaussian_shape import GaussianShape
 from .exact_sum import ExactSum
-from .parts import Parts
+from .jobs.parts import Parts
 from .guarantee import DeltaGuarantee, GaussianGuarantee, Guarantee, Neighbors
 from .release import Release
-from .composition import ComposedGuarantee, compose
-from .budget import Budget, BudgetError
+from .budget.composition import ComposedGuarantee, compose
+from .budget.budget import Budget, BudgetError
 from .sum_release import SumRelease
 from .present import PresentMean
 from .adaptive.plan import Plan, Step
 from .adaptive.release import AdaptiveRelease
-from .checkpoint import Checkpoint, CheckpointError
+from .jobs.checkpoint import Checkpoint, CheckpointError
 from .private_sum import PrivateMean, PrivateSum
 from .groups.table import ExactGroupSum
 from .groups.release import GroupRelease
@@ -47,16 +48,16 @@ __all__ = [
     "PrivateSum",
     "PrivateMean",
     "ExactGroupSum",
-    "GroupRelease",
-    "PrivateCounts",
-    "PrivateGroupMean",
     "PrivateGroupSum",
+    "PrivateGroupMean",
+    "PrivateCounts",
     "Plan",
     "Step",
     "Release",
     "SumRelease",
     "PresentMean",
     "AdaptiveRelease",
+    "GroupRelease",
     "Guarantee",
     "GaussianGuarantee",
     "DeltaGuarantee",

@@ -12,10 +12,13 @@ import threading
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from types import FunctionType
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+T = TypeVar("T")
 
 __all__ = [
     "eigenbasis",
@@ -23,6 +26,7 @@ __all__ = [
     "nonnegative",
     "one_of",
     "open_unit",
+    "own_init",
     "positive",
     "public_rows",
     "records",
@@ -31,6 +35,23 @@ __all__ = [
     "vector",
     "whole",
 ]
+
+
+def own_init(cls: type[T]) -> type[T]:
+    """Give a subclass a copy of its parent's ``__init__`` under its own name, which is the one
+    that Python's error about an unknown argument says."""
+    inherited = cls.__init__
+    own = FunctionType(
+        inherited.__code__,
+        inherited.__globals__,
+        inherited.__name__,
+        inherited.__defaults__,
+        inherited.__closure__,
+    )
+    own.__kwdefaults__, own.__annotations__ = inherited.__kwdefaults__, inherited.__annotations__
+    own.__doc__, own.__qualname__ = inherited.__doc__, f"{cls.__name__}.__init__"
+    setattr(cls, inherited.__name__, own)
+    return cls
 
 
 def finite(name: str, value: Any) -> float:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
-from scipy.special import erfcx
 
 from . import _validate
 from ._validate import nonnegative, one_of, open_unit, positive
@@ -314,7 +313,7 @@ def _outward(s: float, eps: float) -> tuple[float, float]:
 
 def _mills(x: float) -> float:
     """M(x) = Phi(-x)/phi(x)."""
-    return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
+    return math.sqrt(math.pi / 2) * float(scipy.special.erfcx(x / math.sqrt(2)))
 
 
 def _mills_difference(a: float, m: float) -> float:

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate
 from . import grid as _grid
+from .column_names import named_vectors
 from .guarantee import Neighbors
-from .shapes.best import Assumptions, ErrorPrediction, best_region, predict
+from .shapes.best import Assumptions, ErrorPrediction, predict, shape_and_radius
 from .shapes.law import GaussianModel
 from .shapes.models import box_scale, center_of, covariance_model, gaussian_model, sample_model
 
@@ -21,9 +22,6 @@ __all__ = ["Ellipsoid"]
 Array = NDArray[np.float64]
 
 _LIMIT_BITS = 30  # a box's limits stay below 2^30 grid units: C/g <= 2^29
-
-#: The share clipped by default where n and the noise are not known.
-_CLIP_PROBABILITY = 0.01
 
 
 class Ellipsoid:
@@ -51,6 +49,8 @@ class Ellipsoid:
     """
 
     def __init__(self, center: ArrayLike, scale: ArrayLike, clip_norm: float) -> None:
+        self._columns, known = named_vectors(center=center, scale=scale)
+        center, scale = known["center"], known["scale"]
         matrix = np.ndim(scale) == 2
         self._center = _validate.vector("center", center)
         self._clip_norm = _validate.positive("clip_norm", clip_norm)
@@ -83,9 +83,10 @@ class Ellipsoid:
 
         Source: the Gaussian mechanism (Poulsen 2023, Algorithm 1, after clipping).
         """
-        where = center_of(center, d)
+        names, known = named_vectors(center=center)
+        where = center_of(known["center"], d)
         region = cls(where, np.ones(where.size), _validate.positive("radius", radius))
-        region._kind = "ball"
+        region._kind, region._columns = "ball", names
         return region
 
     @classmethod
@@ -103,8 +104,9 @@ class Ellipsoid:
         Source: Poulsen 2023, Algorithm 2, Theorem 3; Pagh & Lebeda. (Section 3.1 prints the radii
         as b_j / Delta_j; they are Delta_j / b_j.)
         """
-        low, high, center, scale = box_scale(lower, upper, error)
+        low, high, center, scale, names = box_scale(lower, upper, error)
         region = cls(center, scale, 0.5)
+        region._columns = names
         step = region._scale / region._grid
         # The kernel's own arithmetic on the corners: no row inside the box is clipped.
         region._limit = np.maximum((high - center) * step, (center - low) * step)
@@ -120,6 +122,7 @@ class Ellipsoid:
         clip_probability: float | str | None = None,
         *,
         center_error: ArrayLike | None = None,
+        error: str | ArrayLike = "absolute",
         n: int | None = None,
         noise_multiplier: float | None = None,
         epsilon: float | None = None,
@@ -143,6 +146,7 @@ class Ellipsoid:
             Default: the best where n and the noise are given, else 0.01.
         center_error : array (d,), data units, optional
             A guess of abs(mean - center): the laws are then noncentral.
+        error : ``"absolute"``, ``"relative"`` (against sigma), or weights (d,), 1/data unit
         n : int, rows (public)
         noise_multiplier : float; or epsilon, delta
         neighbors : ``"replace"`` or ``"add-remove"``
@@ -155,7 +159,7 @@ class Ellipsoid:
         Source: Poulsen 2023, Lemma 4.1 and Algorithm 3. Its equation (10) drops
         ||mean - center||^2 as a constant; it is ||(mean - center) * b||^2.
         """
-        where, model = gaussian_model(sigma, center, center_error)
+        where, model = gaussian_model(sigma, center, center_error, error)
         assumed = Assumptions.given(model, n, noise_multiplier, epsilon, delta, neighbors)
         return cls.for_model(where, model, clip_probability, assumed)
 
@@ -167,6 +171,7 @@ class Ellipsoid:
         clip_probability: float | str | None = None,
         *,
         center_error: ArrayLike | None = None,
+        error: str | ArrayLike = "absolute",
         n: int | None = None,
         noise_multiplier: float | None = None,
         epsilon: float | None = None,
@@ -183,7 +188,7 @@ class Ellipsoid:
         covariance : array (d, d), data units squared, symmetric and positive definite
         center, ..., neighbors : as in :meth:`for_gaussian`
         """
-        where, model = covariance_model(covariance, center, center_error)
+        where, model = covariance_model(covariance, center, center_error, error)
         assumed = Assumptions.given(model, n, noise_multiplier, epsilon, delta, neighbors)
         return cls.for_model(where, model, clip_probability, assumed)
 
@@ -194,6 +199,7 @@ class Ellipsoid:
         clip_probability: float | str | None = None,
         *,
         diagonal: bool = False,
+        error: str | ArrayLike = "absolute",
         n: int | None = None,
         noise_multiplier: float | None = None,
         epsilon: float | None = None,
@@ -210,9 +216,9 @@ class Ellipsoid:
         rows : array (m, d), m >= 2, public, data units
         diagonal : bool
             Leave the correlations out: O(d) for each row instead of O(d^2).
-        clip_probability, n, ..., neighbors : as in :meth:`for_gaussian`
+        clip_probability, error, n, ..., neighbors : as in :meth:`for_gaussian`
         """
-        where, model = sample_model(rows, diagonal=diagonal)
+        where, model = sample_model(rows, diagonal=diagonal, error=error)
         assumed = Assumptions.given(model, n, noise_multiplier, epsilon, delta, neighbors)
         return cls.for_model(where, model, clip_probability, assumed)
 
@@ -233,22 +239,9 @@ class Ellipsoid:
         clip_probability : as in :meth:`for_gaussian`
         assumed : Assumptions, optional: the rows and the noise, which the best region needs
         """
-        best = clip_probability is None and assumed is not None
-        if isinstance(clip_probability, str):
-            _validate.one_of("clip_probability", clip_probability, ("best",))
-            if assumed is None:
-                raise ValueError(
-                    "the best region depends on the rows and the noise: give n, and "
-                    "noise_multiplier or epsilon and delta, or hand a mechanism a GaussianShape"
-                )
-            best = True
-        if best and assumed is not None:
-            b, radius = best_region(assumed)
-        else:
-            p = _CLIP_PROBABILITY if clip_probability is None else clip_probability
-            b, radius = model.quantile_region(_validate.open_unit("clip_probability", p))
+        b, radius = shape_and_radius(model, clip_probability, assumed)
         region = cls(center, model.scale(b), radius)
-        region._model, region._assumed = model, assumed
+        region._model, region._assumed, region._columns = model, assumed, model.columns
         return region
 
     def predicted_error(
@@ -294,6 +287,11 @@ class Ellipsoid:
     def kind(self) -> str:
         """``"ball"``, ``"box"``, ``"ellipsoid"`` or ``"matrix"``."""
         return self._kind
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the coordinates, where what the region was made from had some (rows-5)."""
+        return self._columns
 
     @property
     def center(self) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .adaptive.release import AdaptiveRelease
-from .budget import Budget, Share
+from .budget.budget import Budget, Share
 from .guarantee import Guarantee, seed_caveats
 from .private_sum import PrivateMean
 from .release import Release
@@ -176,4 +176,5 @@ def _estimate(
     guarantee: Guarantee = release.guarantee
     why = seed_caveats(seed)
     estimate = Estimate(kind, value, guarantee, why, sd=sd, n=release.n)
-    return estimate.with_remarks(release.remarks(kind)).drawn_from(release.entry)
+    estimate.with_remarks(release.remarks(kind)).named(release.columns)
+    return estimate.drawn_from(release.entry)

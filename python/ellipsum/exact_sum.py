@@ -10,18 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _validate, lineage
+from .column_names import Columns
 from .ellipsoid import Ellipsoid
+from .kernel_parts import add_partial, kernel_parts
 from .kernels.backend import kernels, thread_count
 from .partial_bytes import PartState, is_impossible, not_a_part, pack_part, unpack_part
 from .rows.arrow import is_arrow
-from .rows.batches import as_batches
+from .rows.batches import kernel_batches
+from .rows.columns import ColumnBlock
 from .rows.partitioned import refuse_far_rows
 from .sum_bytes import MISSING, POLICIES, SumState, as_integers, not_a_sum, pack, unpack
 
 __all__ = ["ExactSum", "add_partial", "as_integers", "kernel_parts"]
 
-#: Numbers converted at a time where the dtype is neither float32 nor float64 (8 MiB).
-_NUMBERS_PER_CONVERSION = 1 << 20
+#: Numbers of a batch that goes by one short call: more are worth the microseconds of a long one.
+_FEW = 1 << 10
 
 
 class ExactSum:
@@ -78,15 +81,15 @@ class ExactSum:
         self._fingerprint: bytes | None = None  # of the region, when it is first asked for
         self._low = np.zeros(ellipsoid.d, np.uint64)  # two's complement, 128 bits
         self._high = np.zeros(ellipsoid.d, np.int64)
+        self._few: Any = None  # adds a few rows at a time; made when it is first asked for
         self._absent = self._no_holes()
         self._count = self._clipped = self._nonfinite_rows = self._releases = 0
         self._marks: lineage.Marks = frozenset()
+        self._columns = Columns(ellipsoid.columns)
         self._lock = threading.Lock()
 
-    # ---- in ------------------------------------------------------------------------
-
     def add(self, batch: Any) -> ExactSum:
-        """Add rows: an array (n, d), or one row (d,); float32 and float64 without a copy.
+        """Add rows, an array (n, d) or one row (d,), floats without a copy; return itself.
 
         No rows are added like any others: whether there are some may be private.
 
@@ -96,31 +99,30 @@ class ExactSum:
             Of a list each item is one row (so one row is an array, or ``[row]``), or a batch if
             it is one by its type, as for :class:`PrivateSum`.
 
-        Returns
-        -------
-        ExactSum
-            Itself, so that calls chain.
-
         Raises
         ------
         TypeError, ValueError
-            For a batch that is not numeric, or of another width. Never for a value in it, except
-            under ``nonfinite="raise"``.
+            For a batch that is not numeric, or has another width or other columns. Never for a
+            value in it, except under ``nonfinite="raise"``.
         """
+        if type(batch) is np.ndarray and batch.size <= _FEW and self._add_few(batch):
+            return self
         low, high = np.zeros_like(self._low), np.zeros_like(self._high)
         count = clipped = nonfinite = 0
         absent, stretch = self._no_holes(), self._missing == "ignore"
-        for part in self._parts(batch):
+        columns = self._columns.copy()
+        for part in self._parts(batch, columns):
             partial = np.zeros(self._ellipsoid.d, np.int64)
             counts = kernels().clip_sum(
                 part, *self._region, partial, self._threads, absent=absent, stretch=stretch
             )
             add_partial(low, high, partial)
-            count += len(part)
-            clipped, nonfinite = clipped + counts[0], nonfinite + counts[1]
+            count, clipped = count + len(part), clipped + counts[0]
+            nonfinite += counts[1]
         if nonfinite and self._nonfinite == "raise":
             raise ValueError('batch has a row with a NaN or an infinity, and nonfinite="raise"')
         with self._lock:
+            self._columns = self._columns.joined(columns)
             kernels().merge(self._low, self._high, low, high)
             self._marks = self._marks or lineage.new_marks()
             self._count += count
@@ -129,26 +131,40 @@ class ExactSum:
             self._absent += absent
         return self
 
-    def _parts(self, batch: Any) -> Iterator[NDArray[Any]]:
-        d = self._ellipsoid.d
+    def _add_few(self, batch: NDArray[Any]) -> bool:
+        """Add a few rows by one call, if they are what a kernel takes; were they added?"""
+        if self._few is None:
+            center, scale, matrix, limit, radius = self._region
+            if matrix.size or self._nonfinite == "raise" or self._missing == "ignore":
+                return False
+            self._few = kernels().FewRows(center, scale, limit, radius, self._low, self._high)
+        with self._lock:
+            added = self._few.add(batch)
+            if added is None:
+                return False
+            self._marks = self._marks or lineage.new_marks()
+            self._count += added[0]
+            self._clipped += added[1]
+            self._nonfinite_rows += added[2]
+        return True
+
+    def _parts(
+        self, batch: Any, columns: Columns | None = None
+    ) -> Iterator[NDArray[Any] | ColumnBlock]:
         refuse_far_rows(batch)
-        # Arrow data as an array would have a dtype that can depend on their values.
-        by_items = is_arrow(batch) or isinstance(batch, (list, tuple))
-        blocks = as_batches(batch, d) if by_items else [_validate.rows("batch", batch, d=d)]
-        for rows in blocks:
-            yield from kernel_parts(rows)
+        # Of Arrow data an array's dtype could depend on values.
+        if is_arrow(batch) or isinstance(batch, (list, tuple, ColumnBlock)):
+            for rows in kernel_batches(batch, self._ellipsoid.d, columns):
+                yield from kernel_parts(rows)
+        else:
+            yield from kernel_parts(_validate.rows("batch", batch, d=self._ellipsoid.d))
 
     def merge(self, other: ExactSum) -> ExactSum:
-        """Add another sum over the same region; the other stays as it is.
+        """Add another sum over the same region; return itself. The other stays as it is.
 
         Parameters
         ----------
         other : ExactSum
-
-        Returns
-        -------
-        ExactSum
-            Itself.
 
         Raises
         ------
@@ -163,7 +179,10 @@ class ExactSum:
         if other._ellipsoid is not self._ellipsoid and other._ellipsoid != self._ellipsoid:
             raise ValueError("other has a different ellipsoid: sums merge only over the same one")
         self._check_policies("other", other)
-        return self._merge_state(other.snapshot(), other._marks)
+        columns = self._columns.joined(other._columns)
+        self._merge_state(other.snapshot(), other._marks)
+        self._columns = columns
+        return self
 
     def _check_policies(self, what: str, other: ExactSum | PartState) -> None:
         for policy in ("nonfinite", "missing"):
@@ -188,12 +207,15 @@ class ExactSum:
             self._marks |= marks
         return self
 
-    # ---- what can be read ----------------------------------------------------------
-
     @property
     def ellipsoid(self) -> Ellipsoid:
         """The clip region: public."""
         return self._ellipsoid
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the coordinates, where a source had some; public. Bytes do not hold them."""
+        return self._columns.names
 
     @property
     def count(self) -> int:
@@ -224,8 +246,6 @@ class ExactSum:
         """
         state = self.snapshot()
         return as_integers(state.low, state.high)
-
-    # ---- handed on -----------------------------------------------------------------
 
     def claim_release(self, *, again: bool, only_ask: bool = False) -> None:
         """Record that a release is made; refuse a second one that was not asked for.
@@ -332,8 +352,8 @@ class ExactSum:
         total._marks = lineage.marks_of(data)
         return total
 
-    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        return _unpickle, (self.to_bytes(),)
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return _unpickle, (self.to_bytes(), self.columns)
 
     def __repr__(self) -> str:
         return f"ExactSum(d={self._ellipsoid.d}, kind={self._ellipsoid.kind!r})"
@@ -345,8 +365,8 @@ class ExactSum:
 
     def empty_copy(self) -> ExactSum:
         """Return a sum of no rows over the same region, with the same policies and threads."""
-        known = (self._nonfinite, self._missing, self._threads)
-        return ExactSum(self._ellipsoid, nonfinite=known[0], missing=known[1], threads=known[2])
+        policies = {"nonfinite": self._nonfinite, "missing": self._missing}
+        return ExactSum(self._ellipsoid, **policies, threads=self._threads)
 
     def _no_holes(self) -> NDArray[np.int64]:
         return np.zeros(self._ellipsoid.d if self._missing == "ignore" else 0, np.int64)
@@ -369,27 +389,12 @@ class ExactSum:
         if is_impossible(state, self._ellipsoid.row_bound()):
             raise not_a_sum("its counts and sums contradict each other")
         self._low, self._high, self._count = state.low, state.high, state.rows
+        self._few = None
         self._clipped, self._nonfinite_rows = state.clipped, state.nonfinite_rows
         self._releases, self._absent = state.releases, state.absent
 
 
-def add_partial(low: NDArray[np.uint64], high: NDArray[np.int64], partial: NDArray[Any]) -> None:
-    """Add what a kernel summed (int64) to totals of 128 bits, in place."""
-    kernels().merge(low, high, partial.view(np.uint64), partial >> 63)
-
-
-def kernel_parts(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Parts that one kernel call takes: native float32 or float64, bounded rows."""
-    ready = rows.dtype.type in (np.float32, np.float64) and rows.dtype.isnative
-    ready = ready and rows.flags.aligned
-    step = kernels().CLIP_ROWS_LIMIT if ready else max(1, _NUMBERS_PER_CONVERSION // rows.shape[1])
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step]
-        if not ready:
-            with np.errstate(all="ignore"):  # a warning would tell of a value that overflows
-                part = np.ascontiguousarray(part, dtype=np.float64)
-        yield part
-
-
-def _unpickle(data: bytes) -> ExactSum:
-    return ExactSum.from_bytes(data)
+def _unpickle(data: bytes, columns: tuple[str, ...] | None = None) -> ExactSum:
+    total = ExactSum.from_bytes(data)
+    total._columns = Columns(columns)
+    return total

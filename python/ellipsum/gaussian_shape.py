@@ -30,13 +30,13 @@ class GaussianShape:
 
     Parameters
     ----------
-    sigma : array (d,), standard deviations, data units
+    sigma : array (d,), standard deviations, data units; or by column, as a mapping or Series:
+        private tables must then have just these columns, in whatever order
     center : array (d,), data units; default the origin
     center_error : array (d,), data units, optional
         A guess of abs(mean - center).
-    unit : array (d,), data units, optional
-        Errors are weighed in these units (each coordinate's own standard deviation makes them
-        relative errors); default the data's own.
+    error : ``"absolute"`` (errors in the data's unit), ``"relative"`` (each against its
+        coordinate's standard deviation), or weights (d,), 1/data unit: sum_j (w_j e_j)^2
 
     Source: Poulsen 2023, Algorithm 3.
     """
@@ -47,9 +47,9 @@ class GaussianShape:
         center: ArrayLike | None = None,
         *,
         center_error: ArrayLike | None = None,
-        unit: ArrayLike | None = None,
+        error: str | ArrayLike = "absolute",
     ) -> None:
-        self._center, self._model = gaussian_model(sigma, center, center_error, unit)
+        self._center, self._model = gaussian_model(sigma, center, center_error, error)
 
     @classmethod
     def for_covariance(
@@ -58,16 +58,17 @@ class GaussianShape:
         center: ArrayLike | None = None,
         *,
         center_error: ArrayLike | None = None,
-        unit: ArrayLike | None = None,
+        error: str | ArrayLike = "absolute",
     ) -> GaussianShape:
         """Return the shape of rows with this covariance, turned along its eigenvectors.
 
         Parameters
         ----------
         covariance : array (d, d), data units squared, symmetric and positive definite
-        center, center_error, unit : arrays (d,), data units
+        center, center_error : arrays (d,), data units
+        error : as in :class:`GaussianShape`
         """
-        return cls._of(*covariance_model(covariance, center, center_error, unit))
+        return cls._of(*covariance_model(covariance, center, center_error, error))
 
     @classmethod
     def for_sample(
@@ -75,7 +76,7 @@ class GaussianShape:
         rows: ArrayLike | Blocks,
         *,
         diagonal: bool = False,
-        relative: bool = False,
+        error: str | ArrayLike = "absolute",
         d: int | None = None,
         names: Sequence[str] | None = None,
     ) -> GaussianShape:
@@ -87,12 +88,11 @@ class GaussianShape:
             blocks of finite rows (with ``d``)
         diagonal : bool
             Leave the correlations out: O(d) for each row instead of O(d^2).
-        relative : bool
-            Weigh errors in the columns' own standard deviations.
+        error : as in :class:`GaussianShape`
         d : int, where ``rows`` is a function
-        names : sequence of str, optional; of the columns, for messages
+        names : sequence of str, optional; of the columns; those of a pandas frame if left out
         """
-        model = sample_model(rows, diagonal=diagonal, d=d, relative=relative, names=names)
+        model = sample_model(rows, diagonal=diagonal, d=d, error=error, names=names)
         return cls._of(*model)
 
     @classmethod
@@ -105,6 +105,11 @@ class GaussianShape:
     def d(self) -> int:
         """Number of coordinates."""
         return self._center.size
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the coordinates, where the parameters or the sample had some."""
+        return self._model.columns
 
     @property
     def center(self) -> Array:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from . import _validate, calibrate
-from .cost import Cost
+from .accounting.cost import Cost
 from .privacy_unit import (
     ROW,
     delta_of_rows,
@@ -22,6 +22,7 @@ from .privacy_unit import (
 
 __all__ = [
     "ROW",
+    "UP",
     "DeltaGuarantee",
     "GaussianGuarantee",
     "Guarantee",
@@ -31,8 +32,8 @@ __all__ = [
     "shown_up",
 ]
 
-#: Covers the few roundings (under 8 of 2^-53) of a noise level: noise is never too small.
-_NOISE_SLACK = 1 + 2.0**-50
+#: Covers thousands of roundings of a bound that a few functions of doubles make.
+UP = 1 + 2.0**-40
 
 
 class Neighbors(str, enum.Enum):
@@ -112,6 +113,9 @@ class Guarantee:
         """One line for a person."""
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self})"
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, ``kind`` among them."""
         raise NotImplementedError
@@ -138,7 +142,7 @@ class Guarantee:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GaussianGuarantee(Guarantee):
     """The guarantee of a Gaussian mechanism, for which neighbours.
 
@@ -150,6 +154,7 @@ class GaussianGuarantee(Guarantee):
     noise_multiplier : float, noise standard deviation / sensitivity
     asked_epsilon, asked_delta, asked_rho, asked_mu : the budget as it was asked for
     unit : str, whose change makes neighbours: the unit of privacy
+    rows_per_unit : int, rows of a unit that are added by themselves (claim users-6)
     """
 
     neighbors: Neighbors
@@ -159,6 +164,7 @@ class GaussianGuarantee(Guarantee):
     asked_rho: float | None = None
     asked_mu: float | None = None
     unit: str = ROW
+    rows_per_unit: int = 1
 
     kind = "gdp"
     is_private = True
@@ -202,8 +208,7 @@ class GaussianGuarantee(Guarantee):
     def asked(self) -> tuple[float | None, ...]:
         """What the noise levels follow from: the budget as asked, or the noise multiplier.
 
-        Keys are bound to it instead of to the levels, whose last bit may differ between
-        mathematical libraries.
+        Keys are bound to it: the levels' last bit may differ between mathematical libraries.
         """
         budget = (self.asked_epsilon, self.asked_delta, self.asked_rho, self.asked_mu)
         if all(part is None for part in budget):
@@ -296,7 +301,7 @@ class GaussianGuarantee(Guarantee):
         return f"{' = '.join(parts)}, neighbours: {self.neighbors}{unit_text(self.unit)}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DeltaGuarantee(Guarantee):
     """(epsilon, delta)-DP for one pair alone: what a mechanism that is not Gaussian promises.
 
@@ -377,8 +382,8 @@ class DeltaGuarantee(Guarantee):
 
 
 def rounded_up(sd: float) -> float:
-    """A noise level computed in doubles, moved above its true value."""
-    return sd * _NOISE_SLACK
+    """A noise level computed in doubles, with under 8 roundings, moved above its true value."""
+    return sd * (1 + 2.0**-50)
 
 
 def seed_caveats(seed: int | bytes | None) -> tuple[str, ...]:

@@ -168,6 +168,13 @@ def keystream(n: int, *, key: Any, nonce: int = 0) -> NDArray[np.uint64]:
     return out
 
 
+def fill_rounded(
+    out: NDArray[np.int64], sigma: NDArray[np.float64], key: Any, start: int, threads: int
+) -> None:
+    """:func:`rounded_gaussian` into ``out``, from word ``start`` of the key's streams on."""
+    _fill(out, sigma, key, threads, start)
+
+
 def _fill(
     out: NDArray[np.int64],
     sigma: NDArray[np.float64],

@@ -38,6 +38,8 @@ class Use(enum.Enum):
     COIN = b"unit vector, coins"
     ENTRY = b"name of a budget's entry"  # public, and no noise
     LATENT = b"latents"
+    COLUMN = b"columns of a projection"
+    FLOOR = b"floor of a projection"
 
 
 def root_key(seed: int | bytes | None) -> bytes:

@@ -20,12 +20,17 @@ from .sum_release import NoisySum, SumRelease
 
 __all__ = [
     "NoiseLevels",
+    "center_share",
     "noise_energy_root",
     "noise_levels",
     "noise_sd",
     "one_sum",
     "sum_keys",
 ]
+
+
+#: Least share of the sum, and of its count where there is one: neither noise overflows.
+_SMALLEST_SHARE = 2.0**-20
 
 
 class NoiseLevels(NamedTuple):
@@ -42,7 +47,7 @@ def noise_levels(
     """The noise of sum and count, where a share of mu^2 goes to the count, and of the numbers of
     holes, which take none of it (claim missing-3)."""
     bound = region.sensitivity(promise.neighbors) / region.grid
-    multiplier = promise.noise_multiplier
+    multiplier = promise.noise_multiplier * promise.rows_per_unit
     sum_sigma = rounded_up(multiplier * bound / math.sqrt(1 - count_share))
     count_sigma = rounded_up(multiplier / math.sqrt(count_share)) if count_share else None
     if missing == "center":
@@ -50,6 +55,20 @@ def noise_levels(
     weights = absence_weights(region, promise.neighbors)
     absent_sigma = np.array([rounded_up(sum_sigma / weight) for weight in weights])
     return NoiseLevels(sum_sigma, count_sigma, absent_sigma)
+
+
+def center_share(region: Ellipsoid) -> float:
+    """Share of mu^2 for the count of a sum for add-remove; 0 where none is needed.
+
+    With the share theta the sum has the noise energy sum_j (C/b_j)^2 / (1 - theta) +
+    ||c||^2 / theta (times 1/mu^2), data units squared: least at
+    theta = ||c|| / (||c|| + sqrt(sum_j (C/b_j)^2)) (claims count-1, count-3).
+    """
+    center = math.hypot(*region.center)
+    if center == 0:
+        return 0.0
+    share = 1 / (1 + noise_energy_root(region) / center)
+    return min(max(share, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
 
 
 def noise_energy_root(region: Ellipsoid) -> float:
@@ -144,4 +163,5 @@ def _keys(
 ) -> JobKeys:
     job = (kind, promise.neighbors.value, *promise.asked, region.fingerprint())
     holes = () if state.missing == "center" else (state.missing, state.absent)
-    return JobKeys(root, *job, state.rows, state.low, state.high, *holes)
+    several = () if promise.rows_per_unit == 1 else ("rows of a unit", promise.rows_per_unit)
+    return JobKeys(root, *job, state.rows, state.low, state.high, *holes, *several)

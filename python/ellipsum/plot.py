@@ -26,6 +26,9 @@ class Drawable(Protocol):
     def sd(self) -> Any: ...
     @property
     def private(self) -> bool: ...
+    @property
+    def covers(self) -> str: ...
+    def coordinates(self) -> list[str]: ...
     def confidence_interval(self, level: float = 0.95) -> tuple[Any, Any]: ...
 
 
@@ -53,9 +56,9 @@ def plot_release(
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure of pyplot if left out.
     names : sequence of str, optional
-        Of the d coordinates; their numbers if left out.
+        Of the d coordinates; their columns' names, or their places, if left out.
     level : float
-        Of the intervals, which count the added noise alone.
+        Of the intervals, which cover what ``confidence_interval`` covers by itself.
     sort : bool
         Whether to sort by value; in the order of the columns if not.
 
@@ -70,7 +73,7 @@ def plot_release(
     """
     check_matplotlib()
     value = release.value
-    labels = [f"[{j}]" for j in range(value.size)] if names is None else list(names)
+    labels = release.coordinates() if names is None else list(names)
     if len(labels) != value.size:
         raise ValueError(f"names must have {value.size} entries, got {len(labels)}")
     order = np.argsort(-value, kind="stable") if sort else np.arange(value.size)
@@ -84,7 +87,8 @@ def plot_release(
     ax.spines[["top", "right"]].set_visible(False)
     caveat = "" if release.private else " (NOT PRIVATE)"
     ax.set_title(
-        f"Private {release.kind}, {100 * level:g} % intervals of the noise{caveat}", loc="left"
+        f"Private {release.kind}, {100 * level:g} % intervals of {release.covers}{caveat}",
+        loc="left",
     )
     return ax
 

@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from . import _validate
 from .ellipsoid import Ellipsoid
 from .guarantee import GaussianGuarantee, Neighbors
 from .sum_release import NoisySum, SumRelease, fieller
@@ -28,7 +26,7 @@ IGNORED_WHERE = (
 _WEIGHT_SLACK = 1 - 2.0**-49
 
 #: Standard deviations by which a number of cells must stand out from its noise.
-_STANDS_OUT = float(ndtri(0.975))
+_STANDS_OUT = 1.959963984540054  # Phi^-1(0.975)
 
 
 def absence_weights(ellipsoid: Ellipsoid, neighbors: Neighbors) -> Array:
@@ -137,27 +135,8 @@ class PresentMean(SumRelease):
         total[np.diag(~self._known)] = np.inf
         return np.asarray(total)
 
-    def confidence_interval(self, level: float = 0.95, of: str = "rows") -> tuple[Array, Array]:
-        """Return Fieller's interval of each coordinate's mean of present cells, clipped rows.
-
-        Parameters
-        ----------
-        level : float in (0, 1), for each coordinate by itself
-        of : ``"rows"`` or ``"noise"``, which are the same here (:class:`SumRelease`)
-
-        Returns
-        -------
-        (lower, upper) : arrays (d,), data units
-
-        Raises
-        ------
-        ValueError
-            For ``"population"``: no spread was measured.
-        """
-        if of == "population":
-            raise ValueError('of="population" needs a spread, which one region does not measure')
-        _validate.one_of("of", of, ("noise", "rows"))
-        z = float(ndtri(0.5 + _validate.open_unit("level", level) / 2))
+    def _interval(self, z: float) -> tuple[Array, Array]:
+        """Fieller's, of each coordinate's mean of present cells."""
         sums = (self._noisy.shift(), self._noisy.shift_sds())
         low, high = fieller(*sums, self._present, self._present_sd, z)
         return self._noisy.ellipsoid.center + low, self._noisy.ellipsoid.center + high
@@ -167,6 +146,10 @@ class PresentMean(SumRelease):
         """The public parameters of the release, as plain numbers and strings."""
         own = {"missing": "ignore", "absent_sigma": self._absent_sigma.tolist()}
         return super().parameters | own
+
+    def table(self, level: float = 0.95) -> dict[str, Any]:
+        """As :meth:`Release.table`, with ``present``, the noisy numbers of present cells."""
+        return super().table(level) | {"present": self._present.tolist()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values that JSON can hold; None for an infinite sd."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,21 +12,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
-from .adaptive.domain import EITHER, ERROR_WHERE, Domain, make_domain
+from .adaptive.domain import EITHER, ERROR_WHERE, Domain, named_domain
 from .adaptive.part_pass import passes_over
 from .adaptive.passes import one_shot
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
-from .budget import Budget, Entry, Share, draw_from
-from .checkpoint import Checkpoint
+from .budget.budget import Budget, Entry, Share, draw_from
+from .column_names import Columns
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
 from .gaussian_shape import GaussianShape
 from .guarantee import ROW, GaussianGuarantee, seed_caveats
+from .jobs.checkpoint import Checkpoint
+from .jobs.resumable import How, binding_of, by_plan, sum_of
 from .noise_keys import Use, root_key
-from .one_sum import NoiseLevels, noise_energy_root, noise_levels, noise_sd, one_sum, sum_keys
+from .one_sum import NoiseLevels, center_share, noise_levels, noise_sd, one_sum, sum_keys
 from .present import IGNORED_WHERE
-from .resumable import How, binding_of, by_plan, sum_of
 from .rows.files import Rows
 from .rows.partitioned import Partitioned
 from .sum_bytes import MISSING
@@ -33,9 +35,6 @@ from .sum_release import SumRelease
 from .users import UserUnit, make_unit, refuse_users
 
 __all__ = ["PrivateMean", "PrivateSum"]
-
-#: Least share of the sum, and of its count where there is one: neither noise overflows.
-_SMALLEST_SHARE = 2.0**-20
 
 _UNCOUNTED = (
     "the best region of a GaussianShape follows from the number of rows, and data cannot be "
@@ -69,8 +68,10 @@ class PrivateSum:
     ----------
     ellipsoid : Ellipsoid or GaussianShape
         The clip region, d coordinates, or what it is made from. Public.
-    lower, upper : array (d,), data units
-        A box instead of a region. Public; rows outside are moved in by the clips.
+    lower, upper : array (d,), or by column: mapping of names to numbers, pandas Series
+        A box instead of a region, data units. Public; rows outside are moved in by the clips.
+        By name, it says the release's coordinates and their order: tables must have just these
+        columns, and are put into that order (claim rows-5). So do all parameters of a box or ball.
     center : array (d,), data units
     radius : float, data units
         A ball instead of a region, as the box.
@@ -92,6 +93,10 @@ class PrivateSum:
         What a user's rows become, and the region bounds. Default: as the release.
     grouped : bool, with ``by``
         Each user's rows stand together: memory is then O(d). Not checked.
+    max_rows : int, optional, with ``by``, a region and ``neighbors="add-remove"``
+        Each of a user's rows is clipped and added by itself, at most so many of them, which the
+        user's own rows decide; n is the number of rows, and the noise is for all of a user's
+        (claim users-6). A user of few rows then counts less than one of many.
     error : ``"box"``, ``"relative"``, ``"absolute"`` or weights (d,), 1/data unit
         With a box or ball, what is made small: the mean squared error in widths of the box (the
         default), in the columns' own standard deviations, in the data's unit, or
@@ -130,21 +135,27 @@ class PrivateSum:
         by: str | None = None,
         statistic: str | None = None,
         grouped: bool = False,
+        max_rows: int | None = None,
         missing: str = "center",
     ) -> None:
         known = (lower, upper, center, radius, sigma, covariance, error)
         self._domain: Domain | None = None
+        self._names: tuple[str, ...] | None = getattr(ellipsoid, "columns", None)
         if ellipsoid is None:
-            self._domain = make_domain(*known[:-1], error="box" if error is None else error)
+            self._domain, self._names = named_domain(*known)
         elif not isinstance(ellipsoid, (Ellipsoid, GaussianShape)):
             kind = type(ellipsoid).__name__
             raise TypeError(f"ellipsoid must be an Ellipsoid or a GaussianShape, got {kind}")
         elif any(what is not None for what in known):
             raise ValueError(EITHER if error is None else ERROR_WHERE)
         self._shape: GaussianShape | None = None
-        self._users = make_unit(by, statistic, grouped, default=self._kind)
+        self._users = make_unit(by, statistic, grouped, max_rows, default=self._kind)
         unit = ROW if self._users is None else self._users.unit
         self.guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors, unit)
+        if max_rows is not None:
+            if self.guarantee.neighbors.count_is_public or not isinstance(ellipsoid, Ellipsoid):
+                raise ValueError('max_rows goes with a region and neighbors="add-remove"')
+            self.guarantee = replace(self.guarantee, rows_per_unit=max_rows)
         if isinstance(ellipsoid, GaussianShape):
             if not self.guarantee.neighbors.count_is_public:
                 raise ValueError(
@@ -159,11 +170,8 @@ class PrivateSum:
             raise ValueError(IGNORED_WHERE)
 
     def __repr__(self) -> str:
-        what = repr(self._ellipsoid if self._shape is None else self._shape)
-        if self._domain is not None:
-            kind = "box" if self._domain.radius is None else "ball"
-            what = f"{kind} of {self._domain.center.size} coordinates"
-        return f"{type(self).__name__}({what}, {self.guarantee})"
+        what = self._domain or self._shape or self._ellipsoid
+        return f"{type(self).__name__}({what!r}, {self.guarantee})"
 
     @property
     def ellipsoid(self) -> Ellipsoid:
@@ -246,31 +254,34 @@ class PrivateSum:
             For data of the wrong shape or type, an ExactSum over another region, or one that
             was released before; a budget without room for it (BudgetError).
         """
-        workers = _validate.whole("jobs", jobs, least=1)
+        workers, columns = _validate.whole("jobs", jobs, least=1), Columns(self._names)
         if self._users is not None:
             if resume is not None or workers > 1:
                 raise ValueError("resume and jobs do not go with by, whose rows are matched first")
-            data = self._rows_of_users(self._users, data, users)
+            data = self._rows_of_users(self._users, data, users, columns)
         else:
             refuse_users(data, users)
         if (resume is not None or workers > 1) and not isinstance(data, Rows):
             raise TypeError("resume and jobs need files as data: give open_rows(...)")
+        if isinstance(data, Rows):
+            data = data.arranged(columns, self._d)
         if resume is not None and seed is not None:
             raise ValueError("give resume or seed: a checkpoint has a key of its own")
-        draw, caveats = partial(self._draw, budget), seed_caveats(seed)
+        known = (workers, threads, partial(self._draw, budget), seed_caveats(seed), columns)
         if resume is None:
-            how = How(None, root_key(seed), workers, threads, draw, caveats)
-            return self._released(data, how, again=spend_again)
+            return self._released(data, How(None, root_key(seed), *known), again=spend_again)
         region = self._region_for(data) if self._domain is None else self._domain
         binding = binding_of(data, self._kind, self.guarantee, region, self._missing)
         with Checkpoint.of(resume).opened(binding) as job:
-            how = How(job, job.root, workers, threads, draw, caveats)
-            return self._released(data, how, again=True)
+            return self._released(data, How(job, job.root, *known), again=True)
 
-    def _rows_of_users(self, unit: UserUnit, data: Any, users: Any) -> Any:
+    def _rows_of_users(self, unit: UserUnit, data: Any, users: Any, columns: Columns) -> Any:
         """One row a user; for several passes, or to be counted first, something to call."""
-        d = self._domain.center.size if self._domain else (self._shape or self.ellipsoid).d
-        return unit.rows(data, d, users, several=self._ellipsoid is None)
+        return unit.rows(data, self._d, users, columns, several=self._ellipsoid is None)
+
+    @property
+    def _d(self) -> int:
+        return self._domain.center.size if self._domain else (self._shape or self.ellipsoid).d
 
     def _released(self, data: Any, how: How, *, again: bool) -> SumRelease | AdaptiveRelease:
         """The release: by a plan, or of one sum."""
@@ -279,7 +290,8 @@ class PrivateSum:
         ellipsoid = self._region_for(data)
         total = sum_of(data, ExactSum(ellipsoid, missing=self._missing, threads=how.threads), how)
         known = (self._levels(ellipsoid), how.root, how.draw, how.caveats)
-        return one_sum(self._kind, self.guarantee, total, *known, again=again)
+        release = one_sum(self._kind, self.guarantee, total, *known, again=again)
+        return release.named(how.columns.names)
 
     def _levels(self, region: Ellipsoid) -> NoiseLevels:
         return noise_levels(self.guarantee, region, self.count_share, self._missing)
@@ -348,9 +360,7 @@ class PrivateSum:
         tabular = callable(data) or len(getattr(data, "shape", ())) == 2
         if isinstance(data, ExactSum):
             rows = data.count
-        elif tabular or isinstance(data, (Rows, Partitioned, list, tuple)):
-            if one_shot(data):
-                raise ValueError(_UNCOUNTED)
+        elif (tabular or isinstance(data, (Rows, Partitioned, list, tuple))) and not one_shot(data):
             rows = passes_over(data, self._shape.d).count_rows()
         else:
             raise ValueError(_UNCOUNTED)
@@ -358,21 +368,11 @@ class PrivateSum:
 
     @property
     def count_share(self) -> float:
-        """Share of mu^2 that goes to the noisy count; 0 where no count is needed.
-
-        With the share theta the sum has the noise energy sum_j (C/b_j)^2 / (1 - theta) +
-        ||c||^2 / theta (times 1/mu^2), data units squared: least at
-        theta = ||c|| / (||c|| + sqrt(sum_j (C/b_j)^2)) (claims count-1, count-3).
-        """
-        if self.guarantee.neighbors.count_is_public:
-            return 0.0
-        center = math.hypot(*self.ellipsoid.center)
-        if center == 0:
-            return 0.0
-        share = 1 / (1 + noise_energy_root(self.ellipsoid) / center)
-        return min(max(share, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
+        """Share of mu^2 that goes to the noisy count; 0 where none is needed (claim count-1)."""
+        return 0.0 if self.guarantee.neighbors.count_is_public else center_share(self.ellipsoid)
 
 
+@_validate.own_init
 class PrivateMean(PrivateSum):
     """Differentially private mean of the rows of a table.
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .column_names import printable
 from .guarantee import ROW, Guarantee
 from .plot import plot_release
+from .tabular import as_arrow, as_html, as_pandas
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -66,6 +69,7 @@ class Release:
         self._kind, self._value, self._guarantee = kind, np.asarray(value), guarantee
         self._caveats, self._sd, self._n = tuple(caveats), sd, n
         self._entry: Any = None
+        self._columns: tuple[str, ...] | None = None
 
     @property
     def kind(self) -> str:
@@ -132,6 +136,27 @@ class Release:
         """What it took from which budget (an ``Entry``), or None."""
         return self._entry
 
+    @property
+    def covers(self) -> str:
+        """What the intervals of a printed release count: ``"the noise"`` or ``"the rows"``."""
+        return "the noise"
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the coordinates, where the rows or the bounds had some: schema, public."""
+        return self._columns
+
+    def named(self, columns: Sequence[str] | None) -> Self:
+        """Name the coordinates; return itself."""
+        self._columns = None if columns is None else tuple(columns)
+        return self
+
+    def coordinates(self) -> list[str]:
+        """Return what each coordinate is called: its column's name, else its place ``[j]``."""
+        if self._columns is not None:
+            return list(self._columns)
+        return [f"[{j}]" for j in range(self._value.shape[-1])] if self._value.ndim else ["[0]"]
+
     def drawn_from(self, entry: Any) -> Self:
         """Name the budget's entry that it was drawn under; return itself."""
         self._entry = entry
@@ -177,6 +202,7 @@ class Release:
             "value": self._value.tolist(),
             "sd": None if self.sd is None else finite_or_none(self.sd),
             "n": self.n,
+            "columns": None if self._columns is None else list(self._columns),
             **self._guarantee.budget(),
             "private": self.private,
             "caveats": list(self.caveats),
@@ -184,6 +210,66 @@ class Release:
             "parameters": self.parameters,
             **({} if self._entry is None else {"entry": self._entry.to_dict()}),
         }
+
+    def table(self, level: float = 0.95) -> dict[str, Any]:
+        """Return names, values, noise and intervals as columns, one coordinate a row.
+
+        Of a matrix, a row and a column for each coordinate.
+
+        Parameters
+        ----------
+        level : float in (0, 1), of the intervals
+
+        Returns
+        -------
+        dict of lists of the same length: ``column``, ``value``, and where known ``sd``, ``lower``
+        and ``upper``
+        """
+        names = self.coordinates()
+        if self._value.ndim == 2:
+            square = {"column": names} if len(self._value) == len(names) else {}
+            taken = [name if name != "column" else "[column]" for name in names]
+            return square | dict(zip(taken, self._value.T.tolist(), strict=True))
+        columns: dict[str, Any] = {"column": names, "value": self._value.tolist()}
+        if self.sd is not None:
+            columns["sd"] = self.sd.tolist()
+        if hasattr(self, "confidence_interval"):
+            lower, upper = self.confidence_interval(level)
+            columns |= {"lower": lower.tolist(), "upper": upper.tolist()}
+        return columns
+
+    def to_pandas(self, level: float = 0.95) -> Any:
+        """Return :meth:`table` as a pandas DataFrame, indexed by the columns' names if it has them.
+
+        ``frame.attrs["ellipsum"]`` has the guarantee, the caveats and the parameters.
+
+        Raises
+        ------
+        ImportError
+            Where pandas is not installed.
+        """
+        columns = self.table(level)
+        places = self._value.ndim == 2 and next(iter(columns)) == self.coordinates()[0]
+        return as_pandas(columns, self._about(), None if places else next(iter(columns)))
+
+    def to_arrow(self, level: float = 0.95) -> Any:
+        """Return :meth:`table` as a pyarrow Table, its schema's metadata as of :meth:`to_pandas`.
+
+        Raises
+        ------
+        ImportError
+            Where pyarrow is not installed.
+        """
+        return as_arrow(self.table(level), self._about())
+
+    def _about(self) -> dict[str, Any]:
+        """What a table of values does not say."""
+        plain = self.to_dict()
+        names = ("kind", "n", "private", "caveats", "guarantee", "parameters")
+        return {name: plain[name] for name in names}
+
+    def _repr_html_(self) -> str:
+        return as_html(self._head(), self.table())
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
         """Draw the values with their intervals; return the matplotlib axes (extra ``plot``).
@@ -228,7 +314,9 @@ class Release:
         if matrix:
             value, sd = np.diag(value), None if sd is None else np.diag(sd)
         shown = min(value.size, _ROWS_PRINTED)
-        names = [f"[{j},{j}]" if matrix else f"[{j}]" for j in range(shown)]
+        names = [printable(name) for name in self.coordinates()[:shown]]
+        if matrix and self._columns is None:
+            names = [f"[{j},{j}]" for j in range(shown)]
         width = max(len(name) for name in [*names, "[000]", " "])
         noise = ["" if sd is None else f" {sd[j]:>11.3g}" for j in range(shown)]
         heading, ends = self._more_columns(shown)

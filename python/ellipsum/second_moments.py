@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
 from .adaptive.part_pass import passes_over
-from .budget import Budget, Share, draw_from
+from .budget.budget import Budget, Share, draw_from
+from .column_names import Columns, named_vectors
 from .ellipsoid import Ellipsoid
 from .estimates import Estimate
 from .exact_sum import ExactSum
@@ -27,7 +28,7 @@ from .guarantee import (
 from .noise_keys import JobKeys, Use, root_key
 from .wishart import best_wishart
 
-__all__ = ["estimate_covariance", "moment_sensitivity", "moments"]
+__all__ = ["estimate_covariance", "moment_sensitivity", "moments", "scaled_moments", "unpacked"]
 
 Array = NDArray[np.float64]
 
@@ -102,14 +103,15 @@ def estimate_covariance(
     another calibration (theirs does not hold: claim estimates-2).
     """
     _validate.one_of("method", method, ("gaussian", "wishart"))
-    where = _validate.vector("center", center)
+    names, known = named_vectors(center=center)
+    columns, where = Columns(names), _validate.vector("center", known["center"])
     reach = _validate.positive("radius", radius)
     if reach > _LARGEST_RADIUS:
         raise ValueError("radius must be at most 2^500, or its square overflows: use another unit")
     guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors)
     if method == "wishart" and (epsilon is None or delta is None):
         raise ValueError("method='wishart' needs epsilon and delta")
-    total = _second_moments(data, where, reach)
+    total = _second_moments(data, where, reach, columns)
     if guarantee.neighbors.count_is_public and total.count == 0:
         raise ValueError("data has no rows: give at least one")
     promise: Guarantee = guarantee
@@ -121,7 +123,7 @@ def estimate_covariance(
     matrix, sd = job.gaussian() if method == "gaussian" else job.wishart()
     caveats = seed_caveats(seed) + ((_REAL_NUMBERS,) if method == "wishart" else ())
     estimate = Estimate("covariance", _semidefinite(matrix), promise, caveats, sd=sd)
-    return estimate.drawn_from(entry)
+    return estimate.named(columns.names).drawn_from(entry)
 
 
 def moments(x: Array) -> Array:
@@ -148,13 +150,29 @@ def moment_sensitivity(region: Ellipsoid, neighbors: str) -> float:
     return factor * bound * _PRODUCT_SLACK + math.sqrt(region.d)
 
 
-def _second_moments(data: Any, center: Array, radius: float) -> ExactSum:
+def _second_moments(
+    data: Any, center: Array, radius: float, columns: Columns | None = None
+) -> ExactSum:
     """Exact sum of the products, clipped to norm radius^2: the same as rows clipped to radius."""
     d = center.size
     width = d * (d + 1) // 2
-    rows = passes_over(data, d, once=True)
+    rows = passes_over(data, d, once=True, columns=columns)
     region = Ellipsoid.ball(radius**2, d=width)
     return rows.sum_of(region, partial(_moments_about, center), width)
+
+
+def scaled_moments(data: Any, center: Array, scale: Array, radius: float) -> ExactSum:
+    """The same of (x - center) scale, clipped to radius; a cell that overflows counts as a hole."""
+    d = center.size
+    region = Ellipsoid.ball(radius**2, d=d * (d + 1) // 2)
+    return passes_over(data, d, once=True).sum_of(
+        region, partial(_scaled_moments_about, center, scale), region.d
+    )
+
+
+def _scaled_moments_about(center: Array, scale: Array, x: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a value
+        return moments(_offsets(x * scale, center * scale))
 
 
 def _moments_about(center: Array, x: Array) -> Array:
@@ -201,7 +219,7 @@ class _Noise:
         packed = noisy.astype(np.float64) * region.grid / n
         sd = np.full(region.d, sigma * region.grid / n)
         d = self.center.size
-        return _unpacked(packed, d), _unpacked(sd, d)
+        return unpacked(packed, d), unpacked(sd, d)
 
     def wishart(self) -> tuple[Array, None]:
         """The exact sum plus a Wishart matrix, rounded to the same grid."""
@@ -221,7 +239,7 @@ class _Noise:
         drawn = noise.rounded_gaussian(dof * d, 2.0**_WISHART_BITS, key=key)
         g = drawn.reshape(dof, d) * (s * 2.0**-_WISHART_BITS)
         packed = self.total.integers().astype(np.float64) * region.grid
-        noisy = np.rint((_unpacked(packed, d) + g.T @ g) / region.grid) * region.grid
+        noisy = np.rint((unpacked(packed, d) + g.T @ g) / region.grid) * region.grid
         bias = dof * s**2 * np.eye(d)  # the noise's mean: public
         return (noisy - bias) / self._count(count_sd), None
 
@@ -241,7 +259,7 @@ class _Noise:
         return JobKeys(self.root, *job, state.rows, state.low, state.high)
 
 
-def _unpacked(packed: Array, d: int) -> Array:
+def unpacked(packed: Array, d: int) -> Array:
     """The symmetric matrix whose rows of the upper triangle are packed, sqrt(2) taken out."""
     out, at = np.zeros((d, d)), 0
     for i in range(d):

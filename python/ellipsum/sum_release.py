@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from . import _validate
 from .ellipsoid import Ellipsoid
-from .guarantee import GaussianGuarantee
+from .guarantee import ROW, GaussianGuarantee
 from .release import Release, rows_text
 
 __all__ = [
@@ -155,7 +155,12 @@ class SumRelease(Release):
         if of == "population":
             raise ValueError('of="population" needs a spread, which one region does not measure')
         _validate.one_of("of", of, ("noise", "rows"))
-        z = float(ndtri(0.5 + _validate.open_unit("level", level) / 2))
+        return self._interval(
+            float(scipy.special.ndtri(0.5 + _validate.open_unit("level", level) / 2))
+        )
+
+    def _interval(self, z: float) -> tuple[Array, Array]:
+        """The interval of z standard deviations of noise."""
         if self._kind == "mean" and self._noisy.count_sigma is not None:
             return self._fieller(z)
         return self._value - z * self.sd, self._value + z * self.sd
@@ -191,7 +196,8 @@ class SumRelease(Release):
 
     def _head(self) -> list[str]:
         noisy = self._noisy.count_sigma is not None
-        rows = rows_text(self.n, noisy=noisy, unit=self.guarantee.unit)
+        unit = self.guarantee.unit if self.guarantee.rows_per_unit == 1 else ROW
+        rows = rows_text(self.n, noisy=noisy, unit=unit)
         others = super()._head()[1:]
         remarks = [f"  {remark}" for remark in self._remarks()]
         return [f"private {self.kind}{rows}, d = {self.value.size}", *others, *remarks]

@@ -17,9 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _validate
+from .column_names import Columns
 from .kernels.backend import kernels
+from .rows.batches import OF_USERS
+from .rows.distinct import fixed_width
 from .rows.files import Rows
 from .rows.labelled import labelled_batches
+from .rows.labels import mixed
 
 __all__ = ["STATISTICS", "UserRows", "UserUnit", "make_unit", "refuse_users", "user_runs"]
 
@@ -44,6 +48,7 @@ class UserUnit:
     by: str
     statistic: str
     grouped: bool
+    max_rows: int | None = None
 
     @property
     def unit(self) -> str:
@@ -51,26 +56,40 @@ class UserUnit:
         how = " (which stand together, as the caller says)" if self.grouped else ""
         return f"all rows of one value of {self.by}{how}"
 
-    def rows(self, data: Any, d: int, users: Any, *, several: bool) -> Any:
+    def rows(
+        self, data: Any, d: int, users: Any, columns: Columns | None = None, *, several: bool
+    ) -> Any:
         """One row a user: an iterator, or what begins ``several`` passes when it is called."""
         column = self.by if users is None else users
-        one = UserRows(data, d, column, statistic=self.statistic, grouped=self.grouped)
+        if self.max_rows is not None:
+            most = UserRows(data, d, column, grouped=self.grouped, columns=columns)
+            return most.least(self.max_rows)
+        one = UserRows(
+            data, d, column, statistic=self.statistic, grouped=self.grouped, columns=columns
+        )
         return one.stored() if several else one.batches()
 
 
 def make_unit(
-    by: str | None, statistic: str | None, grouped: bool, *, default: str
+    by: str | None, statistic: str | None, grouped: bool, max_rows: int | None, *, default: str
 ) -> UserUnit | None:
     """The unit that was asked for; None where it is a row."""
     if by is None:
-        if statistic is not None or grouped:
-            raise TypeError("statistic and grouped need by, the column that says whose row it is")
+        if statistic is not None or grouped or max_rows is not None:
+            raise TypeError(
+                "statistic, grouped and max_rows need by, the column that says whose row it is"
+            )
         return None
+    if max_rows is not None:
+        _validate.whole("max_rows", max_rows, least=1)
+        if statistic is not None:
+            raise ValueError("give statistic, one row a user, or max_rows, several of them")
     if not isinstance(by, str) or not by:
         raise TypeError("by must be the name of a column: give a column itself by users=")
     if not isinstance(grouped, bool):
         raise TypeError(f"grouped must be True or False, got {type(grouped).__name__}")
-    return UserUnit(by, _validate.one_of("statistic", statistic or default, STATISTICS), grouped)
+    chosen = _validate.one_of("statistic", statistic or default, STATISTICS)
+    return UserUnit(by, chosen, grouped, max_rows)
 
 
 def refuse_users(data: Any, users: Any) -> None:
@@ -78,10 +97,7 @@ def refuse_users(data: Any, users: Any) -> None:
     if users is not None:
         raise TypeError("users is given, but the mechanism was made without by=, their name")
     if isinstance(data, Rows) and data.by:
-        raise ValueError(
-            f"the files were opened with by={data.by[0]!r}, but the mechanism was made without by= "
-            "and would protect single rows: say by= in both, or in neither"
-        )
+        raise ValueError(OF_USERS.format(data.by[0]))
 
 
 class UserRows:
@@ -103,14 +119,22 @@ class UserRows:
     user : str, or a column; whose row it is
     statistic : ``"mean"`` or ``"sum"``, of a user's finite numbers in each coordinate
     grouped : bool; the holder of the data says that each user's rows stand together
+    columns : Columns, optional; the names of the coordinates
     """
 
     def __init__(
-        self, data: Any, d: int, user: Any, *, statistic: str = "mean", grouped: bool = False
+        self,
+        data: Any,
+        d: int,
+        user: Any,
+        *,
+        statistic: str = "mean",
+        grouped: bool = False,
+        columns: Columns | None = None,
     ) -> None:
         self._data, self.d, self._user = data, d, user
         self._divide = _validate.one_of("statistic", statistic, STATISTICS) == "mean"
-        self._grouped = grouped
+        self._grouped, self._columns = grouped, columns
 
     def batches(self) -> Iterator[Array]:
         """One pass: float64 arrays (n, d), a row a user, in no order that tells anything."""
@@ -121,9 +145,19 @@ class UserRows:
         """The users' rows, kept for several passes; each call begins another."""
         return _Store(self.batches(), self.d).batches
 
+    def least(self, most: int) -> Iterator[Array]:
+        """One pass: float64 arrays (n, d), at most ``most`` rows a user (claim users-6)."""
+        if self._grouped:
+            yield from _least(self._labelled(), self.d, most)
+            return
+        with _Parts(self.d) as parts:
+            parts.take(self._labelled())
+            for part in parts.sorted():
+                yield from _least(part, self.d, most)
+
     def _labelled(self) -> Iterator[tuple[Array, Words]]:
         data = self._data() if callable(self._data) else self._data
-        for rows, (labels,) in labelled_batches(data, self.d, [self._user]):
+        for rows, (labels,) in labelled_batches(data, self.d, [self._user], self._columns):
             words = labels.rows()
             if (named := words.any(1)).any():  # a row without a user is nobody's
                 yield rows[named], words[named]
@@ -167,6 +201,36 @@ def _runs(
     if open_words is not None:
         end, none = np.zeros(1, np.int64), np.empty((0, d))
         yield _finished(none, end, state, divide, open_words[None], open_words)
+
+
+def _least(batches: Iterator[tuple[Array, Words]], d: int, most: int) -> Iterator[Array]:
+    """At most ``most`` of the rows of each run of digests, whatever the batches' ends."""
+    rows, words, rank = np.empty((0, d)), np.empty((0, 2), np.uint64), np.empty(0, np.uint64)
+    for more, more_words in batches:
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            plain = np.ascontiguousarray(more, np.float64)
+        rank = np.concatenate([rank, _ranks(plain, more_words)])
+        rows, words = np.concatenate([rows, plain]), np.concatenate([words, more_words])
+        run = np.cumsum(np.append(False, (words[1:] != words[:-1]).any(1)))
+        order = np.lexsort((rank, run))
+        place = np.arange(len(run)) - np.searchsorted(run, run)
+        kept = order[place < most]
+        done = kept[run[kept] < run[-1]]
+        if len(done):
+            yield rows[done]
+        rest = kept[run[kept] == run[-1]]
+        rows, words, rank = rows[rest], words[rest], rank[rest]
+    if len(rows):
+        yield rows
+
+
+def _ranks(rows: Array, words: Words) -> NDArray[np.uint64]:
+    """A hash of each user and row: alike for equal rows of one user, and of no row's place."""
+    with np.errstate(all="ignore"):
+        alike = np.where(np.isnan(rows), np.nan, rows + 0.0)  # zeros, and NaNs, of one kind
+    digests = fixed_width(alike, alike.itemsize * alike.shape[1]).digests(b"row")
+    user = mixed(words[:, 0] ^ mixed(words[:, 1]))
+    return mixed(user ^ mixed(digests[:, 0] ^ mixed(digests[:, 1])))
 
 
 def _finished(
@@ -253,11 +317,29 @@ def _in_order(parts: list[tuple[Array, Words]]) -> Iterator[tuple[Array, Words]]
         return
     rows = np.concatenate([part for part, _ in parts])
     words = np.concatenate([part for _, part in parts])
-    order = np.lexsort(words.T[::-1])
+    order = _together(words)
     step = max(1, _NUMBERS_PER_BLOCK // rows.shape[1])
     for start in range(0, len(order), step):
         here = order[start : start + step]
         yield rows[here], words[here]
+
+
+def _together(words: Words) -> NDArray[np.int64]:
+    """Rows in an order in which equal ones stand together, and those of one user too.
+
+    One sort by the first word tells nearly all apart: it is a digest's.
+    """
+    order = np.argsort(words[:, 0])
+    same = np.ones(max(len(words) - 1, 0), np.bool_)
+    for column in range(1, words.shape[1]):
+        before, here = words[order, column - 1], words[order, column]
+        same &= before[1:] == before[:-1]
+        if (same & (here[1:] != here[:-1])).any():
+            if column == 1 or int(here.max()) >= 1 << 32:
+                return np.lexsort(words.T[::-1])
+            run = np.cumsum(np.append(False, ~same)).astype(np.uint64)
+            order = order[np.argsort(run << np.uint64(32) | here)]
+    return order
 
 
 class _File:

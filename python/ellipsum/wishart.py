@@ -17,6 +17,7 @@ has probability zero where x is there, and chi^2_nu.cdf(r^2) > 0 where it is not
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import scipy
@@ -26,7 +27,7 @@ __all__ = ["best_wishart", "delta"]
 
 Array = NDArray[np.float64]
 
-_GAUSS = np.polynomial.legendre.leggauss(240)  # nodes: with the error below
+_NODES = 240  # of the quadrature: with the error below
 #: The quadrature was within 2e-12 of 40 digits (nu 4 to 1e5, delta 0.9 to 1e-300).
 _QUADRATURE_SLACK = 1 + 1e-10
 _SMALLEST = math.ulp(0.0)
@@ -74,10 +75,17 @@ def _log_density(t: Array, nu: float) -> Array:
     return np.asarray((nu / 2 - 1) * np.log(t) - t / 2 - constant)
 
 
+@lru_cache(maxsize=1)
+def _gauss() -> tuple[Array, Array]:
+    """Of Gauss and Legendre: an eigenvalue problem, which import does not wait for."""
+    return np.polynomial.legendre.leggauss(_NODES)
+
+
 def _nodes(low: float, high: float) -> tuple[Array, Array]:
     """Gauss-Legendre on an interval beyond whose ends the density is e^-45 of its largest."""
     half = 0.5 * (high - low)
-    return low + half * (1 + _GAUSS[0]), half * _GAUSS[1]
+    x, weight = _gauss()
+    return low + half * (1 + x), half * weight
 
 
 def best_wishart(d: int, epsilon: float, target: float) -> tuple[int, float]:

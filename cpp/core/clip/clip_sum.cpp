@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "clip/clip.hpp"
+#include "clip/table.hpp"
 #include "error.hpp"
 #include "threads.hpp"
 
@@ -66,10 +67,45 @@ void run_share(const Choice& choice, const Region& region, Share& share, bool me
   if (done < all.n || all.n == 0) run(choice.variant(all, region), done, all.n - done);
 }
 
-ClipCounts run_shares(const Choice& choice, const Region& region, std::vector<Share>& shares) {
-  run_parts(shares.size(), [&](std::size_t t) { run_share(choice, region, shares[t], t == 0); });
+// The same with the rows of a table, whose tiles are the thread's own.
+void run_tiles(const Choice& choice, const Region& region, const Table& table, std::size_t first,
+               Share& share) {
+  Tiles tiles(table);
+  const std::size_t end = first + share.batch.n;
+  for (; first < end; first += tiles.rows()) {
+    share.batch = tiles.block(first, std::min(tiles.rows(), end - first));
+    run_share(choice, region, share, false);
+  }
+}
+
+// A region as kernels take it, with its matrix packed.
+struct Prepared {
+  Region region;
+  Doubles packed;
+  Prepared(const Choice& choice, const Region& given, std::size_t n)
+      : region(on_the_line(given, given.d)) {
+    if (n > std::size_t(clip_rows_limit))
+      throw Exception(Error::invalid_argument, "internal: more rows than a partial sum can hold");
+    if (!region.matrix) return;
+    packed = allocate(packed_doubles(region.d));
+    choice.kernels().pack_matrix(region.d, region.matrix, packed.get());
+    region.packed = packed.get();
+  }
+};
+
+std::size_t shares_of(std::size_t n, int threads) {
+  return std::min(std::size_t(threads), std::max<std::size_t>(n, 1));
+}
+
+ClipCounts collect(const std::vector<Share>& shares, const Region& region, std::int64_t* partial,
+                   std::int64_t* absent) {
   ClipCounts counts{0, 0};
-  for (const Share& share : shares) add(counts, share.counts);
+  const std::size_t sums = sums_of(region);
+  for (const Share& share : shares) {
+    add(counts, share.counts);
+    for (std::size_t j = 0; j < sums; ++j) partial[j] += share.partial[j];
+    for (std::size_t j = 0; absent && j < region.d; ++j) absent[j] += share.partial[sums + j];
+  }
   return counts;
 }
 
@@ -77,24 +113,28 @@ ClipCounts run_shares(const Choice& choice, const Region& region, std::vector<Sh
 
 ClipCounts clip_sum(const Choice& choice, const Batch& batch, const Region& given,
                     std::int64_t* partial, int threads, std::int64_t* absent) {
-  if (batch.n > std::size_t(clip_rows_limit))
-    throw Exception(Error::invalid_argument, "internal: more rows than a partial sum can hold");
-  Region region = on_the_line(given, batch.d);
-  Doubles packed;
-  if (region.matrix) {
-    packed = allocate(packed_doubles(batch.d));
-    choice.kernels().pack_matrix(batch.d, region.matrix, packed.get());
-    region.packed = packed.get();
-  }
-  const std::size_t count = std::min(std::size_t(threads), std::max<std::size_t>(batch.n, 1));
-  std::vector<Share> shares = make_shares(batch, region, count);
-  const ClipCounts counts = run_shares(choice, region, shares);
-  const std::size_t sums = sums_of(region);
-  for (const Share& share : shares) {
-    for (std::size_t j = 0; j < sums; ++j) partial[j] += share.partial[j];
-    for (std::size_t j = 0; absent && j < batch.d; ++j) absent[j] += share.partial[sums + j];
-  }
-  return counts;
+  const Prepared prepared(choice, given, batch.n);
+  const Region& region = prepared.region;
+  std::vector<Share> shares = make_shares(batch, region, shares_of(batch.n, threads));
+  run_parts(shares.size(), [&](std::size_t t) { run_share(choice, region, shares[t], t == 0); });
+  return collect(shares, region, partial, absent);
+}
+
+ClipCounts clip_sum(const Choice& choice, const Table& table, const Region& given,
+                    std::int64_t* partial, int threads, std::int64_t* absent) {
+  Tiles tiles(table);
+  if (!tiles.copies())
+    return clip_sum(choice, tiles.block(0, table.n), given, partial, threads, absent);
+  const Prepared prepared(choice, given, table.n);
+  const Region& region = prepared.region;
+  Batch all = tiles.block(0, 0);
+  all.n = table.n;
+  std::vector<Share> shares = make_shares(all, region, shares_of(table.n, threads));
+  std::vector<std::size_t> first(shares.size(), 0);
+  for (std::size_t t = 1; t < shares.size(); ++t) first[t] = first[t - 1] + shares[t - 1].batch.n;
+  run_parts(shares.size(),
+            [&](std::size_t t) { run_tiles(choice, region, table, first[t], shares[t]); });
+  return collect(shares, region, partial, absent);
 }
 
 }  // namespace ellipsum

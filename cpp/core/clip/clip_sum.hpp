@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "batch.hpp"
+#include "clip/table.hpp"
 #include "dispatch.hpp"
 
 namespace ellipsum {
@@ -16,6 +17,9 @@ constexpr std::int64_t clip_rows_limit = std::int64_t{1} << 31;
 // coordinate to absent (d entries; may be null). `threads` >= 1 share the rows, each with sums of
 // its own: the result is the same for any number of them, and for any variant.
 ClipCounts clip_sum(const Choice& choice, const Batch& batch, const Region& region,
+                    std::int64_t* partial, int threads, std::int64_t* absent = nullptr);
+// The same of the rows of a table.
+ClipCounts clip_sum(const Choice& choice, const Table& table, const Region& region,
                     std::int64_t* partial, int threads, std::int64_t* absent = nullptr);
 
 // The region as kernels take it: on the line, ball and box are one set, and clamping is the

@@ -63,14 +63,17 @@ bool normalise(std::int64_t* s) {
   return true;
 }
 
-// Limbs to those of the quotient by k; the remainder.
+// Limbs to those of the quotient by k; the remainder. Limbs that decide no more than whether
+// anything is left are not written: of the first 54 bits the last is two limbs below the first.
 std::int64_t divide_by(std::int64_t* s, std::int64_t k) {
   std::uint64_t rest = 0;
+  std::int64_t top = -1;
   for (std::int64_t i = s[highest] - 1; i >= 0; --i) {
-    if (i < lowest(s) && rest == 0) break;
+    if (i < lowest(s) && (rest == 0 || i < top - 2)) break;
     const std::uint64_t v = rest << 32 | std::uint64_t(s[i]);
     s[i] = std::int64_t(v / std::uint64_t(k));
     rest = v % std::uint64_t(k);
+    if (top < 0 && s[i] != 0) top = i;
   }
   return std::int64_t(rest);
 }
@@ -117,7 +120,10 @@ double finish(std::int64_t* s, bool divide) {
     value = nearest(s, divide_by(s, divisor), divisor);
     if (negative) value = -value;
   }
-  std::memset(s, 0, state_words * sizeof *s);
+  // A quotient may reach below the sum's own limbs.
+  const std::int64_t from = k == 1 ? lowest(s) : 0;
+  if (s[highest] > from) std::memset(s + from, 0, std::size_t(s[highest] - from) * sizeof *s);
+  s[bottom] = s[highest] = s[count] = s[last] = 0;
   return value;
 }
 

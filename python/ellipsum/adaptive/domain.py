@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
+from ..column_names import named_vectors
 from ..grid import round_matrix
 from ..units import error_unit
 
-__all__ = ["EITHER", "ERROR_WHERE", "Domain", "Frame", "make_domain"]
+__all__ = ["EITHER", "ERROR_WHERE", "Domain", "Frame", "make_domain", "named_domain"]
 
 Array = NDArray[np.float64]
 
 #: What is said where a region is given, and more than a region.
 EITHER = "give either an ellipsoid, or a box or ball: not both"
 ERROR_WHERE = (
-    "error goes with a box or ball alone; the best region in a unit is GaussianShape(unit=...)"
+    "error goes with a box or ball alone; for rows of a known spread it is GaussianShape(error=...)"
 )
 
 _NONE: Array = np.empty(0)
@@ -28,7 +29,7 @@ _NONE: Array = np.empty(0)
 #: Half widths from here to its inverse: no square of anything made from them overflows.
 _NARROWEST = 2.0**-200
 
-#: Up to here the products of a turned frame's entries with rows are exact (cpp/core/clip/clip.hpp).
+#: Up to here products of a rotated frame's entries with rows are exact (cpp/core/clip/clip.hpp).
 _LARGEST_SCALE = 2.0**400
 
 
@@ -40,7 +41,7 @@ class Frame(NamedTuple):
     matrix: Array = _NONE  #: entries as `round_matrix` leaves them
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Domain:
     """Where the rows are said to lie, and what else is known. All of it is public.
 
@@ -62,6 +63,10 @@ class Domain:
     unit: Array | float = 1.0
     relative: bool = False
 
+    def __repr__(self) -> str:
+        kind = "box" if self.radius is None else "ball"
+        return f"{kind} of {self.center.size} coordinates"
+
     def back(self, offset: Array) -> Array:
         """From offsets along the axes to a point."""
         away = offset if self.basis is None else self.basis @ offset
@@ -72,7 +77,7 @@ class Domain:
         away = (point - self.center) / self.unit
         return np.asarray(away if self.basis is None else self.basis.T @ away)
 
-    def turned(self, deviation: Array) -> Array:
+    def rotated(self, deviation: Array) -> Array:
         """Root mean squares along the axes as those of the coordinates, data units."""
         own = deviation if self.basis is None else np.sqrt(self.basis**2 @ deviation**2)
         return np.asarray(self.unit * own)
@@ -147,10 +152,22 @@ def make_domain(
         known["sigma"], known["basis"] = _validate.eigenbasis(
             "covariance", matrix / np.outer(unit, unit), d=d
         )
-        known["half"] = _turned(known["half"], known["basis"], known["radius"])
+        known["half"] = _rotated(known["half"], known["basis"], known["radius"])
     elif own is not None:
         known["sigma"] = own / unit
     return Domain(**known)
+
+
+def named_domain(
+    lower: Any, upper: Any, center: Any, radius: Any, sigma: Any, covariance: Any, error: Any
+) -> tuple[Domain, tuple[str, ...] | None]:
+    """The domain of parameters some of which may be by name, and the names of its coordinates."""
+    names, known = named_vectors(
+        lower=lower, upper=upper, center=center, sigma=sigma, covariance=covariance, error=error
+    )
+    error = "box" if error is None else known.pop("error")
+    known.pop("error", None)
+    return make_domain(radius=radius, error=error, **known), names
 
 
 def _bounds(
@@ -180,6 +197,6 @@ def _bounds(
     raise ValueError("give an ellipsoid, or lower and upper (a box), or center and radius (a ball)")
 
 
-def _turned(half: Array, basis: Array, radius: float | None) -> Array:
-    """Half widths along other axes: of the turned box, for points spread evenly in it."""
+def _rotated(half: Array, basis: Array, radius: float | None) -> Array:
+    """Half widths along other axes: of the rotated box, for points spread evenly in it."""
     return half if radius is not None else np.sqrt((basis**2).T @ half**2)

@@ -10,13 +10,22 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from .domain import Domain
+from .excess import FOLLOWED, POWERS, Excess, seen_apart
 from .outcome import Outcome, Round
 
-__all__ = ["INTERVALS", "answer", "contradicted", "half_widths", "lost", "sampling_sd"]
+__all__ = [
+    "INTERVALS",
+    "answer",
+    "contradicted",
+    "half_widths",
+    "lost",
+    "lost_per_excess",
+    "sampling_sd",
+]
 
 Array = NDArray[np.float64]
 
@@ -24,8 +33,9 @@ Array = NDArray[np.float64]
 INTERVALS = ("noise", "rows", "population")
 
 
-#: A spread stands out where it is so many times what rows that were not seen could make of it.
-_STANDS_OUT = 1.5
+#: A spread to both sides stands out where it is so many times C times the share of rows that may
+#: lie beyond C unseen. About their common mean they and the others make twice that.
+_BOTH_SIDES = 2.5
 
 #: A region that becomes so many times larger: what was clipped before was clipped too much.
 _GROWTH = 2.0
@@ -40,9 +50,7 @@ _LARGER_PART = 3.0
 def lost(found: Round, domain: Domain, z: float, part: Array, present: Array) -> Array:
     """How far the clips of a round may have moved each coordinate, data units, times ``part``.
 
-    z deviations upwards of what the histogram says. Of an axis whose spread stands out, the
-    scaled loss, all of it in this direction; of another one, rows that were not
-    seen may lie anywhere in the domain.
+    z deviations upwards of what the histogram says: for rounds of which the excess says nothing.
 
     Parameters
     ----------
@@ -53,21 +61,63 @@ def lost(found: Round, domain: Domain, z: float, part: Array, present: Array) ->
     present : array (d,), shares of present cells
     """
     tail = found.tail
-    direction = found.scale * (found.deviation + found.sd)
-    direction = np.clip(_LARGER_PART * direction / np.linalg.norm(direction), 0, 1)
-    seen = (tail.expected + z * tail.sd) * direction / found.scale
+    seen = (tail.expected + z * tail.sd) * _direction(found) / found.scale
     unseen = max(tail.beyond, 0.0) + z * tail.beyond_sd
     anywhere = min(unseen, 1.0) * found.reach
+    known = _stands_out(found, unseen, present)
+    return _along(domain, part / present, known, np.minimum(seen, anywhere), anywhere)
+
+
+def lost_per_excess(
+    found: Round,
+    excess: Excess,
+    domain: Domain,
+    known: NDArray[np.bool_],
+    part: Array,
+    present: Array,
+) -> tuple[Array, ...]:
+    """As :func:`lost`, for each unit of the excess that hides in its noise, and that is seen.
+
+    Nothing where it says nothing of this round.
+
+    About another centre and in another scale: t' <= a t + s, with a the largest ratio of the
+    scales and s the scaled way between the centres, so that C' clips what (C' - s)/a clips of t,
+    a times. Of an axis that is not ``known``, a row beyond the ramp may lie anywhere in
+    the domain.
+    """
+    ratio = float(np.max(found.scale / excess.scale))
+    away = float(np.linalg.norm(found.scale * (excess.center - found.mean + found.shift)))
+    radius, ramp = (found.tail.radius - away) / ratio, excess.ramp
+    if radius < ramp.start * (1 - 1e-9):
+        return ()
+    anywhere = np.maximum(found.reach, ratio * ramp.length / found.scale)
+    radius = min(radius, FOLLOWED * ramp.start)
+    most = ratio * _direction(found) / found.scale
+    laws = [np.minimum(most * ramp.clipped(radius, power), anywhere) for power in POWERS]
+    return tuple(_along(domain, part / present, known, seen, anywhere) for seen in laws)
+
+
+def _direction(found: Round) -> Array:
+    """The most that a coordinate has of the rows' distance."""
+    usual = found.scale * (found.deviation + found.sd)
+    return np.clip(_LARGER_PART * usual / np.linalg.norm(usual), 0, 1)
+
+
+def _stands_out(found: Round, unseen: float, present: Array) -> NDArray[np.bool_]:
+    """Whether a coordinate spreads to both sides by more than unseen rows could make of it."""
     both_sides = np.maximum(found.deviation - np.abs(found.shift), 0)
-    hidden = _STANDS_OUT * tail.radius * unseen
-    stands_out = found.scale * both_sides * present >= hidden
-    stands_out &= not tail.coarse
-    part = part / present
-    known = domain.turned(part * np.where(stands_out, np.minimum(seen, anywhere), 0.0))
-    basis = np.eye(1) if domain.basis is None else domain.basis
-    rest = part * np.where(stands_out, 0.0, anywhere)
-    turned = rest if domain.basis is None else np.abs(basis) @ rest
-    return np.asarray(known + domain.unit * turned)
+    wide = found.scale * both_sides * present >= _BOTH_SIDES * found.tail.radius * unseen
+    return np.asarray(wide & (not found.tail.coarse))
+
+
+def _along(
+    domain: Domain, part: Array, known: NDArray[np.bool_], seen: Array, anywhere: Array
+) -> Array:
+    """Losses along the axes as those of the coordinates, data units."""
+    own = domain.rotated(part * np.where(known, seen, 0.0))
+    rest = part * np.where(known, 0.0, anywhere)
+    rotated = rest if domain.basis is None else np.abs(domain.basis) @ rest
+    return np.asarray(own + domain.unit * rotated)
 
 
 def contradicted(rounds: list[Round]) -> Array:
@@ -116,9 +166,10 @@ def half_widths(
 ) -> tuple[Array, Array, Array]:
     """(point, half width, what the clips may have moved it by), for the mean, data units.
 
-    The noise and the clips have half of 1 - level each. The rounds from k on are averaged, with
-    the k that makes a coordinate's interval the shortest: early rounds have little weight, and
-    may have lost much.
+    A loss b of at most B, known as B + N', beside a noise N: |N + b| exceeds B + N' + z times the
+    deviation of N - N' to either side with (1 - level)/2 at most. The rounds from k on are
+    averaged, and judged by the excess or by their own histograms, as makes a coordinate's interval
+    the shortest: early rounds have little weight, and may have lost much.
 
     Parameters
     ----------
@@ -128,7 +179,7 @@ def half_widths(
     level : float in (0, 1)
     """
     d, rounds = outcome.offset.size, outcome.rounds
-    z_noise, z_lost = float(ndtri((3 + level) / 4)), float(ndtri((1 + level) / 2))
+    z = float(scipy.special.ndtri((1 + level) / 2))
     point, width, moved = np.zeros(d), np.full(d, np.inf), np.zeros(d)
     sampled = sampling_sd(outcome, domain) if of == "population" else np.zeros(d)
     present, off = outcome.cells.present, outcome.cells.sd
@@ -137,16 +188,39 @@ def half_widths(
     shifts = np.array([each.shift for each in rounds])
     for k in range(len(rounds)):
         parts = weights[k:] / np.sum(weights[k:], axis=0)
-        clipped = domain.turned(np.sum(parts * apart[k:], axis=0))
-        for each, part in zip(rounds[k:], parts, strict=True):
-            clipped = clipped + lost(each, domain, z_lost, part, present)
-        holes = domain.turned(z_noise * off / present * np.abs(np.sum(parts * shifts[k:], axis=0)))
-        noise = domain.turned(np.sqrt(np.sum((parts * sds[k:]) ** 2, axis=0)))
-        half = z_noise * np.hypot(noise, sampled) + clipped + holes
-        best = half < width
-        point[best] = domain.back(np.sum(parts * means[k:], axis=0))[best]
-        width[best], moved[best] = half[best], clipped[best]
+        moves = domain.rotated(np.sum(parts * apart[k:], axis=0))
+        holes = domain.rotated(z * off / present * np.abs(np.sum(parts * shifts[k:], axis=0)))
+        noise = domain.rotated(np.sqrt(np.sum((parts * sds[k:]) ** 2, axis=0)))
+        mean = domain.back(np.sum(parts * means[k:], axis=0))
+        for excess in (outcome.excess, None)[outcome.excess is None :]:
+            taken, uncertain = _clipped(outcome, excess, domain, z, k, parts)
+            clipped = moves + taken
+            half = z * np.sqrt(noise**2 + sampled**2 + uncertain**2) + clipped + holes
+            best = half < width
+            point[best] = mean[best]
+            width[best], moved[best] = half[best], (clipped + z * uncertain)[best]
     return point, width, moved
+
+
+def _clipped(
+    outcome: Outcome, excess: Excess | None, domain: Domain, z: float, k: int, parts: Array
+) -> tuple[Array, Array]:
+    """(what the clips of the rounds from k on may have taken, its noise), data units."""
+    d, present = outcome.offset.size, outcome.cells.present
+    fixed, slopes, known = np.zeros(d), np.zeros((2, d)), np.zeros(d, dtype=bool)
+    if excess is not None:  # it counts in the scale of the last round: there the spread must show
+        last, most = outcome.rounds[-1], max(excess.share, 0.0) + z * excess.sd
+        known = _stands_out(last, excess.beyond(last.tail.radius, most), present)
+    for each, part in zip(outcome.rounds[k:], parts, strict=True):
+        per = excess and lost_per_excess(each, excess, domain, known, part, present)
+        if per:
+            slopes += per
+        else:
+            fixed += lost(each, domain, z, part, present)
+    if excess is None:
+        return fixed, slopes[0]
+    hidden, seen = seen_apart(excess.share, excess.sd)
+    return fixed + slopes[0] * hidden + slopes[1] * seen, slopes[0] * excess.sd
 
 
 def sampling_sd(outcome: Outcome, domain: Domain) -> Array:
@@ -161,4 +235,4 @@ def sampling_sd(outcome: Outcome, domain: Domain) -> Array:
         bound = np.minimum(found.tail.radius * deviation / found.scale, found.reach**2)
         variance = np.minimum(variance, bound)
     count = max(outcome.count, 1) * outcome.cells.present
-    return domain.turned(np.sqrt(np.maximum(variance, 0) / count))
+    return domain.rotated(np.sqrt(np.maximum(variance, 0) / count))

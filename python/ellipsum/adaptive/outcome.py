@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..ellipsoid import Ellipsoid
 from .cells import Cells
+from .excess import Excess
 from .plan import Plan
 
 __all__ = ["Outcome", "Round", "Tail"]
@@ -53,5 +54,6 @@ class Outcome:
     spread: Array  # standard deviation of the rows, as far as seen
     cells: Cells
     rounds: list[Round] = field(default_factory=list)
+    excess: Excess | None = None  # None where nothing is clipped
     integers: list[NDArray[np.object_]] = field(default_factory=list)
     regions: list[Ellipsoid] = field(default_factory=list)

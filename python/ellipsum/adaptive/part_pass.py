@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..column_names import coordinate_names
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..rows.partitioned import Partitioned
@@ -151,6 +152,11 @@ class PartitionedPasses(Passes):
             )
         super().__init__(data, d, **{**options, "once": True})
         options.pop("once", None)
+        options.pop("columns", None)
+        if self.columns.order_of(coordinate_names(data.columns, d)) is not None:
+            raise ValueError(
+                "data has the columns in another order: choose them in the bounds' own"
+            )
         self._parts_of, self._options = data, options
 
     def check(self) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..column_names import Columns
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum, add_partial, as_integers, kernel_parts
 from ..kernels.backend import kernels, thread_count
-from ..rows.batches import as_batches, is_batch
+from ..rows.batches import is_batch, kernel_batches
 from ..rows.files import Rows
 from .domain import Frame
 
@@ -64,6 +65,8 @@ class Passes:
         One pass will do: iterators are taken too.
     box : (lower, upper), arrays (d,), data units, optional
         Cells outside it count as its nearer end.
+    columns : Columns, optional
+        Names of the coordinates, as far as they are known; each pass may learn them.
 
     Raises
     ------
@@ -73,13 +76,20 @@ class Passes:
     """
 
     def __init__(
-        self, data: Any, d: int, *, once: bool = False, box: tuple[Array, Array] | None = None
+        self,
+        data: Any,
+        d: int,
+        *,
+        once: bool = False,
+        box: tuple[Array, Array] | None = None,
+        columns: Columns | None = None,
     ) -> None:
         if isinstance(data, ExactSum):
             raise TypeError("data is an ExactSum: a plan of several passes needs the rows")
         if not once and not callable(data) and one_shot(data):
             raise TypeError(_ONE_SHOT)
         self._data, self.d = data, d
+        self.columns = Columns() if columns is None else columns
         self._ahead: list[Any] = []
         if callable(data) and not once:  # before any pass, and so before any noise
             self._ahead = [data(), data()]
@@ -110,13 +120,13 @@ class Passes:
         for _ in self.batches():
             pass
 
-    def batches(self) -> Iterator[NDArray[Any]]:
-        """One pass: the rows as they come."""
+    def batches(self) -> Iterator[Any]:
+        """One pass: the rows as they come, arrays or ColumnBlocks."""
         data = self._data
         if callable(data):
             data = self._ahead.pop(0) if self._ahead else data()
         seen = 0
-        for batch in as_batches(data, self.d):
+        for batch in kernel_batches(data, self.d, self.columns):
             yield batch
             seen += len(batch)
         self._check(seen)
@@ -186,6 +196,19 @@ class Passes:
             kernels().distance_counts(part, *frame, edges, counts, workers)
         return counts
 
+    def excess(self, frame: Frame, edges: Array, threads: int | None = None) -> NDArray[np.int64]:
+        """One pass: how many of the edges each row lies beyond, added up, shape (1,).
+        **Private.** A row has 0 to ``edges.size``.
+
+        Parameters
+        ----------
+        frame : Frame, in any unit
+        edges : array, as for :meth:`histogram`
+        """
+        # What lies beyond the last edge is beyond all of them: a bin is added for it.
+        counts = self.histogram(frame, np.append(edges, 2 * edges[-1]), threads)
+        return np.array([np.dot(counts, np.arange(counts.size))], np.int64)
+
     def cells(self) -> NDArray[np.int64]:
         """One pass: how many rows have each coordinate, then how many have none, shape (d + 1,).
         **Private.**"""
@@ -200,7 +223,7 @@ class Passes:
                 counts[-1] += len(block) - np.count_nonzero(present.any(axis=1))
         return counts
 
-    def _parts(self, center: Array) -> Iterator[NDArray[Any]]:
+    def _parts(self, center: Array) -> Iterator[Any]:
         """One pass: what a kernel takes."""
         for batch in self.batches():
             if self._box is None:
@@ -220,7 +243,7 @@ class _Box:
         self.rows = max(1, _NUMBERS_IN_LINE // self.d)
         self.lower, self.upper = np.tile(lower, self.rows), np.tile(upper, self.rows)
 
-    def blocks(self, batch: NDArray[Any], center: Array) -> Iterator[Array]:
+    def blocks(self, batch: Any, center: Array) -> Iterator[Array]:
         """The batch in double precision: finite cells inside the box, others at the centre."""
         step = max(1, _NUMBERS_PER_BLOCK // (self.d * self.rows)) * self.rows
         for start in range(0, len(batch), step):

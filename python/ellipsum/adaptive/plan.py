@@ -6,15 +6,20 @@ steps find out moves and shapes the *regions* of later steps, never their shares
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..guarantee import Neighbors
+from ..noise_keys import digest
+from ..tabular import as_html
 from .domain import Domain
 from .spread import SD_PER_MAD
 
@@ -57,18 +62,21 @@ _INFEASIBLE, _COUNT_STANDS_OUT = 0.9, 4.0
 #: off, so that they can be rough (docs/adaptive.md).
 _CELLS_SHARE = Fraction(1, 64)
 
+#: The share of what tells how much the last region clips: it decides how wide intervals are.
+_EXCESS_SHARE = Fraction(3, 64)
+
 #: The share of the noisy count, which add-remove neighbours need before the plan is made: a
 #: mean divides small shifts by it, a sum multiplies the whole centre.
 _COUNT_SHARE = {"mean": Fraction(1, 64), "sum": Fraction(1, 8)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Step:
     """One step of a plan: one Gaussian mechanism, one pass over the data.
 
     Parameters
     ----------
-    name : ``"count"``, ``"cells"``, ``"radius"``, ``"center"`` or ``"final"``
+    name : ``"count"``, ``"cells"``, ``"radius"``, ``"center"``, ``"excess"`` or ``"final"``
     share : Fraction, its part of mu^2
     what : str, in words
     """
@@ -77,8 +85,11 @@ class Step:
     share: Fraction
     what: str
 
+    def __repr__(self) -> str:
+        return f"Step({self.name!r}, {100 * float(self.share):.3g} % of mu^2: {self.what})"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Plan:
     """What will be done, in order, and what each step costs.
 
@@ -130,6 +141,19 @@ class Plan:
         """
         return self.mu * math.sqrt(step.share)
 
+    def __repr__(self) -> str:
+        what = f"n={self.n}, d={self.d}, {self.mu:.6g}-GDP, neighbours: {self.neighbors}"
+        return f"Plan({what}, {self.passes} passes)"
+
+    def _repr_html_(self) -> str:
+        columns: dict[str, list[Any]] = {
+            "step": [step.name for step in self.steps],
+            "% of mu^2": [100 * float(step.share) for step in self.steps],
+            "mu": [self.step_mu(step) for step in self.steps],
+            "what": [step.what for step in self.steps],
+        }
+        return as_html([repr(self)[5:-1], self.summary()], columns)
+
     def __str__(self) -> str:
         head = f"plan for {self.n} rows of {self.d} coordinates, {self.mu:.4g}-GDP, "
         head += f"neighbours: {self.neighbors}; {self.passes} passes over the data"
@@ -154,6 +178,7 @@ class Plan:
             "count": "the count",
             "cells": "missing cells",
             "radius": "radii",
+            "excess": "what is clipped",
             "center": "centre and scale",
         }
         parts = [
@@ -167,8 +192,23 @@ def make_plan(n: int, domain: Domain, mu: float, neighbors: str, kind: str = "me
     """The plan for n rows (for add-remove: a noisy number of them).
 
     Rounds and parts are those with the least predicted error (:func:`_predicted`), where a
-    further round must gain 1 %.
+    further round must gain 1 %. All of it is public, and kept for the next release of the same.
     """
+    fields = (getattr(domain, field.name) for field in dataclasses.fields(domain))
+    return _made(n, _Public(digest(*fields), domain), mu, neighbors, kind)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Public:
+    """A domain that is equal to others of the same numbers."""
+
+    digest: bytes
+    domain: Domain = dataclasses.field(compare=False)
+
+
+@lru_cache(maxsize=8, typed=True)
+def _made(n: int, public: _Public, mu: float, neighbors: str, kind: str) -> Plan:
+    domain = public.domain
     d = domain.center.size
     count = count_share(kind, neighbors)
     counting = [Step("count", count, "noisy number of rows")] if count else []
@@ -188,7 +228,9 @@ def make_plan(n: int, domain: Domain, mu: float, neighbors: str, kind: str = "me
     both: list[float] = []
     for weight in weights * (1 - rounds * floor):
         both += [floor + radius * weight, (1 - radius) * weight]
-    return Plan(n, d, mu, neighbors, tuple(counting + _rounds(_exact_shares(both, left))))
+    steps = _rounds(_exact_shares(both, left - _EXCESS_SHARE))
+    steps.insert(-1, Step("excess", _EXCESS_SHARE, "noisy amount by which rows lie too far out"))
+    return Plan(n, d, mu, neighbors, (*counting, *steps))
 
 
 def count_share(kind: str, neighbors: str) -> Fraction:

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
-__all__ = ["EDGES", "SURPRISE", "Choice", "choose_radius", "first_edges"]
+__all__ = ["EDGES", "SURPRISE", "Choice", "Laws", "choose_radius", "first_edges"]
 
 Array = NDArray[np.float64]
 
@@ -57,6 +57,25 @@ def first_edges(corner: float) -> Array:
     return np.asarray(corner * 2.0 ** (np.arange(1 - _FIRST_BINS, 1) / 2) * (1 + 1e-9))
 
 
+class Laws(NamedTuple):
+    """Laws that the noise does not tell apart, with their probabilities."""
+
+    shapes: Array  #: (log mode, left, right) of each
+    weights: Array
+
+    def loss(self, radius: Array) -> Array:
+        """E(t - C)+ for each C."""
+        return self.weights @ _losses(self.shapes, radius)
+
+    def beyond(self, distance: Array) -> Array:
+        """P(t > distance)."""
+        mode, left, right = (self.shapes[:, k : k + 1] for k in range(3))
+        z = np.log(distance) - mode
+        upper = 2 * right / (left + right) * scipy.special.ndtr(-z / right)
+        lower = 1 - 2 * left / (left + right) * scipy.special.ndtr(z / left)
+        return self.weights @ np.where(z < 0, lower, upper)
+
+
 class Choice(NamedTuple):
     """A clip radius, and what is known of the rows beyond it."""
 
@@ -65,6 +84,7 @@ class Choice(NamedTuple):
     expected: float  #: E(t - C)+
     most: float  #: the same for laws with tails as heavy as any,
     sd: float  #: and what it may be off by
+    laws: Laws
 
 
 def choose_radius(
@@ -118,8 +138,9 @@ def choose_radius(
         variance += sd**2 * np.sum(direct[:, :counted] ** 2, axis=1)
         wide += sd**2 * np.sum(direct[:, :counted] ** 2, axis=1)
     best = np.argmin((ratio * radius) ** 2 + expected**2 + variance)
-    found = radius[best], mode, expected[best], most[best], math.sqrt(wide[best])
-    return Choice(*map(float, found))
+    chosen, usual, likely = float(radius[best]), float(mode), float(expected[best])
+    doubtful = float(most[best]), math.sqrt(wide[best])
+    return Choice(chosen, usual, likely, *doubtful, Laws(fitted.shapes, fitted.weights))
 
 
 def _heavy(low: Array, fitted: _Fit) -> Array:
@@ -160,9 +181,9 @@ def _fit_law(edges: Array, share: Array, sd: float, *, coarse: bool) -> _Fit:
     fit significantly better than any before it, but where nothing was predicted (``coarse``).
     """
     unit = float(edges[-1])  # laws in units of the last edge are made once
-    laws, grid = _two_piece(tuple(edges / unit), 1.0 if coarse else _LARGEST_MODE / unit)
+    laws, grid, energy = _two_piece(tuple(edges / unit), 1.0 if coarse else _LARGEST_MODE / unit)
     grid = grid + np.array([math.log(unit), 0.0, 0.0])
-    fit = laws @ share - np.sum(laws**2, axis=1) / 2
+    fit = laws @ share - energy / 2
     best = int(np.argmax(fit))
     if not coarse:
         near = np.where(grid[:, 0] <= math.log(SURPRISE), fit, -np.inf)
@@ -184,20 +205,26 @@ def _losses(shapes: Array, radius: Array) -> Array:
     z = np.log(radius) - mode
     above = 2 * right / (left + right)
     up, down = np.maximum(z, 0), np.minimum(z, 0)
-    tail = np.exp(mode + right**2 / 2) * ndtr(right - up / right) - radius * ndtr(-up / right)
-    body = np.exp(mode + left**2 / 2) * (ndtr(-left) - ndtr(down / left - left))
-    body -= radius * (0.5 - ndtr(down / left))
+    tail = np.exp(mode + right**2 / 2) * scipy.special.ndtr(
+        right - up / right
+    ) - radius * scipy.special.ndtr(-up / right)
+    body = np.exp(mode + left**2 / 2) * (
+        scipy.special.ndtr(-left) - scipy.special.ndtr(down / left - left)
+    )
+    body -= radius * (0.5 - scipy.special.ndtr(down / left))
     return np.asarray(above * tail + (2 - above) * body)
 
 
 @lru_cache(maxsize=8)
-def _two_piece(bins: tuple[float, ...], largest: float) -> tuple[Array, Array]:
-    """Bin probabilities of every candidate law, and (log mode, left, right) of each."""
+def _two_piece(bins: tuple[float, ...], largest: float) -> tuple[Array, Array, Array]:
+    """Bin probabilities of every candidate law, (log mode, left, right) of each, and the sums of
+    squares of the probabilities."""
     edges = np.array(bins)
     modes = np.linspace(math.log(edges[0] / 2), math.log(largest), _MODES)
     grid = np.array([(m, a, b) for m in modes for a in _WIDTHS for b in _WIDTHS if b >= a])
     mode, left, right = grid[:, :1], grid[:, 1:2], grid[:, 2:]
     z = np.log(edges[:-1]) - mode
-    lower = 2 * left / (left + right) * ndtr(z / left)
-    upper = 1 - 2 * right / (left + right) * ndtr(-z / right)
-    return np.diff(np.where(z < 0, lower, upper), axis=1, prepend=0.0, append=1.0), grid
+    lower = 2 * left / (left + right) * scipy.special.ndtr(z / left)
+    upper = 1 - 2 * right / (left + right) * scipy.special.ndtr(-z / right)
+    laws = np.diff(np.where(z < 0, lower, upper), axis=1, prepend=0.0, append=1.0)
+    return laws, grid, np.sum(laws**2, axis=1)

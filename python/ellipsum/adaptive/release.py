@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from .. import _validate
+from ..column_names import printable
 from ..guarantee import GaussianGuarantee, Neighbors
 from ..release import Release, finite_or_none, rows_text
 from ..sum_release import interval_columns, interval_dict
@@ -20,6 +21,8 @@ from .plan import Plan
 __all__ = ["AdaptiveRelease"]
 
 Array = NDArray[np.float64]
+
+_NAMED = 8  # columns in a caveat
 
 #: Of each kind: what the value is without an estimate, and where cells are missing.
 _MEANING = {
@@ -70,7 +73,11 @@ class AdaptiveRelease(Release):
         self._raw = domain.back(outcome.offset)
         value = self._factor * domain.project(domain.back(_shrunk(outcome)))
         super().__init__(kind, value, guarantee, caveats, n=outcome.count)
-        self._remarks = self.remarks(kind)
+
+    @property
+    def covers(self) -> str:
+        """What the printed intervals count: the mean of the rows, with noise and clips."""
+        return "the rows"
 
     @property
     def plan(self) -> Plan:
@@ -80,7 +87,7 @@ class AdaptiveRelease(Release):
     @property
     def caveats(self) -> tuple[str, ...]:
         """Why it is not private, if so, and what the value cannot say."""
-        return (*self._caveats, *self._remarks)
+        return (*self._caveats, *self.remarks(self._kind))
 
     @property
     def spread(self) -> Array:
@@ -94,7 +101,7 @@ class AdaptiveRelease(Release):
         return np.asarray(unit * self._outcome.spread)
 
     @property
-    def present(self) -> Array:
+    def present_share(self) -> Array:
         """Share of the rows that have a finite number in each coordinate, as far as seen."""
         return self._outcome.cells.present
 
@@ -112,16 +119,17 @@ class AdaptiveRelease(Release):
         """
         if self.plan.infeasible:
             return np.full(self.value.size, np.inf)
-        turned = self._domain.turned(self._outcome.sd)
-        return np.asarray(np.hypot(self._factor * turned, self._counted()))
+        rotated = self._domain.rotated(self._outcome.sd)
+        return np.asarray(np.hypot(self._factor * rotated, self._counted()))
 
     @property
     def clip_loss(self) -> Array:
         """How far the clips may have moved each coordinate, shape (d,), data units.
 
-        The part of the 95 % interval of the rows that allows for it: what the noisy histograms
-        say was lost, two of their deviations up, as if all rows lost it in the same direction,
-        and each coordinate all of it. Infinite where the plan was infeasible.
+        The part of the 95 % interval of the rows that allows for it: a bound on what the last
+        region lost, from the noisy excess of the rows beyond it, 1.96 deviations up, as if all rows
+        lost it in the same direction; of rows whose excess is all noise it is mostly that
+        noise. Infinite where the plan was infeasible.
         """
         if self.plan.infeasible:
             return np.full(self.value.size, np.inf)
@@ -143,9 +151,11 @@ class AdaptiveRelease(Release):
     def confidence_interval(self, level: float = 0.95, of: str = "rows") -> tuple[Array, Array]:
         """Return an interval for each coordinate, cut at the box.
 
-        It assumes of the rows' distances what docs/adaptive.md says: beyond what the noise lets
-        be seen they fall off as the fitted law's. Where a coordinate's spread does not stand
-        out, nothing is assumed. An infeasible plan has the domain as its interval.
+        It assumes of the rows' distances t what docs/adaptive.md says: beyond the clips the share
+        of rows further out falls as t^-2 or faster, as t^-1.5 where rows are seen there. So a few
+        rows very far out, fewer than the budget can see, are not covered. Where a coordinate's
+        spread does not stand out, nothing is assumed. An infeasible plan has the domain as its
+        interval.
 
         Parameters
         ----------
@@ -165,10 +175,13 @@ class AdaptiveRelease(Release):
         if self.plan.infeasible:
             return ends
         if of == "noise":
-            point, half = self._factor * self._raw, float(ndtri((1 + level) / 2)) * self.sd
+            point, half = (
+                self._factor * self._raw,
+                float(scipy.special.ndtri((1 + level) / 2)) * self.sd,
+            )
         else:
             mean, width, _ = half_widths(self._outcome, self._domain, of, level)
-            counted = float(ndtri((3 + level) / 4)) * self._counted()
+            counted = float(scipy.special.ndtri((3 + level) / 4)) * self._counted()
             point, half = self._factor * mean, np.hypot(self._factor * width, counted)
         return np.clip(point - half, *ends), np.clip(point + half, *ends)
 
@@ -186,14 +199,18 @@ class AdaptiveRelease(Release):
         remarks = []
         missing = 1 - self._outcome.cells.present
         if self._domain.basis is None and (missing > 0).any():
-            share = f"{100 * float(np.max(missing)):.2g} %"
-            remarks.append(f"about {share} of the cells of a column are missing: {present}")
-        unseen = int(np.count_nonzero(self._outcome.cells.unseen())) if remarks else 0
-        if unseen:
-            some = f"{unseen} of {missing.size} columns"
             remarks.append(
-                f"{some} have too few present cells to be told from none: "
-                "nothing is known of their values, whatever their noise sd"
+                f"where cells are missing, {present} (noisy shares of cells: present_share)"
+            )
+        unseen = np.flatnonzero(self._outcome.cells.unseen()) if remarks else np.empty(0, int)
+        if unseen.size:
+            names = self.coordinates()
+            which = ", ".join(printable(names[j]) for j in unseen[:_NAMED])
+            more = f" and {unseen.size - _NAMED} more" if unseen.size > _NAMED else ""
+            remarks.append(
+                f"too few present cells in {unseen.size} of {missing.size} columns to be told "
+                f"from none ({which}{more}): nothing is known of their values, whatever the noise "
+                "sd says"
             )
         return tuple(remarks)
 
@@ -220,7 +237,7 @@ class AdaptiveRelease(Release):
             "sd": self.sd,
             "clip_loss": self.clip_loss,
             "spread": self.spread,
-            "present": self.present,
+            "present_share": self.present_share,
         }
         plain = {name: finite_or_none(values) for name, values in found.items()}
         return super().to_dict() | {"caveats": list(self.caveats)} | plain | interval_dict(self)
@@ -230,7 +247,7 @@ class AdaptiveRelease(Release):
 
     def _head(self) -> list[str]:
         noisy = "" if Neighbors.of(self.neighbors).count_is_public else " (noisy count)"
-        others = [*super()._head()[1:], *(f"  {remark}" for remark in self._remarks)]
+        others = [*super()._head()[1:], *(f"  {remark}" for remark in self.remarks(self._kind))]
         rows = rows_text(self.n, noisy=False, unit=self.guarantee.unit)
         return [f"private {self.kind}{rows}{noisy}, d = {self.value.size}", *others]
 

@@ -19,17 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import noise
+from ..column_names import Columns
 from ..ellipsoid import Ellipsoid
 from ..guarantee import Neighbors, rounded_up
 from ..noise_keys import JobKeys, Use
 from .cells import Cells, cells_sensitivity, read_cells
 from .domain import Domain, Frame
+from .excess import STEPS, Excess, choose_ramp
 from .interval import answer
 from .outcome import Outcome, Round, Tail
 from .part_pass import passes_over
 from .passes import Passes
 from .plan import Plan, Step, count_share, make_plan
-from .radius import EDGES, SURPRISE, choose_radius, first_edges
+from .radius import EDGES, SURPRISE, Laws, choose_radius, first_edges
 from .spread import spread_of
 
 __all__ = ["halves_sensitivity", "run"]
@@ -54,6 +56,7 @@ def run(
     threads: int | None = None,
     before_noise: Callable[[], None] = lambda: None,
     keep: Callable[[Passes], Any] = lambda passes: passes,
+    columns: Columns | None = None,
 ) -> Outcome:
     """Carry out the plan on ``data``.
 
@@ -62,7 +65,7 @@ def run(
     noise to integers whose sensitivity holds for any region, so for regions that earlier
     steps chose too, and the squares of the steps' mu add up to mu^2.
     """
-    rows = keep(passes_over(data, domain.center.size, box=domain.box))
+    rows = keep(passes_over(data, domain.center.size, box=domain.box, columns=columns))
     plan = _Run(rows, domain, mu, Neighbors.of(neighbors), kind, root, threads)
     plan.before_noise = before_noise
     return plan.go()
@@ -103,6 +106,8 @@ class _Run:
         self.weighted, self.precision = np.zeros(d), np.zeros(d)
         self.cells = Cells(np.ones(d), np.zeros(d), 0.0)
         self.rounds: list[Round] = []
+        self.excess: Excess | None = None
+        self.laws: Laws | None = None  # of distances, from the last histogram
         self.shares: tuple[Array, float] | None = None
         self.integers: list[NDArray[np.object_]] = []
         self.regions: list[Ellipsoid] = []
@@ -117,17 +122,19 @@ class _Run:
         steps = {step.name: step for step in plan.steps}
         if "cells" in steps:
             self._cells(plan, steps["cells"])
-        rounds = [step for step in plan.steps if step.name in ("radius", "center", "final")]
+        rounds = [step for step in plan.steps if step.name not in ("count", "cells")]
         tail: Tail | None = None
         for step in rounds:
             if step.name == "radius":
                 tail = self._radius(plan, step)
+            elif step.name == "excess" and tail:
+                self._excess(plan, step, tail.radius)
             else:
                 self._center(plan, step, tail or self._whole_domain())
         center, sd = self.center, np.full(self.rows.d, np.inf)
         if self.rounds:
             center, sd = answer(self.rounds, self.domain.half)
-        found = (center, sd, self.spread, self.cells, self.rounds)
+        found = (center, sd, self.spread, self.cells, self.rounds, self.excess)
         return Outcome(plan, n, self.count_sd, *found, self.integers, self.regions)
 
     # ---- steps: each one Gaussian mechanism --------------------------------------------
@@ -151,8 +158,8 @@ class _Run:
     def _whole_domain(self) -> Tail:
         """The domain's own region: nothing is clipped."""
         b = self._scale()
-        turned = self.domain.basis is not None
-        corner = np.max(b) * self.domain.half if turned else b * self.domain.half
+        rotated = self.domain.basis is not None
+        corner = np.max(b) * self.domain.half if rotated else b * self.domain.half
         return Tail(float(np.linalg.norm(corner)) * (1 + 2.0**-20))
 
     def _radius(self, plan: Plan, step: Step) -> Tail:
@@ -179,8 +186,19 @@ class _Run:
         below = np.concatenate([[0.0], edges[:-1]])
         outside = (edges > chosen.radius) & (below < reach)
         noise_beyond = noise_sd * math.sqrt(np.count_nonzero(outside))
+        self.laws = chosen.laws
         told = (chosen.most, chosen.sd, float(np.sum(counted[outside])), noise_beyond)
         return Tail(chosen.radius, *told, coarse=first)
+
+    def _excess(self, plan: Plan, step: Step, radius: float) -> None:
+        b, mu = self._scale(), plan.step_mu(step)
+        sd = 1 / (plan.n * mu)
+        assert self.laws is not None
+        ramp = choose_ramp(self.laws, radius, sd)
+        counted = self.rows.excess(self._local(b), ramp.edges, self.threads)
+        noisy = self._noisy(counted, float(STEPS), mu)  # a row counts 0 to STEPS
+        share = float(noisy[0]) / (STEPS * plan.n)
+        self.excess = Excess(ramp, share, sd, self.center, b)
 
     def _remembered(self, share: Array, sd: float, *, forget: bool) -> tuple[Array, float]:
         """Average of this histogram and the earlier ones (bins relative to their regions)."""

@@ -7,9 +7,9 @@ import json
 
 from .. import __version__
 from ..tradeoff import audit
-from .columns import NOT_PRIVATE, read_columns
 from .exit import Exit, Problem, own_text
 from .options import split_names
+from .read_columns import NOT_PRIVATE, read_columns
 
 __all__ = ["run"]
 

@@ -43,8 +43,12 @@ def facts() -> dict[str, Any]:
     }
 
 
-def run(*, as_json: bool) -> int:
-    """Print the facts."""
+def run(*, as_json: bool, compile_now: bool = False) -> int:
+    """Print the facts; before that, compile the fallback where it runs and that was asked for."""
+    if compile_now:
+        from .warm import warm
+
+        warm()
     found = facts()
     print(json.dumps(found) if as_json else _text(found))
     return Exit.OK

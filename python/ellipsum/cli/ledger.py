@@ -7,7 +7,7 @@ import json
 import os
 from typing import Any
 
-from ..budget import Budget
+from ..budget.budget import Budget
 from .exit import Exit, Problem, own_text
 
 __all__ = ["add_arguments", "open_ledger"]

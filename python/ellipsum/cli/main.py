@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .exit import Exit, Problem, own_text
-from .options import add_budget, add_data, add_json
+from .options import add_budget, add_data, add_groups, add_json, add_output
 
 __all__ = ["main"]
 
@@ -28,7 +28,7 @@ exit codes:
     3  a parameter is out of range, or its file cannot be read
     4  the data cannot be read as rows of numbers
     5  an optional package is missing (the message names it)
-    6  the output cannot be written
+    6  the output cannot be written, or a checkpoint cannot be used
     7  the ledger has no budget left for the release, or cannot be read or written
   130  interrupted; nothing was released, unless the message says otherwise
 """
@@ -41,7 +41,7 @@ for example, with nothing known but bounds, or with public rows of the same kind
 shape (public; one of):
   --ball R          rows lie within R of the centre (--center, else the origin)
   --bounds LO,HI    every coordinate lies in [LO, HI]; or a file with "lo,hi" on each line.
-                    Several passes find centre and scale within it, by a plan printed first;
+                    Several passes find centre and scale within it, by a plan (--plan prints it);
                     --one-pass clips at the bounds themselves, and is done
   --sigma S1,S2     rows are about Gaussian with these standard deviations around --center;
                     one number for each column, or a file of them
@@ -183,8 +183,8 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
     budget.add_argument(
         "--neighbors",
         choices=("replace", "add-remove"),
-        default="replace",
-        help="replace (default): the number of rows is public; add-remove: it is private",
+        help="replace (default): the number of rows is public; add-remove: it is private "
+        "(default with --group)",
     )
     budget.add_argument("--ledger", metavar="FILE", help="draw it from this ledger, or be refused")
 
@@ -197,16 +197,10 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
         "--jobs", type=int, metavar="N", help="files that are read at the same time (default: 1)"
     )
     _add_users(parser)
+    add_groups(parser)
     output = parser.add_argument_group("output")
     add_json(output)
-    output.add_argument("--out", metavar="FILE", help="write the release too: .json or .npz")
-    output.add_argument(
-        "--progress",
-        action=argparse.BooleanOptionalAction,
-        help="rows per second and time left, on standard error (default: if it is a terminal); "
-        "for the holder's eyes, since with add-remove the number of rows is private",
-    )
-    output.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # for tests: not private
+    add_output(output)
     _add_resume(parser)
     parser.set_defaults(run=_release, kind=kind)
 
@@ -275,6 +269,11 @@ def _add_users(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --user: each user's rows stand together, as in sorted files",
     )
+    text = (
+        "with --user, --neighbors add-remove and a region of one pass: count at most K rows of a "
+        "user, each by itself"
+    )
+    users.add_argument("--max-rows", type=int, metavar="K", help=text)
 
 
 def _add_records(commands: argparse._SubParsersAction[_Parser]) -> None:
@@ -335,6 +334,11 @@ def _add_ledger(commands: argparse._SubParsersAction[_Parser]) -> None:
 def _add_info(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _add_command(commands, "info", "print versions, backend, instruction sets, threads")
     add_json(parser)
+    parser.add_argument(
+        "--warm",
+        action="store_true",
+        help="compile the Numba fallback first, where this install has no C++ kernels",
+    )
     parser.set_defaults(run=_info)
 
 
@@ -374,7 +378,7 @@ def _audit(arguments: argparse.Namespace) -> int:
 def _info(arguments: argparse.Namespace) -> int:
     from .info import run
 
-    return run(as_json=arguments.json)
+    return run(as_json=arguments.json, compile_now=arguments.warm)
 
 
 def _demo(arguments: argparse.Namespace) -> int:

@@ -11,7 +11,16 @@ from typing import IO
 from ..rows.files import Rows, open_rows
 from .exit import Exit, Problem, own_text
 
-__all__ = ["add_budget", "add_data", "add_json", "opened", "split_names", "write_whole"]
+__all__ = [
+    "add_budget",
+    "add_data",
+    "add_groups",
+    "add_json",
+    "add_output",
+    "opened",
+    "split_names",
+    "write_whole",
+]
 
 _BUDGET = {
     "epsilon": ("E", "of (epsilon, delta)-DP"),
@@ -46,6 +55,41 @@ def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     )
     group.add_argument("--threads", type=int, metavar="N", help="default: ELLIPSUM_THREADS, or 1")
     return group
+
+
+def add_groups(parser: argparse.ArgumentParser) -> None:
+    """Options of a release by group."""
+    groups = parser.add_argument_group("groups (default: one release of all rows)")
+    groups.add_argument(
+        "--group", metavar="COLUMN", help="release one for each value of this column"
+    )
+    groups.add_argument(
+        "--keys",
+        metavar="A,B,C|FILE",
+        help="the values, which are public: each is released, those without a row too. Left out, "
+        "the values are private, and those that enough users (rows) have are released",
+    )
+    groups.add_argument(
+        "--max-keys", type=int, metavar="K", help="with --user: groups of a user (default: 1)"
+    )
+
+
+def add_output(output: argparse._ArgumentGroup) -> None:
+    """What is written and shown of a release."""
+    output.add_argument("--out", metavar="FILE", help="write the release too: .json or .npz")
+    output.add_argument(
+        "--plan",
+        action="store_true",
+        help="with --bounds in several passes and --neighbors replace, without --user: print each "
+        "step and its budget first, on standard error",
+    )
+    output.add_argument(
+        "--progress",
+        action=argparse.BooleanOptionalAction,
+        help="rows per second and time left, on standard error (default: if it is a terminal); "
+        "for the holder's eyes, since with add-remove the number of rows is private",
+    )
+    output.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # for tests: not private
 
 
 def add_json(parser: argparse._ActionsContainer) -> None:

@@ -14,15 +14,17 @@ import numpy as np
 from .. import __version__
 from ..adaptive.passes import Passes
 from ..adaptive.release import AdaptiveRelease
-from ..budget import BudgetError
-from ..checkpoint import Checkpoint, CheckpointError
+from ..budget.budget import BudgetError
+from ..budget.ledger import LedgerError
+from ..column_names import coordinate_names, printable
 from ..guarantee import ROW
+from ..jobs.checkpoint import Checkpoint, CheckpointError
 from ..kernels.backend import thread_count
-from ..ledger import LedgerError
 from ..private_sum import PrivateMean, PrivateSum
-from ..release import rows_text
+from ..release import finite_or_none, rows_text
 from ..rows.files import Rows
 from ..sum_release import SumRelease
+from . import groups
 from .exit import Exit, Problem, own_text
 from .ledger import open_ledger
 from .options import opened, write_whole
@@ -36,10 +38,14 @@ _SUFFIXES = (".json", ".npz")
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the release that the arguments ask for, print it, and write it."""
+    if arguments.neighbors is None:
+        arguments.neighbors = "replace" if arguments.group is None else "add-remove"
     _check_usage(arguments)
-    users = [arguments.user] if arguments.user else []
-    rows = opened(arguments, arguments.files, by=users, progress=_wants_bar(arguments))
+    labels = [name for name in (arguments.group, arguments.user) if name]
+    rows = opened(arguments, arguments.files, by=labels, progress=_wants_bar(arguments))
     known, d = known_of_rows(arguments, rows)
+    if arguments.group is not None:
+        return _run_groups(arguments, rows, known["ellipsoid"], d)
     try:
         threads = thread_count(arguments.threads)
         mechanism = (PrivateSum if arguments.kind == "sum" else PrivateMean)(
@@ -51,13 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
             neighbors=arguments.neighbors,
             by=arguments.user,
             grouped=arguments.grouped,
+            max_rows=arguments.max_rows,
             missing=arguments.missing,
         )
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, own_text(error)) from None
     try:
-        if "lower" in known and not arguments.json:
-            _announce(mechanism, rows, d)
+        if "lower" in known and (arguments.plan or not arguments.json):
+            _announce(mechanism, rows, d, whole=arguments.plan)
         budget = None if arguments.ledger is None else open_ledger(arguments.ledger)
         known = {"budget": budget, "threads": threads, "seed": arguments.seed}
         checkpoint = open_checkpoint(arguments)
@@ -69,10 +76,26 @@ def run(arguments: argparse.Namespace) -> int:
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, own_text(error)) from None
     names = _names(rows, d)
-    result = {"ellipsum": __version__, "columns": names, **release.to_dict()}
+    result = {"ellipsum": __version__, **release.to_dict(), "columns": names}
     _publish(arguments.out, result, json.dumps(result) if arguments.json else _text(release, names))
     if checkpoint is not None and arguments.discard:
         checkpoint.discard()
+    return Exit.OK
+
+
+def _run_groups(arguments: argparse.Namespace, rows: Rows, region: Any, d: int) -> int:
+    try:
+        budget = None if arguments.ledger is None else open_ledger(arguments.ledger)
+        release = groups.release_of(arguments, rows, region, d, budget)
+    except (BudgetError, LedgerError) as error:
+        raise Problem(Exit.BUDGET, own_text(error)) from None
+    except (OSError, TypeError, ValueError) as error:
+        raise Problem(Exit.DATA, own_text(error)) from None
+    names = _names(rows, d)
+    result = {"ellipsum": __version__, "columns": names, **release.to_dict()}
+    result["confidence_interval_95"] = [finite_or_none(e) for e in release.confidence_interval()]
+    text = json.dumps(result) if arguments.json else groups.text_of(release, names)
+    _publish(arguments.out, result, text)
     return Exit.OK
 
 
@@ -89,12 +112,15 @@ def _publish(path: str | None, result: dict[str, Any], text: str) -> None:
         ) from None
 
 
-def _announce(mechanism: PrivateSum, rows: Rows, d: int) -> None:
-    """Print the plan before it runs; for add-remove it depends on a noisy count, made later."""
+def _announce(mechanism: PrivateSum, rows: Rows, d: int, *, whole: bool) -> None:
+    """Say the plan before it runs; for add-remove it depends on a noisy count, made later."""
     if mechanism.guarantee.unit != ROW:
         return  # the number of users is not known before they are read
     if mechanism.guarantee.neighbors == "replace" and (n := Passes(rows, d).count_rows()):
-        print(mechanism.plan(n), file=sys.stderr)
+        plan = mechanism.plan(n)
+        passes = f"{plan.passes} passes over the data (--plan says what each is for)"
+        brief = plan.summary() if plan.infeasible else passes
+        print(plan if whole else f"ellipsum: {brief}", file=sys.stderr)
 
 
 def open_checkpoint(arguments: argparse.Namespace) -> Checkpoint | None:
@@ -117,6 +143,8 @@ def open_checkpoint(arguments: argparse.Namespace) -> Checkpoint | None:
 def _check_usage(arguments: argparse.Namespace) -> None:
     if arguments.jobs is not None and arguments.jobs < 1:
         raise Problem(Exit.PARAMETER, f"--jobs must be at least 1, got {arguments.jobs}")
+    if arguments.max_rows is not None and arguments.max_rows < 1:
+        raise Problem(Exit.PARAMETER, f"--max-rows must be at least 1, got {arguments.max_rows}")
     for name in ("resume_key", "discard"):
         if getattr(arguments, name) and arguments.resume is None:
             raise Problem(Exit.USAGE, f"--{name.replace('_', '-')} goes with --resume")
@@ -125,15 +153,40 @@ def _check_usage(arguments: argparse.Namespace) -> None:
     given = {name for name in ("epsilon", "delta", "rho", "mu") if _given(arguments, name)}
     if given not in ({"epsilon", "delta"}, {"rho"}, {"mu"}):
         raise Problem(Exit.USAGE, "give one budget: --epsilon and --delta, or --rho, or --mu")
-    if arguments.grouped and not arguments.user:
-        raise Problem(Exit.USAGE, "--grouped goes with --user")
-    shape_name(arguments)
+    several = shape_name(arguments) == "bounds" and not arguments.one_pass
+    groups.check_usage(arguments)
+    _check_users(arguments, several)
+    counted = arguments.user is None and arguments.neighbors == "replace"
+    if arguments.plan and not (several and counted):
+        raise Problem(
+            Exit.USAGE,
+            "--plan goes with --bounds in several passes and --neighbors replace, without --user: "
+            "a plan is made from the public number of rows",
+        )
     if arguments.out is None:
         return
     if not arguments.out.endswith(_SUFFIXES):
         raise Problem(Exit.USAGE, f"--out must end in {' or '.join(_SUFFIXES)}")
     if not os.access(os.path.dirname(arguments.out) or ".", os.W_OK):
         raise Problem(Exit.OUTPUT, "--out is in a folder that is not there or not writable")
+
+
+def _check_users(arguments: argparse.Namespace, several: bool) -> None:
+    """Refuse what does not go with the unit of privacy; ``several`` passes have no one region."""
+    if arguments.user is None:
+        for name in ("grouped", "max_rows"):
+            if getattr(arguments, name):
+                raise Problem(Exit.USAGE, f"--{name.replace('_', '-')} goes with --user")
+    elif arguments.resume is not None or (arguments.jobs or 1) > 1:
+        raise Problem(Exit.USAGE, "--resume and --jobs go without --user")
+    if arguments.max_rows is not None and (several or arguments.neighbors == "replace"):
+        raise Problem(
+            Exit.USAGE,
+            "--max-rows goes with --neighbors add-remove and a region of one pass: --ball, "
+            "--sigma, --public, or --bounds with --one-pass",
+        )
+    if arguments.missing == "ignore" and (arguments.kind != "mean" or arguments.user is not None):
+        raise Problem(Exit.USAGE, "--missing ignore goes with mean, without --user")
 
 
 def _given(arguments: argparse.Namespace, name: str) -> bool:
@@ -146,11 +199,8 @@ def _wants_bar(arguments: argparse.Namespace) -> bool:
 
 def _names(rows: Rows, d: int) -> list[str]:
     """A name for each coordinate: its column's, or the list's with its place."""
-    if rows.columns is None:
-        return [f"[{j}]" for j in range(d)]
-    if len(rows.columns) == d and rows.d == d:
-        return list(rows.columns)
-    return [f"{rows.columns[0]}[{j}]" for j in range(d)]
+    names = coordinate_names(rows.columns, d)
+    return [f"[{j}]" for j in range(d)] if names is None else list(names)
 
 
 def _dump(path: str, file: Any, result: dict[str, Any]) -> None:
@@ -176,9 +226,8 @@ def _spent(release: SumRelease | AdaptiveRelease) -> list[str]:
 
 
 def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
-    count = rows_text(
-        release.n, noisy=release.neighbors == "add-remove", unit=release.guarantee.unit
-    )
+    unit = release.guarantee.unit if release.guarantee.rows_per_unit == 1 else ROW
+    count = rows_text(release.n, noisy=release.neighbors == "add-remove", unit=unit)
     places = f"{len(names)} coordinate{'s' * (len(names) != 1)}"
     lines = [
         f"private {release.kind}{count}, {places}",
@@ -197,6 +246,7 @@ def table(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> list[s
     lower, upper = release.confidence_interval()
     sd = release.sd
     shown = min(len(names), _ROWS_PRINTED)
+    names = [printable(name) for name in names]
     width = max(len("column"), *(len(name) for name in names[:shown]))
     of = "of the rows" if isinstance(release, AdaptiveRelease) else "(noise alone)"
     lines = [f"{'column':{width}}  {'value':>13}  {'noise sd':>10}  95 % interval {of}"]

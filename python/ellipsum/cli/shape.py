@@ -107,7 +107,9 @@ def _box(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | No
     if error == "relative":
         error = "box"  # a plan finds the deviations; one pass knows the box alone
         if arguments.one_pass:
-            raise ValueError("error must be box or absolute with --one-pass: no deviation is known")
+            raise ValueError(
+                "--error must be box or absolute with --one-pass: no deviation is known"
+            )
     return Ellipsoid.box(*_bounds(arguments, d, names), error=error)
 
 
@@ -129,8 +131,8 @@ def _gaussian(arguments: argparse.Namespace, d: int | None, names: Sequence[str]
     if arguments.center is not None:
         center = _vector("center", arguments.center, names)
     _check_no_box(arguments)
-    unit = sigma if arguments.error == "relative" else None
-    return _clipped(arguments, GaussianShape(sigma, center, unit=unit))
+    error = arguments.error or "absolute"
+    return _clipped(arguments, GaussianShape(sigma, center, error=error))
 
 
 def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Region:
@@ -144,9 +146,11 @@ def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] |
         width = d if arguments.dim is not None or rows.d is None else rows.d
         if width is None:
             raise ValueError(_NO_DIMENSION)
-        known = {"diagonal": not arguments.correlated, "relative": arguments.error == "relative"}
+        diagonal, error_in = not arguments.correlated, arguments.error or "absolute"
         blocks = partial(_complete, rows, width)
-        shape = GaussianShape.for_sample(blocks, d=width, names=names, **known)
+        shape = GaussianShape.for_sample(
+            blocks, d=width, names=names, diagonal=diagonal, error=error_in
+        )
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, f"--public: {own_text(error)}") from None
     return _clipped(arguments, shape)
@@ -154,7 +158,7 @@ def _public(arguments: argparse.Namespace, d: int | None, names: Sequence[str] |
 
 def _check_no_box(arguments: argparse.Namespace) -> None:
     if arguments.error == "box":
-        raise ValueError("error must be relative or absolute: only --bounds gives a box")
+        raise ValueError("--error must be relative or absolute: only --bounds gives a box")
 
 
 def _complete(rows: Rows, d: int) -> Iterator[Array]:
@@ -196,8 +200,10 @@ def _two_numbers(text: str) -> tuple[float, float] | None:
         if os.path.exists(text):
             return None
         raise ValueError(
-            f"bounds must be two numbers LO,HI or an existing file, got {text!r}"
+            f"--bounds must be two numbers LO,HI or an existing file, got {text!r}"
         ) from None
+    if not high > low:
+        raise ValueError(f"--bounds: HI must be above LO, got {text}")
     return low, high
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from .. import __version__
 from ..tradeoff import GaussianTradeoff, TradeoffCurve
-from .columns import NOT_PRIVATE, read_columns
 from .exit import Exit, Problem, own_text
 from .options import split_names
+from .read_columns import NOT_PRIVATE, read_columns
 
 __all__ = ["run"]
 

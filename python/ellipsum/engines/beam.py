@@ -36,14 +36,14 @@ class SumRows(beam.PTransform):
     byte; an element that comes twice, as from a source of another kind than exactly once, counts
     twice. The sum is **private**, and so are the runner's shuffle and temporary files.
 
+    An element of the PCollection is a batch by its type (an array of two dimensions, a pyarrow
+    RecordBatch or Table, a frame), as ``ReadFromParquetBatched`` yields, and anything else one
+    row, as an item of a list is for :meth:`ellipsum.ExactSum.add`: batches are much faster.
+
     Parameters
     ----------
     region : Ellipsoid
         Of a mechanism: ``mechanism.region_for(n)``.
-
-    An element of the PCollection is a batch by its type (an array of two dimensions, a pyarrow
-    RecordBatch or Table, a frame), as ``ReadFromParquetBatched`` yields, and anything else one
-    row, as an item of a list is for :meth:`ellipsum.ExactSum.add`: batches are much faster.
     """
 
     def __init__(self, region: Ellipsoid) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ..column_names import coordinate_names, frame_names
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..rows.batches import as_batches
@@ -57,6 +58,7 @@ class DaskRows(EngineRows):
             data = data[list(columns)]
         self._parts, known = self._delayed(data)
         self.d = d if known is None else known
+        self.columns = _names_of(data)
 
     def __repr__(self) -> str:
         return f"DaskRows({len(self._parts)} parts, d={self.d})"
@@ -135,6 +137,12 @@ def exact_sum(data: Any, region: Ellipsoid, columns: Sequence[str] | None = None
         If Dask does not finish; its text is withheld.
     """
     return DaskRows(data, columns).exact_sum(region)
+
+
+def _names_of(data: Any) -> tuple[str, ...] | None:
+    """Names of the coordinates, where a frame or files have some."""
+    names = data.columns if isinstance(data, Rows) else frame_names(getattr(data, "_meta", None))
+    return coordinate_names(names, data.d if isinstance(data, Rows) else len(names or ()))
 
 
 def _are_paths(data: Any) -> bool:

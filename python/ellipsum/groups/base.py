@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate, noise
-from ..budget import Budget, Entry, Share, draw_from
+from ..budget.budget import Budget, Entry, Share, draw_from
 from ..guarantee import ROW, Neighbors
 from ..noise_keys import JobKeys, Use, root_key
 from .guarantee import GroupGuarantee, group_guarantee
@@ -76,6 +76,10 @@ class Groups:
         return group_guarantee(
             self._budget, self._neighbors.value, unit, k, private, factor or math.inf
         )
+
+    def _check_user(self, user: Any) -> None:
+        if user is None and self._max_keys > 1:
+            raise ValueError("max_keys goes with user: without users a row is in one group")
 
     def _size_factor(self, k: int) -> float | None:
         """Noise of a group's size over the noise multiplier, in users; None: not released."""

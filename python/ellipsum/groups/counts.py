@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate
-from ..budget import Budget, Share
+from ..budget.budget import Budget, Share
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..rows.batches import as_batches
 from ..rows.labelled import column_of, label_batches, labelled_batches
@@ -92,6 +92,7 @@ class PrivateCounts(Groups):
         -------
         GroupRelease
         """
+        self._check_user(user)
         promise, threshold = self._promise(user)
         book = KeyBook(self._keys)
         counts, n = self._counted(rows, key, user, book)
@@ -107,7 +108,7 @@ class PrivateCounts(Groups):
         noisy = NoisyGroups([names[i] for i in kept], None, None, [], sizes[kept], sigma)
         public = float(n) if promise.neighbors.count_is_public else None
         release = GroupRelease(self._kind, noisy, promise, seed_caveats(seed), n=public)
-        return release.drawn_from(entry)
+        return release.binned(self.edges).drawn_from(entry)
 
     def _size_factor(self, k: int) -> float | None:
         return math.sqrt(2 * k if self._neighbors is Neighbors.REPLACE else k)

@@ -10,14 +10,14 @@ from typing import Any, NoReturn
 import scipy
 
 from .. import calibrate
-from ..cost import Cost
+from ..accounting.cost import Cost
 from ..guarantee import ROW, GaussianGuarantee, Neighbors
 from .selection import KeySelection, calibrated
 
 __all__ = ["GroupGuarantee", "group_guarantee"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GroupGuarantee(GaussianGuarantee):
     """The guarantee of a release of groups, for all groups together.
 

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..rows.labels import KINDS, Labels, digest_of, mixed, plain_value
+from ..rows.cells import BYTES, NUMBER, TEXT, Cells
+from ..rows.distinct import StringTable, newcomers
+from ..rows.labels import Labels, labels_of_cells, mixed
 
 __all__ = ["KeyBook", "chosen_keys", "key_order"]
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-
-_KINDS = {int: "integer", float: "integer", str: "text", bytes: "bytes"}
+_SORTS = {"integer": NUMBER, "text": TEXT, "bytes": BYTES}
 
 
 def key_order(key: Any) -> tuple[int, Any]:
@@ -26,8 +27,50 @@ def key_order(key: Any) -> tuple[int, Any]:
     return (1, key) if isinstance(key, str) else (2, bytes(key))
 
 
+class _Sort:
+    """The keys of one sort: numbers, text or bytes."""
+
+    def __init__(self, sort: str) -> None:
+        self.sort, self.table = sort, StringTable()
+        self.numbers: list[Any] = []  # the table of numbers has their digests alone
+        self._places = np.empty(0, np.int64)
+        self._size = 0
+        self.keys_read = self.digests_read = 0
+
+    @property
+    def places(self) -> Ints:
+        """The index in the book of each key."""
+        return self._places[: self._size]
+
+    def placed(self, places: Ints) -> None:
+        """The indices in the book of the keys that came last."""
+        end = self._size + len(places)
+        if end > len(self._places):
+            more = np.empty(max(end, 2 * len(self._places)), np.int64)
+            more[: self._size] = self.places
+            self._places = more
+        self._places[self._size : end] = places
+        self._size = end
+
+    def values(self, start: int) -> list[Any]:
+        """The keys from one of them on."""
+        if self.sort == NUMBER:
+            return self.numbers[start:]
+        raw = self.table.known(start).to_list()
+        return raw if self.sort == BYTES else [v.decode("utf-8", "surrogatepass") for v in raw]
+
+    def digests(self, start: int) -> Words:
+        """Their digests (n, 2), from one of them on."""
+        known = self.table.known(start)
+        if self.sort != NUMBER or not len(known):
+            return known.digests(self.sort.encode())
+        return known.data[int(known.starts[0]) :].view(np.uint64).reshape(-1, 2)
+
+
 class KeyBook:
-    """Keys and their indices, in the order of their first rows, or as given.
+    """Keys and their indices, in the order in which they came first, or as given.
+
+    No key is looked at by Python: a table of the core knows them by their bytes (claim groups-6).
 
     Parameters
     ----------
@@ -36,16 +79,42 @@ class KeyBook:
     """
 
     def __init__(self, keys: Sequence[Any] | None = None) -> None:
-        self.closed = keys is not None
-        self.keys: list[Any] = []
-        self._places: dict[tuple[int, int], int] = {}
-        for key in keys or ():
-            before = len(self.keys)
-            if self._place(key, add=True) != before:
+        self.closed = False
+        self._sorts = {sort: _Sort(sort) for sort in (NUMBER, TEXT, BYTES)}
+        self._size = 0
+        self._keys: list[Any] = []
+        self._digests = np.empty((0, 2), np.uint64)
+        if keys is not None:
+            places = self.add(list(keys))
+            if (places != np.arange(len(places))).any():
                 raise ValueError("keys must be integers, text or bytes, each once")
+            self.closed = True
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return self._size
+
+    @property
+    def keys(self) -> list[Any]:
+        """The keys, by their indices."""
+        if len(self._keys) < self._size:
+            self._keys += [None] * (self._size - len(self._keys))
+            for sort in self._sorts.values():
+                new = sort.places[sort.keys_read :].tolist()
+                for place, key in zip(new, sort.values(sort.keys_read), strict=True):
+                    self._keys[place] = key
+                sort.keys_read += len(new)
+        return self._keys
+
+    def digests(self) -> Words:
+        """The digest of each key (n, 2)."""
+        if len(self._digests) < self._size:
+            more = np.empty((self._size - len(self._digests), 2), np.uint64)
+            self._digests = np.concatenate([self._digests, more])
+            for sort in self._sorts.values():
+                new = sort.places[sort.digests_read :]
+                self._digests[new] = sort.digests(sort.digests_read)
+                sort.digests_read += len(new)
+        return self._digests
 
     def index(self, labels: Labels) -> Ints:
         """The group of each row, -1 for none; keys that are new get the next index.
@@ -55,24 +124,13 @@ class KeyBook:
         TypeError
             Where the column is of one type and the public keys are of another.
         """
-        if self.closed and labels.kind in KINDS[:3] and not self._has(labels.kind):
+        kind = labels.kind
+        if self.closed and kind in _SORTS and not len(self._sorts[_SORTS[kind]].table):
             raise TypeError(
-                f"the column of keys is of {labels.kind}, the keys given are not: "
+                f"the column of keys is of {kind}, the keys given are not: "
                 "give them as the data have them"
             )
-        known = labels.codes >= 0
-        if len(labels.digests) > len(labels) // 4 and isinstance(labels.values, np.ndarray):
-            first, codes = _distinct(labels)
-        else:
-            first, codes = np.unique(labels.codes[known]), None
-        places = np.full(len(labels.digests) + 1, -1, np.int64)  # the last is that of code -1
-        for code in first.tolist():
-            digest = (int(labels.digests[code, 0]), int(labels.digests[code, 1]))
-            place = self._places.get(digest, -1)
-            if place < 0 and not self.closed:
-                place = self._add(digest, plain_value(labels.values[code]))
-            places[code] = place
-        return places[labels.codes if codes is None else codes]
+        return labels.each(lambda cells: self._find(cells, add=not self.closed), -1)
 
     def place(self, key: Any) -> int:
         """The index of a key.
@@ -82,47 +140,55 @@ class KeyBook:
         KeyError
             For a key that is in no group.
         """
-        place = self._place(key, add=False)
+        place = int(labels_of_cells([key]).each(lambda cells: self._find(cells, add=False), -1)[0])
         if place < 0:
             raise KeyError("no group has this key")
         return place
 
-    def digests(self) -> Words:
-        """The digest of each key (n, 2)."""
-        return np.array(list(self._places), np.uint64).reshape(-1, 2)
-
-    def add(self, key: Any) -> int:
-        """The index of a key, which is a new one if need be."""
-        return self._place(key, add=True)
+    def add(self, keys: Sequence[Any]) -> Ints:
+        """The indices of keys, which are new ones if need be."""
+        return labels_of_cells(keys).each(lambda cells: self._find(cells, add=True), -1)
 
     def order(self) -> list[int]:
         """Indices in the order of the keys' values."""
-        return sorted(range(len(self.keys)), key=lambda i: key_order(self.keys[i]))
+        keys = self.keys
+        if len(set(map(type, keys))) < 2:
+            return sorted(range(len(keys)), key=keys.__getitem__)
+        return sorted(range(len(keys)), key=lambda i: key_order(keys[i]))
 
-    def _has(self, kind: str) -> bool:
-        """Whether a key is of this kind: a matter of types, so of public things."""
-        return not self.keys or any(_KINDS[type(key)] == kind for key in self.keys)
+    def _find(self, cells: Cells, *, add: bool) -> Ints:
+        """The index of each cell; new keys in the order in which they come first."""
+        found: list[tuple[_Sort, Any, Ints]] = []
+        fresh: list[tuple[_Sort, Ints]] = []
+        for name, at, strings in cells.parts():
+            sort = self._sorts[name]
+            before = len(sort.table)
+            local = sort.table.find(strings, add=add)
+            found.append((sort, at, local))
+            if len(sort.table) > before:
+                first = newcomers(local, before)
+                fresh.append(
+                    (sort, first + (at.start or 0) if isinstance(at, slice) else at[first])
+                )
+        if fresh:
+            self._name(cells, fresh)
+        out = np.full(len(cells), -1, np.int64)
+        for sort, at, local in found:
+            # Keys of one sort alone have the same indices in both.
+            out[at] = local if len(sort.table) == len(self) else np.append(sort.places, -1)[local]
+        return out
 
-    def _place(self, key: Any, *, add: bool) -> int:
-        digest = digest_of(key)
-        if digest is None:
-            return -1
-        place = self._places.get(digest, -1)
-        return self._add(digest, plain_value(key)) if place < 0 and add else place
-
-    def _add(self, digest: tuple[int, int], key: Any) -> int:
-        self._places[digest] = len(self.keys)
-        self.keys.append(key)
-        return len(self.keys) - 1
-
-
-def _distinct(labels: Labels) -> tuple[Ints, Ints]:
-    """Of codes that may repeat a value: one code a value, and it for each row."""
-    words = labels.digests[:, 0] ^ mixed(labels.digests[:, 1])
-    _, first, inverse = np.unique(words, return_index=True, return_inverse=True)
-    code = np.append(first[inverse.ravel()], -1)[labels.codes]
-    kept = code[code >= 0]
-    return np.unique(kept), code
+    def _name(self, cells: Cells, fresh: list[tuple[_Sort, Ints]]) -> None:
+        """Indices for new keys, of the sort and cells where each came first."""
+        rank = np.empty(sum(len(first) for _, first in fresh), np.int64)
+        rank[np.argsort(np.concatenate([first for _, first in fresh]))] = np.arange(len(rank))
+        done = self._size
+        self._size += len(rank)
+        for sort, first in fresh:
+            if sort.sort == NUMBER:
+                sort.numbers += cells.plain(first)
+            sort.placed(done + rank[: len(first)])
+            rank = rank[len(first) :]
 
 
 def chosen_keys(users: Words, index: Ints, digests: Words, max_keys: int) -> NDArray[np.bool_]:

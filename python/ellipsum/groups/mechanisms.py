@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import _validate, noise
-from ..budget import Budget, Share
+from ..budget.budget import Budget, Share
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers
 from ..guarantee import Neighbors, rounded_up, seed_caveats
@@ -100,6 +100,7 @@ class PrivateGroupSum(Groups):
         user: Any = None,
         budget: Budget | Share | None = None,
         seed: int | bytes | None = None,
+        spend_again: bool = False,
     ) -> GroupRelease:
         """Sum the rows of each group, add the noise, and return the release.
 
@@ -114,6 +115,8 @@ class PrivateGroupSum(Groups):
             What the release is drawn from, before its noise is: refused where there is no room.
         seed : int or 32 bytes, optional
             **For tests and audits: a release made with a seed is not private**, and says so.
+        spend_again : bool
+            Whether an ExactGroupSum that was released may be released again, for the budget again.
 
         Returns
         -------
@@ -123,8 +126,9 @@ class PrivateGroupSum(Groups):
         ------
         TypeError, ValueError
             For data of the wrong shape or type, or without such columns; an ExactGroupSum over
-            another region, or of other units.
+            another region, of other units, or released before.
         """
+        self._check_user(user)
         promise, threshold = self._promise(user)
         if isinstance(rows, ExactGroupSum):
             if key is not None or not (user is None or isinstance(user, str)):
@@ -137,7 +141,10 @@ class PrivateGroupSum(Groups):
             table = rows
         else:
             table = self.exact_sum(rows, key=key, user=user)
-        return self._released(table, promise, threshold, seed, budget)
+        table.claim_release(again=spend_again, only_ask=True)
+        release = self._released(table, promise, threshold, seed, budget)
+        table.claim_release(again=spend_again)  # last, so that a call that fails spends nothing
+        return release
 
     def exact_sum(self, rows: Any, *, key: Any, user: Any = None) -> ExactGroupSum:
         """The exact sums that a release adds noise to: a part, where there are several machines.
@@ -154,15 +161,17 @@ class PrivateGroupSum(Groups):
         """
         if key is None:
             raise TypeError("key must name the column that says which group a row is in")
+        self._check_user(user)
         table = ExactGroupSum(self._region, self._keys)
         table.made_of = self._made_of(user)
+        table.mark()
         if user is None:
-            for block, (labels,) in labelled_batches(rows, table.d, [key]):
+            for block, (labels,) in labelled_batches(rows, table.d, [key], table.columns):
                 table.add_indexed(block, table.book.index(labels))
                 table.units += len(block)
             return table
         seen = Users(self._neighbors)
-        batches = labelled_batches(rows, table.d, [key, user])
+        batches = labelled_batches(rows, table.d, [key, user], table.columns)
         runs = user_runs(seen.of(batches, table.book), table.d, self._divide)
         for block, index in limited(runs, table.book, self._max_keys):
             table.add_indexed(block, index)
@@ -220,7 +229,7 @@ class PrivateGroupSum(Groups):
         )
         public = float(table.units) if promise.neighbors.count_is_public else None
         release = GroupRelease(self._kind, noisy, promise, seed_caveats(seed), n=public)
-        return release.drawn_from(entry)
+        return release.named(table.columns.names).drawn_from(entry)
 
     def _share(self) -> float:
         """Share of mu^2 for the sizes, add-remove: as of one mean; 0 where none is needed."""
@@ -248,6 +257,7 @@ class PrivateGroupSum(Groups):
         return rounded_up(bound * promise.noise_multiplier / math.sqrt(1 - share))
 
 
+@_validate.own_init
 class PrivateGroupMean(PrivateGroupSum):
     """Differentially private mean of the rows of each group: noisy sum over noisy size.
 

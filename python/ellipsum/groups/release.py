@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
+from ..column_names import printable
 from ..ellipsoid import Ellipsoid
 from ..guarantee import ROW
+from ..plot_groups import plot_groups
 from ..release import Release
 from ..sum_release import MISSING_CENTER, NoisySum, SumRelease
 from .guarantee import GroupGuarantee
@@ -19,6 +21,7 @@ __all__ = ["GroupRelease", "NoisyGroups"]
 Array = NDArray[np.float64]
 
 _PRINTED = 12
+_CELLS_PRINTED = 6
 
 
 class NoisyGroups(NamedTuple):
@@ -59,6 +62,8 @@ class GroupRelease(Release):
         n: float | None = None,
     ) -> None:
         self._noisy, self._promise = noisy, guarantee
+        self._edges: Array | None = None
+        self._columns: tuple[str, ...] | None = None
         self._places = {key: i for i, key in enumerate(noisy.keys)}
         what = f"group {kind}" if noisy.integers is not None else "counts"
         self._one = kind
@@ -81,7 +86,7 @@ class GroupRelease(Release):
         sigma = noisy.sum_sigma[i if len(noisy.sum_sigma) > 1 else 0]
         size = None if noisy.sizes is None else float(noisy.sizes[i])
         one = NoisySum(region, noisy.integers[i], sigma, size, noisy.size_sigma)
-        return SumRelease(self._one, one, guarantee, caveats)
+        return SumRelease(self._one, one, guarantee, caveats).named(self._columns)
 
     def _single(self, i: int) -> SumRelease:
         return self._part(i, self._promise, self._caveats)
@@ -98,6 +103,23 @@ class GroupRelease(Release):
     def keys(self) -> list[Any]:
         """The groups, in the order of the rows of ``value``."""
         return list(self._noisy.keys)
+
+    @property
+    def edges(self) -> Array | None:
+        """Of a histogram the ends of its bins, whose keys are 0, 1, and so on."""
+        return self._edges
+
+    def binned(self, edges: Array | None) -> GroupRelease:
+        """Say which bins the keys stand for; return itself."""
+        self._edges = edges
+        return self
+
+    def labels(self) -> list[str]:
+        """Return what each group is called: its key as text, of a histogram ``[low, high)``."""
+        if self._edges is None:
+            return [printable(key if isinstance(key, str) else str(key)) for key in self.keys]
+        ends, last = [f"{end:.6g}" for end in self._edges], len(self._edges) - 2
+        return [f"[{ends[k]}, {ends[k + 1]}{']' if k == last else ')'}" for k in self.keys]
 
     @property
     def sizes(self) -> Array | None:
@@ -140,7 +162,7 @@ class GroupRelease(Release):
         (lower, upper) : arrays like ``value``
         """
         if self._noisy.integers is None:
-            half = -ndtri((1 - level) / 2) * (self._noisy.size_sigma or 0.0)
+            half = -scipy.special.ndtri((1 - level) / 2) * (self._noisy.size_sigma or 0.0)
             return self._value - half, self._value + half
         ends = [self._single(i).confidence_interval(level) for i in range(len(self))]
         d = self._value.shape[1]
@@ -163,7 +185,51 @@ class GroupRelease(Release):
         """Return everything as plain Python values that JSON can hold."""
         sizes = None if self.sizes is None else self.sizes.tolist()
         keys = [key.hex() if isinstance(key, bytes) else key for key in self.keys]
-        return super().to_dict() | {"keys": keys, "sizes": sizes}
+        bins = {} if self._edges is None else {"edges": self._edges.tolist()}
+        return super().to_dict() | {"keys": keys, "sizes": sizes} | bins
+
+    def table(self, level: float = 0.95) -> dict[str, Any]:
+        """Return keys, values, noise and intervals as columns: a row a group and coordinate.
+
+        Of counts a row a group; of a histogram with ``low`` and ``high``, the ends of each bin.
+
+        Parameters
+        ----------
+        level : float in (0, 1), of the intervals
+
+        Returns
+        -------
+        dict of lists of the same length
+        """
+        d = 1 if self._noisy.integers is None else self._value.shape[1]
+        columns: dict[str, Any] = {"key": [key for key in self.keys for _ in range(d)]}
+        if self._edges is not None:
+            ends = [(float(self._edges[k]), float(self._edges[k + 1])) for k in self.keys]
+            columns |= {"low": [low for low, _ in ends], "high": [high for _, high in ends]}
+        if self._noisy.integers is not None:
+            columns["column"] = self.coordinates() * len(self)
+        sd = np.zeros_like(self._value) if self.sd is None else self.sd
+        lower, upper = self.confidence_interval(level)
+        drawn = {"value": self._value, "sd": sd, "lower": lower, "upper": upper}
+        columns |= {name: part.ravel().tolist() for name, part in drawn.items()}
+        if self._noisy.integers is not None and self.sizes is not None:
+            columns["size"] = np.repeat(self.sizes, d).tolist()
+        return columns
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the groups with their intervals; return the matplotlib axes (extra ``plot``).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        **options : ``column``, ``level``, ``sort`` of ``ellipsum.plot_groups``
+
+        Raises
+        ------
+        ImportError
+            Where matplotlib is not installed.
+        """
+        return plot_groups(self, ax=ax, **options)
 
     def _head(self) -> list[str]:
         lines = [*super()._head()[1:], *(f"  {remark}" for remark in self._remarks())]
@@ -175,10 +241,11 @@ class GroupRelease(Release):
     def _rows(self) -> list[str]:
         """Values of the first groups, a line each."""
         shown = min(len(self), _PRINTED)
-        names = [str(key) for key in self.keys[:shown]]
+        names = self.labels()[:shown]
         width = max([len(name) for name in names] + [len("group")])
         what = "rows (noisy)" if self._promise.unit == ROW else "users (noisy)"
-        heading = "" if self._noisy.integers is None else "  value (noise sd)"
+        values = [printable(name) for name in self.columns or ["value"]][:_CELLS_PRINTED]
+        heading = "" if self._noisy.integers is None else f"  {', '.join(values)} (noise sd)"
         lines = [f"  {'group':{width}}  {'' if self.sizes is None else what:>13}{heading}"]
         for i in range(shown):
             size = "" if self.sizes is None else f"{self.sizes[i]:.6g}"
@@ -192,5 +259,5 @@ class GroupRelease(Release):
         if self._noisy.integers is None or self.sd is None:
             return ""
         pairs = list(zip(self._value[i], self.sd[i], strict=True))
-        cells = " ".join(f"{value:.6g} ({sd:.2g})" for value, sd in pairs[:6])
-        return cells + " ..." * (len(pairs) > 6)
+        cells = " ".join(f"{value:.6g} ({sd:.2g})" for value, sd in pairs[:_CELLS_PRINTED])
+        return cells + " ..." * (len(pairs) > _CELLS_PRINTED)

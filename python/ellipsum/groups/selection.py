@@ -21,7 +21,6 @@ import math
 from dataclasses import dataclass
 
 import scipy
-from scipy.special import log_ndtr, ndtri
 
 from .. import calibrate
 from ..guarantee import Neighbors
@@ -47,12 +46,14 @@ def chance_of_one(threshold: int, sigma: float, steps: int = COUNT_STEPS) -> flo
     sigma : float, steps; standard deviation of the noise before it is rounded
     steps : int, of one user
     """
-    return float(math.exp(log_ndtr(-(threshold - steps - 0.5) / sigma)) * (1 + _SLACK))
+    return float(
+        math.exp(scipy.special.log_ndtr(-(threshold - steps - 0.5) / sigma)) * (1 + _SLACK)
+    )
 
 
 def threshold_for(chance: float, sigma: float, steps: int = COUNT_STEPS) -> int:
     """The least threshold (about) whose :func:`chance_of_one` is at most ``chance``."""
-    threshold = math.ceil(steps + 0.5 - float(ndtri(chance)) * sigma)
+    threshold = math.ceil(steps + 0.5 - float(scipy.special.ndtri(chance)) * sigma)
     while chance_of_one(threshold, sigma, steps) > chance:
         threshold += 1 + threshold // (1 << 40)
     return threshold

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _validate, lineage
+from ..column_names import Columns
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers, kernel_parts
 from ..kernels.backend import kernels
@@ -52,10 +54,11 @@ class ExactGroupSum:
 
     **Guarantees.** A row adds to its group the integers that it would add to a sum of its own
     (claim groups-1), so the table is a function of the multiset of (key, row): any order, split
-    and merge tree gives the same bytes.
+    and merge tree gives the same bytes. A copy of a table, or of a part of it, that was made in
+    this process is neither merged with it nor released again (claim composition-2).
 
     *Everything in it is private.* Memory: 8 d + 8 bytes a group, 24 d beyond 2^31 rows, and some
-    400 bytes of keys; a million groups of 16 numbers are about 0.5 GB.
+    100 bytes of keys; both may be there twice while they grow.
 
     Parameters
     ----------
@@ -86,6 +89,9 @@ class ExactGroupSum:
         self._waiting = 0  # rows in the partial sums
         self.units = 0  #: rows, or users, that were added in all: public for ``replace`` alone
         self.made_of = MadeOf()
+        #: Names of the coordinates, where the region or rows had some: public.
+        self.columns = Columns(ellipsoid.columns)
+        self._marks: lineage.Marks = frozenset()
 
     @property
     def keys(self) -> list[Any]:
@@ -104,8 +110,6 @@ class ExactGroupSum:
         TypeError, ValueError
             For what :meth:`ellipsum.ExactSum.add` refuses, and keys of another length or type.
         """
-        from .. import _validate
-
         block, labels = _validate.rows("rows", rows, d=self.d), labels_of("key", key)
         if len(labels) != len(block):
             raise ValueError("key must have one entry for each row")
@@ -116,6 +120,7 @@ class ExactGroupSum:
 
     def add_indexed(self, rows: NDArray[Any], index: Ints) -> None:
         """Add rows by the index of their group in ``book``; -1 is in none."""
+        self.mark()
         self._grow()
         done = 0
         for part in kernel_parts(rows):
@@ -123,11 +128,31 @@ class ExactGroupSum:
             self._add_part(part, index[done : done + len(part)])
             done += len(part)
 
+    def mark(self) -> None:
+        """Make it a table of rows of its own, whether any come or not."""
+        self._marks = self._marks or lineage.new_marks()
+
+    def claim_release(self, *, again: bool, only_ask: bool = False) -> None:
+        """Record that a release is made; refuse a second one that was not asked for.
+
+        Raises
+        ------
+        ValueError
+            For a table, or a copy or part of it, that was released.
+        """
+        if not lineage.claim(self._marks, again=again, only_ask=only_ask):
+            raise ValueError(
+                "this ExactGroupSum (or a copy or part of it) was released before, and a second "
+                "release spends its budget again: pass spend_again=True if that is what you want"
+            )
+
     def _add_part(self, part: NDArray[Any], index: Ints) -> None:
         if part.strides[1] != part.itemsize:  # the kernel reads rows of contiguous numbers
             step = max(1, _CONVERSION // self.d)
             for start in range(0, len(part), step):
-                block = np.ascontiguousarray(part[start : start + step])
+                block = np.array(
+                    part[start : start + step], order="C"
+                )  # new strides for d = 1, too
                 self._add_rows(block, index[start : start + step])
         else:
             self._add_rows(part, index)
@@ -183,7 +208,8 @@ class ExactGroupSum:
         Raises
         ------
         TypeError, ValueError
-            For what is no such table, or has another region, other public keys, or other units.
+            For what is no such table, or has another region, other public keys, other units, or
+            rows that this one has.
         """
         if not isinstance(other, ExactGroupSum):
             raise TypeError(f"other must be an ExactGroupSum, got {type(other).__name__}")
@@ -191,8 +217,12 @@ class ExactGroupSum:
             raise ValueError("other is this table itself: its rows would count twice")
         if not self.alike(other):
             raise ValueError("other has another region, or other public keys")
+        if not self._marks.isdisjoint(other._marks):
+            raise ValueError("other has rows that this table has: they would count twice")
+        columns = self.columns.joined(other.columns)
         self.made_of = self.made_of.joined(other.made_of)
-        places = np.array([self.book.add(key) for key in other.book.keys], np.int64)
+        self.columns = columns
+        places = self.book.add(other.book.keys)
         self._grow()
         low, high = self._wide()
         more_low, more_high = other._wide()
@@ -205,6 +235,7 @@ class ExactGroupSum:
         self._partial[:] = 0
         self._counts[places] += other._counts[:groups]
         self.units += other.units
+        self._marks |= other._marks
         return self
 
     def alike(self, other: ExactGroupSum) -> bool:
@@ -236,7 +267,8 @@ class ExactGroupSum:
     def to_bytes(self) -> bytes:
         """The table as bytes, without its region: the same for every order and split. **Private.**
 
-        :meth:`from_bytes` is given the region again, and refuses another.
+        :meth:`from_bytes` is given the region again, and refuses another. The object remembers
+        which table it was made from (:mod:`ellipsum.lineage`); its bytes do not.
         """
         order, low, high, counts = self.ordered()
         keys = [_key_bytes(self.book.keys[i]) for i in order]
@@ -245,7 +277,14 @@ class ExactGroupSum:
         head = _HEADER.pack(*first, *self.made_of)
         body = b"".join([head, *keys, *(a.astype(f"<{a.dtype.str[1:]}").tobytes()
                                         for a in (low, high, counts))])  # fmt: skip
-        return body + hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()
+        checksum = hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()
+        return lineage.MarkedBytes.of(body + checksum, self._marks)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        regions: Any = self._ellipsoid
+        if self._regions is not None:
+            regions = dict(zip(self.book.keys, self._regions, strict=True))
+        return _of_copy, (bytes(self.to_bytes()), regions, self._marks)
 
     def _mark(self) -> bytes:
         regions = [self._ellipsoid] if self._regions is None else self._regions
@@ -279,12 +318,12 @@ class ExactGroupSum:
             key, at = _key_at(body, at)
             keys.append(key)
         table = cls(ellipsoid, keys if closed else None)
-        for key in keys:
-            table.book.add(key)
+        table.book.add(keys)
         table._grow()
         if table._mark() != mark or table.d != d or len(table.book) != groups:
             raise ValueError("data is a table over another region: give the one it was made with")
         table.units, table.made_of = units, MadeOf(most, bool(counted))
+        table._marks = lineage.marks_of(data)
         words = np.frombuffer(body, "<u8", groups * d, at)
         table._low = np.zeros((len(table._counts), d), np.uint64)
         table._high = np.zeros((len(table._counts), d), np.int64)
@@ -297,6 +336,10 @@ class ExactGroupSum:
 
     def __repr__(self) -> str:
         return f"ExactGroupSum(d={self.d}, kind={self._ellipsoid.kind!r})"
+
+
+def _of_copy(raw: bytes, regions: Any, marks: lineage.Marks) -> ExactGroupSum:
+    return ExactGroupSum.from_bytes(lineage.MarkedBytes.of(raw, marks), regions)
 
 
 def _own_regions(

@@ -15,8 +15,21 @@ RUN_STATE_WORDS: int
 def choose_target(forced: str) -> str: ...
 def targets() -> list[str]: ...
 def variants() -> list[str]: ...
+
+class FewRows:
+    def __init__(
+        self,
+        center: _Doubles,
+        scale: _Doubles,
+        limit: _Doubles,
+        radius: float,
+        low: _Words,
+        high: _Ints,
+    ) -> None: ...
+    def add(self, rows: NDArray[Any]) -> tuple[int, int, int] | None: ...
+
 def clip_sum(
-    rows: NDArray[Any],
+    rows: Any,
     center: _Doubles,
     scale: _Doubles,
     matrix: _Doubles,
@@ -40,7 +53,7 @@ def group_sums(
     counts: _Ints,
 ) -> tuple[int, int]: ...
 def distance_counts(
-    rows: NDArray[Any],
+    rows: Any,
     center: _Doubles,
     scale: _Doubles,
     matrix: _Doubles,
@@ -53,6 +66,22 @@ def distance_counts(
 def run_means(
     rows: NDArray[Any], ends: _Ints, state: _Ints, out: _Doubles, divide: bool
 ) -> None: ...
+def find_strings(
+    data: NDArray[np.uint8],
+    starts: _Ints,
+    ends: _Ints,
+    slots: _Words,
+    arena: NDArray[np.uint8],
+    known: _Ints,
+    state: _Words,
+    add: bool,
+    places: _Ints,
+) -> int: ...
+def seat_strings(slots: _Words, arena: NDArray[np.uint8], known: _Ints, state: _Words) -> None: ...
+def string_digests(
+    data: NDArray[np.uint8], starts: _Ints, ends: _Ints, person: bytes, out: _Words
+) -> None: ...
+def integer_digests(words: _Words, is_signed: bool, out: _Words) -> None: ...
 def merge(low: _Words, high: _Ints, other_low: _Words, other_high: _Ints) -> None: ...
 def keystream(out: _Words, key: bytes | bytearray, nonce: int, start: int) -> None: ...
 def rounded_gaussian(

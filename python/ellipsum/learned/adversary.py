@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from . import networks
 
-__all__ = ["Adversary", "linear_information", "linear_posterior"]
+__all__ = ["Adversary", "LabelAdversary", "linear_information", "linear_posterior"]
 
 _RIDGE = 1e-9
 _HIDDEN = (32, 32)
+_LABEL_HIDDEN = (128, 128)
 _LOG_SCALE = 3.0
 
 
@@ -77,3 +79,21 @@ class Adversary:
         """The lower bound of I(X; Z) of a batch, differentiable."""
         linear, left = linear_posterior(x, z, weight)
         return linear + self.gain(left, z, weight).mean()
+
+
+class LabelAdversary:
+    """A classifier: I(X; Z) >= H(X) - E[cross-entropy], for labels X."""
+
+    def __init__(
+        self, k: int, classes: int, generator: torch.Generator, dtype: torch.dtype, device: object
+    ) -> None:
+        net = networks.mlp([k, *_LABEL_HIDDEN, classes], generator, dtype=dtype, zero_last=True)
+        self.net: nn.Module = net.to(device)
+
+    def information(self, x: torch.Tensor, z: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        """The lower bound of I(X; Z) of a batch: x (n,) class numbers, z (c, n, k)."""
+        share = torch.bincount(x).to(z.dtype) / len(x)
+        entropy = torch.special.entr(share).sum()
+        logs = functional.log_softmax(self.net(z), -1)
+        right = torch.gather(logs, -1, x.expand(len(z), -1)[..., None])[..., 0]
+        return entropy + (weight * right).sum(0).mean()

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import _validate
 from ..guarantee import Guarantee
 from ..tradeoff import audit
 from . import filter_training, networks
+from .label_reader import LabelReader, cells_of
 from .local_mechanism import LatentRelease, LocalGuarantee, LocalMechanism, unmeasured
-from .storage import Learned
+from .storage import Noisy, flat, grouped
 
 __all__ = ["GenerativeFilter"]
 
@@ -26,8 +27,10 @@ _DIVERGENCES = ("realised", "kl", "reverse-kl", "chi2", "renyi")
 _FLOOR = 1e-3  # of the mean variance: a latent that has died does not blow up the metric
 
 
-class GenerativeFilter(Learned):
-    """z -> z + A w + v_y, trained to hide a private label and to keep a useful one.
+class GenerativeFilter(Noisy):
+    """z -> z + A w + v_c, trained to hide a private label and to keep a useful one.
+
+    The shift v_c is by the record's cell: the labels that a small network reads off its latents.
 
     **Guarantees.** With ``clip=R`` each release is a Gaussian mechanism on latents clipped to
     ||z|| <= R: any two records, labels included, are ``guarantee_.mu``-GDP apart, for the bits
@@ -48,8 +51,11 @@ class GenerativeFilter(Learned):
     clip : float or None
         Radius that latents are clipped to: public.
     uses_label : bool
-        True: the release is also shifted by the *true* private label, which every person must
-        then give. False can be deployed.
+        True: the shift is by the *true* private label, which every person must then give, as in
+        the paper. False can be deployed.
+    shift : {"predicted", "none"}
+        Without ``uses_label``: by the private and useful label together as they are read off the
+        latents, or noise alone.
     method : {"adversarial", "kernel", "isotropic"}
         Game against two networks; the posterior under the empirical law, no network; or no
         training, white noise in the metric of the latents.
@@ -64,7 +70,7 @@ class GenerativeFilter(Learned):
     Attributes
     ----------
     A_ : array (d, d)
-    V_ : array (d, labels), zero without labels
+    V_ : array (d, cells), of zeros without a shift
     classes_ : array (labels,), of the private label
     guarantee_ : LocalGuarantee, or EstimatedInformation
 
@@ -82,9 +88,10 @@ class GenerativeFilter(Learned):
         order: float = 2.0,
         clip: float | None = None,
         uses_label: bool = False,
+        shift: str = "predicted",
         method: str = "adversarial",
         useful_weight: float = 1.0,
-        steps: int = 1500,
+        steps: int = 800,
         batch_size: int = 256,
         learning_rate: float = 1e-2,
         seed: Any = 0,
@@ -97,6 +104,7 @@ class GenerativeFilter(Learned):
         self.order = order
         self.clip = clip
         self.uses_label = uses_label
+        self.shift = shift
         self.method = method
         self.useful_weight = useful_weight
         self.steps = steps
@@ -106,77 +114,80 @@ class GenerativeFilter(Learned):
         self.device = device
         self.progress = progress
 
-    def fit(self, Z: ArrayLike, private: ArrayLike, useful: ArrayLike | None = None) -> Any:
+    def fit(self, X: ArrayLike, y: ArrayLike, useful: ArrayLike | None = None) -> Any:
         """Train on latents whose labels are known: public ones, if the proof is to mean much.
 
         Parameters
         ----------
-        Z : array (n, d)
-        private, useful : array (n,), labels; without ``useful`` the filter only hides
+        X : array (n, d), latents
+        y, useful : array (n,), the private and the useful labels; without ``useful`` the filter
+            only hides
         """
         self._check()
-        latents = networks.finite_rows("Z", Z)
+        latents = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         n, d = latents.shape
-        self.classes_, which = networks.class_numbers("private", private, n)
+        self.classes_, which = networks.class_numbers("y", y, n)
         other = None if useful is None else networks.class_numbers("useful", useful, n)[1]
-        self.n_features_in_ = d
         whiten, unwhiten = _metric(latents)
-        labels = len(self.classes_) if self.uses_label else 1
-        priors = np.bincount(which) / n if self.uses_label else np.ones(1)
+        generator = networks.generator_of(self.seed)
+        shifted = self._shifted(latents, which, other, whiten, generator)
+        priors = np.bincount(shifted, minlength=self._cells) / n
         budget = self._budget(priors, unwhiten)
         if self.method == "isotropic":
-            noise, shifts = budget.exact(self._white(whiten), np.zeros((d, labels)))
+            noise, shifts = budget.exact(self._white(whiten), np.zeros((d, self._cells)))
         else:
-            noise, shifts = self._train(latents @ whiten.T, which, other, budget, labels)
+            targets = (which, other, shifted)
+            noise, shifts = self._train(latents @ whiten.T, targets, budget, generator)
         self.A_, self.V_ = unwhiten @ noise, unwhiten @ shifts
         self._prove()
         return self
 
-    def transform(self, Z: ArrayLike, private: ArrayLike | None = None, *, seed: Any = None) -> Any:
+    def transform(self, X: ArrayLike, private: ArrayLike | None = None, *, seed: Any = None) -> Any:
         """Release latents, each with fresh noise: every call releases the records again.
 
         Parameters
         ----------
-        Z : array (n, d)
+        X : array (n, d), latents
         private : array (n,), the true labels; for ``uses_label=True`` only
         seed : int, optional
             For tests: with a seed, or without ``clip``, nothing is private.
         """
         check_is_fitted(self)
         if self._mechanism is not None:
-            rows = _validate.rows("Z", Z, d=self.n_features_in_)
-            return self._mechanism.release(rows, self._which(private, len(rows)), seed)
-        latents = networks.finite_rows("Z", Z, self.n_features_in_)
-        which = self._which(private, len(latents))
+            rows = _validate.rows("X", X, d=self.n_features_in_)
+            return self._mechanism.release(rows, self._which(rows, private), seed)
+        latents = validate_data(self, X, dtype=np.float64, reset=False)
+        which = self._which(latents, private)
         rng = np.random.default_rng(seed)
         noisy = latents + rng.standard_normal(latents.shape) @ self.A_.T
         return noisy if which is None else noisy + self.V_.T[which]
 
     def release(
-        self, Z: ArrayLike, private: ArrayLike | None = None, *, seed: int | None = None
+        self, X: ArrayLike, private: ArrayLike | None = None, *, seed: int | None = None
     ) -> LatentRelease:
         """`transform`, with the guarantee and what takes it away."""
-        released = self.transform(Z, private, seed=seed)
+        released = self.transform(X, private, seed=seed)
         return LatentRelease("latents", released, self.guarantee_, LocalMechanism.caveats(seed))
 
-    def measure(self, Z: ArrayLike, labels: ArrayLike, **options: Any) -> Any:
+    def measure(self, X: ArrayLike, labels: ArrayLike, **options: Any) -> Any:
         """`ellipsum.tradeoff.audit` of this filter; without a proof the finding is ``guarantee_``.
 
         Parameters
         ----------
-        Z : array (n, d), labels : array (n,), the private labels
+        X : array (n, d), latents
+        labels : array (n,), the private labels
         **options : of :func:`ellipsum.tradeoff.audit`
         """
-        found = audit(self, labels, Z, **options)
+        found = audit(self, labels, X, **options)
         if self._mechanism is None:
             self.guarantee_ = found.guarantee
         return found
 
-    def fit_transform(self, Z: ArrayLike, private: Any = None, **options: Any) -> Any:
+    def fit_transform(self, X: ArrayLike, y: Any = None, **options: Any) -> Any:
         """`fit`, then a release of the same rows: weights and release both tell of them."""
         seed = options.pop("seed", None)
-        fitted = self.fit(Z, private, **options)
-        return fitted.transform(Z, private if self.uses_label else None, seed=seed)
+        fitted = self.fit(X, y, **options)
+        return fitted.transform(X, y if self.uses_label else None, seed=seed)
 
     @property
     def _n_features_out(self) -> int:
@@ -188,6 +199,7 @@ class GenerativeFilter(Learned):
 
     def _check(self) -> None:
         _validate.one_of("method", self.method, _METHODS)
+        _validate.one_of("shift", self.shift, ("predicted", "none"))
         _validate.one_of("divergence", self.divergence, _DIVERGENCES)
         if (self.budget is None) == (self.mu is None):
             raise ValueError("give budget (a distortion) or mu (a proof), one of the two")
@@ -199,13 +211,34 @@ class GenerativeFilter(Learned):
         _validate.whole("steps", self.steps, least=1)
         _validate.whole("batch_size", self.batch_size, least=1)
 
+    def _shifted(
+        self,
+        latents: Array,
+        which: NDArray[np.int64],
+        other: NDArray[np.int64] | None,
+        whiten: Array,
+        generator: torch.Generator,
+    ) -> NDArray[np.int64]:
+        """The cell that each row is shifted by; sets ``_reader`` and ``_cells``."""
+        self._reader: LabelReader | None = None
+        if self.uses_label:
+            self._cells = len(self.classes_)
+            return which
+        if self.shift == "none" or self.method == "isotropic":
+            self._cells = 1
+            return np.zeros_like(which)
+        cells = cells_of(which, other)
+        self._cells = int(cells.max()) + 1
+        self._reader = LabelReader(whiten, self._cells, self.device).fit(latents, cells, generator)
+        return self._reader.read(latents)
+
     def _budget(self, priors: Array, unwhiten: Array) -> Any:
         if self.mu is not None:
             return filter_training.LocalBudget(
-                float(self.mu), float(self.clip or 0), unwhiten, self.uses_label
+                float(self.mu), float(self.clip or 0), unwhiten, self._cells > 1
             )
         amount = float(self.budget or 0)
-        return filter_training.Budget(self.divergence, amount, self.order, priors, self.uses_label)
+        return filter_training.Budget(self.divergence, amount, self.order, priors, self._cells > 1)
 
     def _white(self, whiten: Array) -> Array:
         """White in the latents' metric; for a proof, in the ball's."""
@@ -214,21 +247,16 @@ class GenerativeFilter(Learned):
     def _train(
         self,
         white: Array,
-        which: NDArray[np.int64],
-        other: NDArray[np.int64] | None,
+        targets: tuple[NDArray[np.int64] | None, ...],
         budget: Any,
-        labels: int,
+        generator: torch.Generator,
     ) -> tuple[Array, Array]:
-        def numbers(value: NDArray[np.int64]) -> torch.Tensor:
-            return torch.as_tensor(value, dtype=torch.int64).to(self.device)
-
-        shifted = which if self.uses_label else np.zeros_like(which)
-        data = filter_training.FilterData(
-            networks.tensor_of(white, self.device, torch.float32),
-            numbers(which),
-            None if other is None else numbers(other),
-            numbers(shifted),
+        private, useful, shifted = (
+            None if t is None else torch.as_tensor(t, dtype=torch.int64).to(self.device)
+            for t in targets
         )
+        latents = networks.tensor_of(white, self.device, torch.float32)
+        data = filter_training.FilterData(latents, private, useful, shifted)
         train = (
             filter_training.train_adversarial
             if self.method == "adversarial"
@@ -237,12 +265,12 @@ class GenerativeFilter(Learned):
         return train(
             data,
             budget,
-            labels,
+            self._cells,
             float(self.useful_weight),
             steps=self.steps,
             batch_size=self.batch_size,
             rate=self.learning_rate,
-            generator=networks.generator_of(self.seed),
+            generator=generator,
             progress=self.progress,
         )
 
@@ -252,33 +280,38 @@ class GenerativeFilter(Learned):
         self.guarantee_ = unmeasured()
         if self.clip is not None:
             basis, size, _ = np.linalg.svd(self.A_)
-            shifts = basis.T @ self.V_ if self.uses_label else None
+            shifts = basis.T @ self.V_ if self._cells > 1 else None
             self._mechanism = LocalMechanism(basis.T, float(self.clip), size, shifts, basis)
             if not math.isfinite(self._mechanism.mu):
                 raise ValueError("the noise must cover every direction: mu would be infinite")
             self.guarantee_ = LocalGuarantee(self._mechanism.mu, float(self.clip))
 
-    def _which(self, private: ArrayLike | None, n: int) -> NDArray[np.int64] | None:
-        """Class numbers; an unknown label counts as the first: no error tells of it."""
+    def _which(self, rows: Array, private: ArrayLike | None) -> NDArray[np.int64] | None:
+        """Cells; an unknown label counts as the first: no error tells of it."""
         if not self.uses_label:
             if private is not None:
                 raise ValueError("this filter uses no label: uses_label is False")
-            return None
+            return None if self._reader is None else self._reader.read(rows)
         if private is None:
             raise ValueError("this filter shifts by the private label: give it, row by row")
         given = np.asarray(private)
-        if given.shape != (n,):
+        if given.shape != (len(rows),):
             raise ValueError("private must have one label for each row")
         matches = given[:, None] == self.classes_[None]
         return np.asarray(np.where(matches.any(1), matches.argmax(1), 0), dtype=np.int64)
 
     def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return {"A": self.A_, "V": self.V_}, {"classes": self.classes_}
+        arrays = {"A": self.A_, "V": self.V_}
+        if self._reader is not None:
+            arrays |= flat("reader", self._reader.state())
+        return arrays, {"classes": self.classes_}
 
     def _restore(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
         self.A_, self.V_ = arrays["A"], arrays["V"]
         self.classes_ = np.array(values["classes"])
-        self.n_features_in_ = len(self.A_)
+        self.n_features_in_, self._cells = self.V_.shape
+        read = grouped("reader", arrays)
+        self._reader = LabelReader.of_state(read, self._cells, self.device) if read else None
         self._prove()
 
 
@@ -287,6 +320,6 @@ def _metric(latents: Array) -> tuple[Array, Array]:
     covariance = np.atleast_2d(np.cov(latents, rowvar=False))
     values, basis = np.linalg.eigh(covariance)
     if not values[-1] > 0:
-        raise ValueError("Z must not be constant")
+        raise ValueError("X must not be constant")
     root = np.sqrt(np.maximum(values, _FLOOR * values.mean()))
     return (basis / root) @ basis.T, (basis * root) @ basis.T

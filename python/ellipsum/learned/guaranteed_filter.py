@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 from torch.nn import functional
 
@@ -21,7 +21,7 @@ from .. import _validate
 from ..tradeoff import audit
 from . import networks
 from .local_mechanism import LatentRelease, LocalGuarantee, LocalMechanism
-from .storage import Learned, grouped
+from .storage import Noisy, grouped
 
 __all__ = ["GuaranteedFilter"]
 
@@ -32,7 +32,7 @@ _ANSWER_RATE = 3e-3
 _WIDTHS = (48, 48)
 
 
-class GuaranteedFilter(Learned):
+class GuaranteedFilter(Noisy):
     """y = f(z) clipped to radius mu/2, plus standard normal noise; f is trained.
 
     **Guarantees.** Any two records are mu-GDP apart for the released bits, whatever they are and
@@ -90,21 +90,20 @@ class GuaranteedFilter(Learned):
         self.device = device
         self.progress = progress
 
-    def fit(self, Z: ArrayLike, private: ArrayLike, useful: ArrayLike | None = None) -> Any:
+    def fit(self, X: ArrayLike, y: ArrayLike, useful: ArrayLike | None = None) -> Any:
         """Train on rows whose labels are known: public ones, if the proof is to mean much.
 
         Parameters
         ----------
-        Z : array (n, d)
-        private : array (n,), labels to hide
+        X : array (n, d)
+        y : array (n,), labels to hide
         useful : array (n,) or (n, tasks), labels to keep
         """
-        rows = networks.finite_rows("Z", Z)
+        rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         _validate.positive("mu", self.mu)
         steps = _validate.whole("steps", self.steps, least=1)
-        tasks = [np.asarray(private), *_columns(useful)]
+        tasks = [y, *_columns(useful)]
         targets = [networks.class_numbers("labels", task, len(rows))[1] for task in tasks]
-        self.n_features_in_ = rows.shape[1]
         self._center, scale = rows.mean(0), rows.std(0)
         self._scale = np.where(scale > 0, scale, 1.0)
         generator = networks.generator_of(self.seed)
@@ -115,23 +114,23 @@ class GuaranteedFilter(Learned):
         self._prove()
         return self
 
-    def transform(self, Z: ArrayLike, *, seed: int | bytes | None = None) -> Array:
+    def transform(self, X: ArrayLike, *, seed: int | bytes | None = None) -> Array:
         """Release rows, (n, dimension), each with fresh noise: every call spends mu again.
 
         No error, warning or shape depends on a value: a row that is not finite counts as one
         whose network says 0. With a seed nothing is private.
         """
         check_is_fitted(self)
-        rows = _validate.rows("Z", Z, d=self.n_features_in_)
+        rows = _validate.rows("X", X, d=self.n_features_in_)
         with np.errstate(all="ignore"), torch.no_grad():
             scaled = (np.asarray(rows, dtype=np.float64) - self._center) / self._scale
             data = torch.as_tensor(scaled.astype(np.float32)).to(self.device)
             mapped = networks.as_numpy(self._map(data))
         return self._mechanism.release(mapped, None, seed)
 
-    def release(self, Z: ArrayLike, *, seed: int | None = None) -> LatentRelease:
+    def release(self, X: ArrayLike, *, seed: int | None = None) -> LatentRelease:
         """`transform`, with the guarantee and what takes it away."""
-        released = self.transform(Z, seed=seed)
+        released = self.transform(X, seed=seed)
         return LatentRelease("latents", released, self.guarantee_, LocalMechanism.caveats(seed))
 
     def inverse_transform(self, released: ArrayLike) -> Array:
@@ -145,9 +144,9 @@ class GuaranteedFilter(Learned):
             decoded = networks.as_numpy(self._decoder(data))
         return np.asarray(self._center + self._scale * decoded)
 
-    def measure(self, Z: ArrayLike, labels: ArrayLike, **options: Any) -> Any:
+    def measure(self, X: ArrayLike, labels: ArrayLike, **options: Any) -> Any:
         """`ellipsum.tradeoff.audit` of this release; ``guarantee_`` stays the proof."""
-        return audit(self, labels, Z, **options)
+        return audit(self, labels, X, **options)
 
     @property
     def _n_features_out(self) -> int:

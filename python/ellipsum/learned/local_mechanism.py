@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate, calibrate, noise
-from ..guarantee import Guarantee, Neighbors, seed_caveats, shown_up
+from ..guarantee import UP, Guarantee, Neighbors, seed_caveats, shown_up
 from ..noise_keys import JobKeys, Use, root_key
 from ..records.record_clip import RecordClip
 from ..release import Release
@@ -25,7 +25,6 @@ __all__ = ["LatentRelease", "LocalGuarantee", "LocalMechanism", "together", "unm
 
 Array = NDArray[np.float64]
 
-_UP = 1 + 2.0**-40  # covers the roundings of a few operations
 _MOST_SIGMA = 2.0**46  # with integers of 2^24 a release then stays exact in a double
 
 
@@ -58,7 +57,7 @@ class LocalGuarantee(Guarantee):
     @property
     def rho(self) -> float:
         """rho-zCDP: mu^2/2."""
-        return self.mu**2 / 2 * _UP
+        return self.mu**2 / 2 * UP
 
     @property
     def _multiplier(self) -> float:
@@ -75,7 +74,7 @@ class LocalGuarantee(Guarantee):
     @property
     def most_accurate(self) -> float:
         """The best accuracy of any attacker on any yes/no attribute at even odds: Phi(mu/2)."""
-        return 0.5 * math.erfc(-self.mu / 2 / math.sqrt(2)) * _UP
+        return 0.5 * math.erfc(-self.mu / 2 / math.sqrt(2)) * UP
 
     def dp_event(self) -> Any:
         """This guarantee as a ``dp_accounting`` event; see :func:`ellipsum.calibrate.dp_event`."""
@@ -133,7 +132,7 @@ def together(*guarantees: Guarantee) -> Guarantee:
     if len(proofs) == len(guarantees):
         if len({g.unit for g in proofs}) > 1:
             raise ValueError("guarantees must be of one unit")
-        mu = proofs[0].mu if len(proofs) == 1 else math.hypot(*(g.mu for g in proofs)) * _UP
+        mu = proofs[0].mu if len(proofs) == 1 else math.hypot(*(g.mu for g in proofs)) * UP
         radius = max(g.clip_radius for g in proofs)
         metrics = " and ".join(dict.fromkeys(g.metric for g in proofs))
         return LocalGuarantee(mu, radius, metrics, proofs[0].unit)
@@ -191,7 +190,7 @@ class LocalMechanism:
         self.back, self.radius = np.asarray(back), radius
         columns = self.shifts.T if len(self.shifts) > 1 else None
         #: In grid units: every number is what the release adds.
-        self.mu = filter_mu(np.diag(self.steps), columns, self.clip.row_bound) * _UP
+        self.mu = filter_mu(np.diag(self.steps), columns, self.clip.row_bound) * UP
 
     def release(
         self, rows: Array, which: NDArray[np.int64] | None, seed: int | bytes | None

@@ -141,6 +141,8 @@ def finite_rows(name: str, value: ArrayLike, d: int | None = None) -> Array:
 
 def class_numbers(name: str, labels: ArrayLike, n: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The sorted classes, and the number of each row's class."""
+    if labels is None:
+        raise ValueError("fit requires y to be passed, but the target y is None: labels to hide")
     given = np.asarray(labels)
     if given.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), got {given.shape}")

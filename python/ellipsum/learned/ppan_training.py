@@ -11,17 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from . import mechanisms, networks
-from .adversary import Adversary, linear_information
+from .adversary import Adversary, LabelAdversary, linear_information
 
-__all__ = ["Limit", "Problem", "train_affine", "train_network"]
+__all__ = ["Limit", "Problem", "sensitive_columns", "train_affine", "train_network"]
 
 Array = NDArray[np.float64]
 
 _PENALTY, _MULTIPLIER_STEP, _MULTIPLIER_EVERY = 5.0, 0.3, 5
 _ANSWERS = 2  # adversary steps to each step of the mechanism
+_LABEL_ANSWERS = 4  # with two, a fresh attacker reads digits .73 right in place of .45
 _ADVERSARY_RATE = 3e-3
 _LAST = 0.1  # share of the steps with all rows in each batch
 _START_GAIN, _START_NOISE = 0.7, 0.3
@@ -55,6 +56,17 @@ class Problem(NamedTuple):
     cost: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None  # of (y, z), by row
     discriminator: float
     seeds: torch.Generator
+    labels: torch.Tensor | None = None  # class numbers, where X is labels
+
+
+def sensitive_columns(
+    kind: str, X: ArrayLike, n: int, device: Any
+) -> tuple[Array, torch.Tensor | None]:
+    """Columns of X; of labels, one for each class but the last, and their class numbers."""
+    if kind == "numbers":
+        return networks.finite_rows("X", X), None
+    classes, which = networks.class_numbers("X", X, n)
+    return np.eye(len(classes))[which][:, :-1], torch.as_tensor(which).to(device)
 
 
 def start(problem: Problem, size: int) -> mechanisms.AffineMechanism:
@@ -146,7 +158,7 @@ def train_network(
     everyone = torch.arange(n)
     for step in networks.steps_shown(steps, progress, "privacy network"):
         last = step >= (1 - _LAST) * steps
-        for _ in range(_ANSWERS):
+        for _ in range(players.answers):
             players.answer(everyone if last else next(batches))
         rows = everyone if last else next(batches)
         leakage, cost, seen = players.values(rows)
@@ -164,11 +176,18 @@ class _Players:
         self.problem, self.made = problem, made
         size, like = len(made.offset), problem.sensitive
         sides = [problem.sensitive] + ([problem.useful] if problem.information else [])
-        self.adversaries = [
-            Adversary(size, side.shape[1], problem.seeds, like.dtype, like.device) for side in sides
+        options = (problem.seeds, like.dtype, like.device)
+        self.adversaries: list[Adversary | LabelAdversary] = [
+            Adversary(size, side.shape[1], *options) for side in sides
         ]
+        self.known, self.answers = like, _ANSWERS
+        if problem.labels is not None:
+            self.known, self.answers = problem.labels, _LABEL_ANSWERS
+            self.adversaries[0] = LabelAdversary(size, int(problem.labels.max()) + 1, *options)
         weights = [w for one in self.adversaries for w in one.net.parameters()]
-        self.adam, self.cosine = networks.optimizer(weights, _ADVERSARY_RATE, _ANSWERS * steps, 0.1)
+        self.adam, self.cosine = networks.optimizer(
+            weights, _ADVERSARY_RATE, self.answers * steps, 0.1
+        )
         self.judge = None
         if problem.discriminator > 0:
             net = networks.mlp([size, 32, 32, 1], problem.seeds, dtype=like.dtype)
@@ -178,7 +197,7 @@ class _Players:
     def _release(self, rows: torch.Tensor) -> Any:
         p = self.problem
         z, weight = self.made(p.observed[rows], p.seeds)
-        return p.sensitive[rows], p.useful[rows], z, weight
+        return self.known[rows], p.useful[rows], z, weight
 
     def answer(self, rows: torch.Tensor) -> None:
         """One step of everybody but the mechanism."""
@@ -212,5 +231,7 @@ class _Players:
             seen = self.problem.discriminator * 0.5 * foul
         return known[0], cost, seen
 
-    def _sides(self, x: torch.Tensor, y: torch.Tensor) -> Sequence[tuple[Adversary, torch.Tensor]]:
+    def _sides(
+        self, x: torch.Tensor, y: torch.Tensor
+    ) -> Sequence[tuple[Adversary | LabelAdversary, torch.Tensor]]:
         return list(zip(self.adversaries, (x, y), strict=False))

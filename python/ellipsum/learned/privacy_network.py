@@ -45,6 +45,8 @@ class PrivacyNetwork(Learned):
     mechanism : {"universal", "affine", "gaussian", "mixture", "discrete"}
         A network of data and seed, on top of an affine map; the affine map alone; a conditional
         Gaussian, or a mixture of them; a table for finite alphabets.
+    sensitive : {"numbers", "labels"}
+        What X is. Labels are put to a classifier, for the cross-entropy that they leave.
     observe : {"useful", "full", "given"}
         What the release is computed from: Y, (X, Y), or a W of its own.
     distortion : float
@@ -82,6 +84,7 @@ class PrivacyNetwork(Learned):
         self,
         mechanism: str = "universal",
         *,
+        sensitive: str = "numbers",
         observe: str = "useful",
         distortion: float | None = None,
         multiplier: float | None = None,
@@ -98,6 +101,7 @@ class PrivacyNetwork(Learned):
         progress: bool = False,
     ) -> None:
         self.mechanism = mechanism
+        self.sensitive = sensitive
         self.observe = observe
         self.distortion = distortion
         self.multiplier = multiplier
@@ -120,18 +124,19 @@ class PrivacyNetwork(Learned):
 
         Parameters
         ----------
-        X : array (n, k), sensitive; for ``"discrete"`` labels (n,)
+        X : array (n, k), sensitive; for ``"discrete"`` and ``sensitive="labels"`` labels (n,)
         Y : array (n, r), useful; for ``"discrete"`` labels (n,), with cost 1 for another label
         W : array (n, m), for ``observe="given"``: what the release is computed from
         """
         self._check()
         if self.mechanism == "discrete":
             return self._fit_labels(X, Y, W)
-        x, y = networks.finite_rows("X", X), networks.finite_rows("Y", Y)
+        y = networks.finite_rows("Y", Y)
+        x, labels = ppan_training.sensitive_columns(self.sensitive, X, len(y), self.device)
         w = self._observed(x, y, W)
         if not len(x) == len(y) == len(w):
             raise ValueError(f"X, Y and W must have the same rows: {len(x)}, {len(y)}, {len(w)}")
-        problem = self._problem(x, y, w)
+        problem = self._problem(x, y, w)._replace(labels=labels)
         size = y.shape[1]
         steps = _STEPS if self.steps is None or self.mechanism != "affine" else self.steps
         affine = ppan_training.train_affine(problem, size, steps, self.learning_rate, self.progress)
@@ -254,7 +259,10 @@ class PrivacyNetwork(Learned):
         """Leakage by a fresh network, the plug-in and nearest neighbours, on **new** rows.
 
         The fresh network's bound takes X as Gaussian: for another X it may be above I(X; Z).
+        Labels are for :func:`ellipsum.tradeoff.audit`.
         """
+        if self.sensitive == "labels":
+            raise ValueError("measure is for X of numbers: put ellipsum.tradeoff.audit to labels")
         x, y = networks.finite_rows("X", X), networks.finite_rows("Y", Y)
         z = self.transform(self._observed(x, y, W), seed=seed)
         distortion = float(((z - y) ** 2).sum(1).mean()) if z.shape == y.shape else np.nan
@@ -266,6 +274,9 @@ class PrivacyNetwork(Learned):
 
     def _check(self) -> None:
         _validate.one_of("mechanism", self.mechanism, (*mechanisms.MECHANISMS, "discrete"))
+        _validate.one_of("sensitive", self.sensitive, ("numbers", "labels"))
+        if self.sensitive == "labels" and self.observe == "full":
+            raise ValueError("labels are not observed: give W, or release from Y")
         _validate.one_of("observe", self.observe, ("useful", "full", "given"))
         if not callable(self.utility):
             _validate.one_of("utility", self.utility, ("squared-error", "information"))

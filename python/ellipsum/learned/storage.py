@@ -12,9 +12,10 @@ from safetensors.numpy import save_file
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Learned", "dump", "flat", "grouped", "load", "rebuild"]
+__all__ = ["Learned", "Noisy", "dump", "flat", "grouped", "load", "rebuild"]
 
 _FORMAT = 1
+_KINDS: dict[str, type[Learned]] = {}
 
 
 class Learned(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -43,7 +44,14 @@ class Learned(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         save_file(kept, str(path), metadata={"ellipsum": text})
 
 
-_KINDS: dict[str, type[Learned]] = {}
+class Noisy(Learned):
+    """A release with fresh noise that is trained to hide labels: what scikit-learn should know."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True
+        tags.target_tags.required = True
+        return tags
 
 
 def load(path: str | Path) -> Any:

@@ -11,8 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
 from .diagonal import diagonal
+from .form_array import FormArray
+from .gradients import Gradient, tail_gradient
+from .moments import Moments
+from .normal_form import NormalForm, normal_form
 from .parameters import Value
-from .tails import QuadraticFormResult, QuadraticFormWarning, Tails, check_errors
+from .tails import QuadraticFormResult, QuadraticFormWarning, check_errors
 
 __all__ = ["QuadraticForm", "QuadraticFormResult", "QuadraticFormWarning"]
 
@@ -21,11 +25,8 @@ _EXCESS, _ROOT, _SHORTFALL = 1, 2, 3  # moments of the kernel
 #: Tail probabilities between which the entropy is integrated, and at which it is cut in pieces.
 _ENTROPY_ENDS, _ENTROPY_KNOTS = 1e-18, (1e-12, 1e-6, 1e-3, 0.02, 0.1, 0.3)
 
-#: Weights whose gradients are computed at once: temporaries stay in cache.
-_GRADIENT_BLOCK = 256
 
-
-class QuadraticForm(Tails):
+class QuadraticForm(Moments):
     r"""The distribution of :math:`Q = \sum_j w_j \chi'^2(k_j, \lambda_j) + s Z + m`.
 
     Parameters
@@ -90,6 +91,28 @@ class QuadraticForm(Tails):
         """
         return cls(**diagonal(matrix, mean, cov, linear, constant), threads=threads)
 
+    @classmethod
+    def broadcast(
+        cls,
+        weights: ArrayLike,
+        dof: ArrayLike = 1,
+        noncentrality: ArrayLike = 0,
+        normal_sd: ArrayLike = 0,
+        offset: ArrayLike = 0,
+    ) -> FormArray:
+        """Return forms of arrays of parameters, with methods that broadcast over them.
+
+        Parameters
+        ----------
+        weights, dof, noncentrality : array_like, shapes that broadcast to (..., d)
+        normal_sd, offset : array_like, shapes that broadcast to (...)
+
+        Returns
+        -------
+        FormArray
+        """
+        return FormArray.broadcast(cls, weights, dof, noncentrality, normal_sd, offset)
+
     def frozen(self) -> Any:
         """This distribution as a frozen ``scipy.stats`` one, for ``kstest``, plots and fits.
 
@@ -101,6 +124,22 @@ class QuadraticForm(Tails):
 
         return freeze(self)
 
+    def distribution(self) -> Any:
+        """This distribution as one of SciPy's newer infrastructure, for its transformations.
+
+        Returns
+        -------
+        scipy.stats distribution, an instance of what ``make_distribution`` makes
+
+        Raises
+        ------
+        ImportError
+            SciPy is older than 1.15.
+        """
+        from .frozen import newer
+
+        return newer(self)
+
     def contour(self, q: float) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
         r"""Nodes and weights of the integral that gives the density at q.
 
@@ -110,13 +149,21 @@ class QuadraticForm(Tails):
 
         Parameters
         ----------
-        q : float, in the unit of Q
+        q : float, in the unit of Q, inside the support
 
         Returns
         -------
         t : complex array (n,), in the inverse of Q's unit
         weight : complex array (n,), per unit of Q
+
+        Raises
+        ------
+        ValueError
+            At the support's end and beyond, where there is no saddlepoint.
         """
+        low, high = self.support()
+        if not low < q < high:
+            raise ValueError(f"q must lie inside the support ({low:g}, {high:g}), got {q}")
         return self._table.contour(q - self._offset)
 
     def isf_gradient(self, p: float) -> NDArray[np.float64]:
@@ -139,16 +186,60 @@ class QuadraticForm(Tails):
         ValueError
             p is not in (0, 1).
         """
-        q = float(self.isf(_validate.open_unit("p", p)))
-        t, weight = self.contour(q)
-        total = float(np.sum(weight.real))
-        out = np.empty(self._weights.size)
-        for j in range(0, out.size, _GRADIENT_BLOCK):
-            some = slice(j, j + _GRADIENT_BLOCK)
-            a = 1 / (1 - 2 * np.outer(self._weights[some], t))
-            k, nc = self._dof[some, None], self._noncentrality[some, None]
-            out[some] = np.sum((weight * (a * (k + nc * a))).real, axis=1) / total
-        return out
+        gradient = self.sf_gradient(float(self.isf(_validate.open_unit("p", p))))
+        return gradient.weights / gradient.offset
+
+    def sf_gradient(self, q: float) -> Gradient:
+        """Derivatives of ``sf(q)`` in every parameter and in q, by one pass over the contour.
+
+        Relatively right in the tails, as ``sf`` itself, where nothing cancels in the derivative.
+        Over the density (``offset``) they are those of ``isf``.
+
+        Parameters
+        ----------
+        q : float, in the unit of Q
+
+        Returns
+        -------
+        Gradient, with ``weights``, ``dof``, ``noncentrality`` (arrays (d,)), ``normal_sd``,
+        ``offset`` and ``q``
+
+        Raises
+        ------
+        ValueError
+            There is no density at q: a point mass, or where it is infinite.
+        """
+        number = _validate.finite("q", q)
+        if not math.isfinite(self._table.tail(number - self._offset)[1]):
+            low, high = self.support()
+            if low < high and not low <= number <= high:  # outside, nothing changes
+                none = np.zeros(self._weights.size)
+                return Gradient(none, none.copy(), none.copy(), 0.0, 0.0, 0.0)
+            raise ValueError("q must lie where the distribution has a finite density")
+        known = (self._weights, self._dof, self._noncentrality, self._normal_sd)
+        return tail_gradient(*known, self.contour(number))
+
+    def cdf_gradient(self, q: float) -> Gradient:
+        """Derivatives of ``cdf(q)``: :meth:`sf_gradient` with the other sign."""
+        return self.sf_gradient(q).negative()
+
+    def to_matrix(self) -> NormalForm:
+        """Return A, b and c of the same law as x^T A x + b^T x + c of x ~ N(0, I).
+
+        The inverse of :meth:`from_matrix` with ``mean`` 0 and ``cov`` the identity. A has a
+        coordinate for each degree of freedom, and one for a normal term.
+
+        Returns
+        -------
+        NormalForm: ``matrix`` (n, n), ``linear`` (n,), ``constant``
+
+        Raises
+        ------
+        ValueError
+            Degrees of freedom are not whole numbers from 1.
+        """
+        known = (self._weights, self._dof, self._noncentrality, self._normal_sd)
+        return normal_form(*known, self._offset)
 
     def entropy(self) -> float:
         """Differential entropy, by quadrature over the quantiles; to about 1e-8.

@@ -10,7 +10,7 @@ from scipy import stats
 from .parameters import Array, Value
 from .protocols import Distribution, Seed
 
-__all__ = ["freeze"]
+__all__ = ["freeze", "newer"]
 
 
 class _Generic(stats.rv_continuous):
@@ -20,6 +20,9 @@ class _Generic(stats.rv_continuous):
         self._form = form
         low, high = form.support()
         super().__init__(a=low, b=high, name="quadratic_form")
+
+    def _shape_info(self) -> list[Any]:
+        return []
 
     def _updated_ctor_param(self) -> dict[str, Distribution]:
         return {"form": self._form}
@@ -52,6 +55,9 @@ class _Generic(stats.rv_continuous):
         form = self._form
         return form.mean(), form.var(), form.skewness(), form.kurtosis()
 
+    def _munp(self, n: int) -> np.float64:
+        return np.float64(self._form.moment(int(n)))
+
     def _entropy(self) -> np.float64:
         return np.float64(self._form.entropy())
 
@@ -64,3 +70,10 @@ class _Generic(stats.rv_continuous):
 def freeze(form: Distribution) -> Any:
     """``form`` as a frozen ``scipy.stats`` distribution (``loc`` 0, ``scale`` 1)."""
     return _Generic(form)()
+
+
+def newer(form: Distribution) -> Any:
+    """``form`` as a distribution of SciPy's newer infrastructure."""
+    if not hasattr(stats, "make_distribution"):
+        raise ImportError("distribution() needs SciPy 1.15 or newer: pip install -U scipy")
+    return stats.make_distribution(_Generic(form))()

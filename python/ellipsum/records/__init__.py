@@ -11,10 +11,16 @@ from .channels import (
     information_bottleneck,
 )
 from .gaussian_channel import GaussianChannel
+from .moment_fits import MomentRegression, PrincipalAxes
 from .priv_unit import PrivUnit
+from .private_moments import PrivatePCA, PrivateRegression
+from .projection import PrivateProjection
+from .projection_floor import ProjectionGuarantee
+from .projection_release import ProjectionRelease
 from .rate_distortion import RateDistortion
 from .record_guarantee import RecordGuarantee
 from .record_release import RecordRelease
+from .synthetic_rows import synthetic_rows
 
 __all__ = [
     "BlahutArimoto",
@@ -23,11 +29,19 @@ __all__ = [
     "Channel",
     "GaussianChannel",
     "GaussianPair",
+    "MomentRegression",
+    "PrincipalAxes",
     "PrivUnit",
+    "PrivatePCA",
+    "PrivateProjection",
+    "PrivateRegression",
+    "ProjectionGuarantee",
+    "ProjectionRelease",
     "RateDistortion",
     "RecordGuarantee",
     "RecordRelease",
     "blahut_arimoto",
     "exponential_mechanism",
     "information_bottleneck",
+    "synthetic_rows",
 ]

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from .bottleneck import Bottleneck
 from .gaussian_channel import GaussianChannel
@@ -149,7 +149,7 @@ def eta_5_38(ratio: float, smallest_beta: float) -> float:
 
 
 def _theorem_5_4_1(eta: float, delta: float) -> float:
-    return -float(ndtri(delta)) * math.sqrt(2 * eta) + eta
+    return -float(scipy.special.ndtri(delta)) * math.sqrt(2 * eta) + eta
 
 
 def _eta(channel: GaussianChannel, radius: float) -> float:

@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_ndtr
 
 from .. import _validate
 from ..noise_keys import JobKeys, root_key
@@ -43,13 +42,20 @@ class UnitLaw:
     def probability(self) -> float:
         """p, the chance of the side of v: 1/(1 + e^-epsilon Phi(g)/Phi(-g))."""
         g = self.threshold
-        return 1 / (1 + math.exp(-self.epsilon + float(log_ndtr(g) - log_ndtr(-g))))
+        return 1 / (
+            1
+            + math.exp(
+                -self.epsilon + float(scipy.special.log_ndtr(g) - scipy.special.log_ndtr(-g))
+            )
+        )
 
     @property
     def lead(self) -> float:
         """sqrt(d) E<U, v> = phi(g)(1 - e^-epsilon)/(Phi(-g) + e^-epsilon Phi(g))."""
         g = self.threshold
-        hazard = math.exp(-g * g / 2 - _LOG_SQRT_2PI - float(log_ndtr(-g)))  # phi/Phi(-g)
+        hazard = math.exp(
+            -g * g / 2 - _LOG_SQRT_2PI - float(scipy.special.log_ndtr(-g))
+        )  # phi/Phi(-g)
         return -math.expm1(-self.epsilon) * self.probability * hazard
 
     @property

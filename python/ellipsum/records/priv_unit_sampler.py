@@ -16,8 +16,8 @@ from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
 
 from .. import noise
 from ..noise_keys import JobKeys, Use
@@ -30,7 +30,7 @@ Integers = NDArray[np.int64]
 GRID_BITS = 28  # sigma = 2^28 and L = 2^22: |s| < 31.2 sqrt(d) 2^50 (1 + 2^-15) fits 63 bits
 DIRECTION_BITS = 22  # of L, see above
 
-#: |Z_i| <= 31.2 sigma: `_exact_gaussian.MOST_WORDS`.
+#: |Z_i| <= 31.2 sigma: `kernels/exact_gaussian.py`.
 _FARTHEST = 31.2
 #: Relative error of a computed acceptance probability that is at least 2^-64: an exponent
 #: within +-700 rounded twice, exp within 8 units of roundoff, five operations more.
@@ -79,7 +79,7 @@ class Sampler:
         tau = (math.sqrt(d) / 2 + 0.5 / shortest) / self.sigma + g * 2.0**-49
         density = math.exp(-(max(g - tau, 0.0) ** 2) / 2) / math.sqrt(2 * math.pi)
         weight = math.expm1(epsilon)
-        kept = weight * density * 2 * tau / (1 + weight * float(ndtr(-g - tau)))
+        kept = weight * density * 2 * tau / (1 + weight * float(scipy.special.ndtr(-g - tau)))
         return (4 * (shape + _COIN_SLACK) + kept) * (1 + 2.0**-30)
 
     @property
@@ -107,7 +107,7 @@ class Sampler:
     @property
     def trials(self) -> float:
         """Expected trials for one row: 1/(c Phi(-g) + c e^-eps0 Phi(g))."""
-        side = math.exp(float(log_ndtr(-self.threshold)))
+        side = math.exp(float(scipy.special.log_ndtr(-self.threshold)))
         return 1 / (self.outside + (self.inside - self.outside) * side)
 
     # ---- directions ----------------------------------------------------------------

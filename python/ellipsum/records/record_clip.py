@@ -14,13 +14,14 @@ Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _RADIUS_BITS = 23  # the clip radius is 2^23 grid units: rounding adds sqrt(k) 2^-24 of it
+_MOST_RADIUS_BITS = 25  # squared norms, and the sums that they are compared by, stay below 2^53
 _NUMBERS_PER_BLOCK = 1 << 16  # temporaries of 512 KiB stay in cache
 _HUGE = 2.0**1000  # a squared norm from here on is computed again without overflow
 _ROUNDING = 1.0  # grid units, far above the rounding of a norm and of the products
 
 
 class RecordClip:
-    """y = matrix (x - center), clipped to |y| <= clip_norm and rounded to clip_norm/2^23.
+    """y = matrix (x - center), clipped to |y| <= clip_norm and rounded to clip_norm/2^radius_bits.
 
     **Guarantees.** Each row of integers is a function of that record alone (and of its place in
     the batch, which is public), and its squared norm is at most ``bound2``. That is *checked on
@@ -29,15 +30,21 @@ class RecordClip:
 
     Parameters
     ----------
-    center : array (d,); matrix : array (k, d), 1/data unit; clip_norm : float. All public.
+    center : array (d,); matrix : array (k, d), or (d,) for a diagonal one, 1/data unit;
+    clip_norm : float. All public.
+    radius_bits : int, at most 25
     """
 
-    def __init__(self, center: Array, matrix: Array, clip_norm: float) -> None:
+    def __init__(
+        self, center: Array, matrix: Array, clip_norm: float, radius_bits: int = _RADIUS_BITS
+    ) -> None:
         if not 2.0**-400 < clip_norm < 2.0**400:
             raise ValueError(f"radius must lie within 2^-400..2^400, got {clip_norm:g}")
+        if radius_bits > _MOST_RADIUS_BITS:
+            raise ValueError(f"radius_bits must be at most {_MOST_RADIUS_BITS}, got {radius_bits}")
         self.center, self.matrix, self.clip_norm = center, matrix, clip_norm
         self.k = len(matrix)
-        self._radius = 2.0**_RADIUS_BITS
+        self._radius = 2.0**radius_bits
         self.grid = clip_norm / self._radius
         self._step = np.ascontiguousarray((matrix / self.grid).T)
         #: Squares of integers below 2^53 add exactly in doubles, in any order.
@@ -63,16 +70,19 @@ class RecordClip:
             np.multiply(q, self.grid, out=released[part])
         return released
 
+    def block(self, rows: Array) -> Array:
+        """The bounded integers of each row as doubles, (n, k), rows contiguous. **Private.**"""
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            return self._block(rows)
+
     def _blocks(self, rows: NDArray[np.floating]) -> Iterator[tuple[slice, Array]]:
         step = max(1, _NUMBERS_PER_BLOCK // max(rows.shape[1], self.k))
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
-            with np.errstate(all="ignore"):  # a warning would tell of a value
-                q = self._block(np.asarray(rows[part], dtype=np.float64))
-            yield part, q
+            yield part, self.block(np.asarray(rows[part], dtype=np.float64))
 
     def _block(self, rows: Array) -> Array:
-        y = (rows - self.center) @ self._step
+        y = self._scaled(np.subtract(rows, self.center, order="C"), self._step)
         norm2 = np.einsum("ij,ij->i", y, y)
         for i in np.flatnonzero(~(norm2 < _HUGE)).tolist():
             y[i] = self._far(rows[i])
@@ -89,8 +99,12 @@ class RecordClip:
             return np.zeros(self.k)
         h = row * 2.0**-600 - self.center * 2.0**-600
         h /= np.abs(h).max()
-        y = h @ (self._step / np.abs(self._step).max())
+        y = self._scaled(h, self._step / np.abs(self._step).max())
         top = np.abs(y).max()
         y = y / top
         y *= self._radius / math.sqrt(float(y @ y))
         return y if np.isfinite(y).all() else np.zeros(self.k)
+
+    @staticmethod
+    def _scaled(rows: Array, step: Array) -> Array:
+        return np.multiply(rows, step, out=rows) if step.ndim == 1 else rows @ step

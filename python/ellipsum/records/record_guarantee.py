@@ -8,18 +8,15 @@ from fractions import Fraction
 from typing import Any
 
 import scipy
-from scipy.special import ndtri
 
 from .. import _validate, calibrate
-from ..cost import Cost
-from ..guarantee import Guarantee, Neighbors, shown_up
+from ..accounting.cost import Cost
+from ..guarantee import UP, Guarantee, Neighbors, shown_up
 
 __all__ = ["RecordGuarantee"]
 
-_UP = 1 + 2.0**-40  # covers the roundings of a few operations
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RecordGuarantee(Guarantee):
     """Local differential privacy of one record: any two values of it, one release.
 
@@ -50,14 +47,14 @@ class RecordGuarantee(Guarantee):
         Pure epsilon gives mu = 2 Phi^-1(1/(1 + e^-epsilon)): its tradeoff curve is two chords
         of the (convex) Gaussian one through (1/(1 + e^epsilon), 1/(1 + e^epsilon)).
         """
-        pure = -2 * float(ndtri(1 / (1 + math.exp(self.pure_epsilon))))
+        pure = -2 * float(scipy.special.ndtri(1 / (1 + math.exp(self.pure_epsilon))))
         parts = [x for x in (self.mu_release, self.mu_fit, pure) if x > 0]
-        return parts[0] if parts == [self.mu_release] else math.hypot(*parts) * _UP
+        return parts[0] if parts == [self.mu_release] else math.hypot(*parts) * UP
 
     @property
     def rho(self) -> float:
         """rho-zCDP: mu^2/2."""
-        return self.mu**2 / 2 * _UP
+        return self.mu**2 / 2 * UP
 
     def epsilon(self, delta: float = 0.0) -> float:
         """The least epsilon for ``delta``; delta = 0 for a pure release with a public fit."""
@@ -89,9 +86,9 @@ class RecordGuarantee(Guarantee):
             return calibrate.delta(1 / self.mu * (1 - 2.0**-51), e)
         p, rest = 1 / (1 + math.exp(-pure)), 1 / (1 + math.exp(pure))
         if self.mu_fit == 0:  # p - e^e (1 - p), without its cancellation
-            return min(1.0, -math.expm1(e - pure) * p * _UP) if e < pure else 0.0
+            return min(1.0, -math.expm1(e - pure) * p * UP) if e < pure else 0.0
         both = p * self._fit_delta(e - pure) + rest * self._fit_delta(e + pure)
-        return min(1.0, both * _UP)
+        return min(1.0, both * UP)
 
     def _fit_delta(self, epsilon: float) -> float:
         """delta_G of the fit alone, for epsilon of either sign: 1 - e^x + e^x delta_G(-x)."""

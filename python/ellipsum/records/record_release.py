@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from .. import _validate, calibrate, noise
 from .._estimator import Estimator
 from ..estimates import Estimate
-from ..guarantee import GaussianGuarantee, seed_caveats
+from ..guarantee import UP, GaussianGuarantee, seed_caveats
 from ..noise_keys import JobKeys, Use, root_key
 from .priv_unit import PrivUnit
 from .record_clip import RecordClip
@@ -27,7 +27,6 @@ __all__ = ["RecordRelease"]
 
 Array = NDArray[np.float64]
 
-_UP = 1 + 2.0**-40  # covers the roundings of a noise level
 _MOST_SIGMA = 2.0**46  # with integers of 2^24 a release then stays exact in a double
 _SIMULATED = 32768  # releases that the reader is fitted to
 _SIMULATED_NUMBERS = 1 << 20  # of them at a time
@@ -261,7 +260,7 @@ class RecordRelease(Estimator):
         clip = RecordClip(law.center, design.matrix / law.unit, design.radius)
         unit = PrivUnit(clip.k + 1, float(self.epsilon or 0)) if self.noise == "privunit" else None
         if unit is None:
-            self._sigma = self._multiplier() * 2 * clip.row_bound * _UP
+            self._sigma = self._multiplier() * 2 * clip.row_bound * UP
             if self._sigma > _MOST_SIGMA:
                 raise ValueError("the budget is too small: sigma leaves the exact doubles")
         else:
@@ -354,7 +353,7 @@ def _model_draw(unit: PrivUnit, v: Array, rng: np.random.Generator) -> Array:
     law = unit.law
     share, u = rng.random(len(v)) < law.probability, rng.random(len(v))
     tail = 0.5 * math.erfc(law.threshold / math.sqrt(2))
-    along = np.where(share, -ndtri(tail * u), ndtri((1 - tail) * u))
+    along = np.where(share, -scipy.special.ndtri(tail * u), scipy.special.ndtri((1 - tail) * u))
     z = rng.standard_normal(v.shape)
     z += (along - np.einsum("ij,ij->i", z, v))[:, None] * v
     return np.asarray(z / law.lead)

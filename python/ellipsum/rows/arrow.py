@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..column_names import Columns, coordinate_names, in_order
 from .c_stream import CStream
+from .columns import ColumnBlock
+from .decimals import decimals
 
 __all__ = [
     "Layout",
@@ -24,18 +27,14 @@ __all__ = [
     "pyarrow",
     "stream_batches",
     "validate",
-    "wide_block",
-    "wide_blocks",
 ]
 
-#: Bytes of one block copied from wide columns: small enough to be read again from the cache.
-WIDE_BYTES = 2 << 20
 #: Bytes of wide columns taken from Arrow at once: large enough to pay for the microseconds
 #: that each column costs, whatever its length.
 PART_BYTES = 64 << 20
 
-#: 10^22 = 2^22 5^22, and 5^22 < 2^53: the largest power of ten that is a double.
-_EXACT_POWER = 22
+#: Metadata of the schema of an array that is no table: its column's name is made up.
+_NAMELESS = {b"ellipsum": b"no names"}
 
 _UNREADABLE = (
     "data has a column that is not numeric, or is not readable as Arrow data: "
@@ -87,7 +86,7 @@ class Layout:
         self, schema: Any, columns: Sequence[str] | None = None, *, source: str = "data"
     ) -> None:
         self._pa = pa = pyarrow("reading Arrow data")
-        self.source = source
+        self.source, self._nameless = source, schema.metadata == _NAMELESS
         self.columns = _select(schema.names, columns, source)
         types = [_storage_type(pa, schema.field(name).type) for name in self.columns]
         self.is_list = len(types) == 1 and _is_list(pa, types[0])
@@ -109,8 +108,16 @@ class Layout:
             "select the columns that the shape was made for"
         )
 
-    def blocks(self, batch: Any, d: int) -> Iterator[NDArray[Any]]:
-        """Yield the rows of one pyarrow.RecordBatch that has the selected columns."""
+    def arrange(self, columns: Columns, d: int) -> list[int] | None:
+        """Which column each of ``d`` coordinates is, None if in order; raise as :meth:`check`."""
+        names = coordinate_names(self.columns, d) if self.is_list else self.columns
+        order = columns.order_of(None if self._nameless else names, self.source)
+        self.check(d)
+        return order
+
+    def blocks(self, batch: Any, d: int) -> Iterator[NDArray[Any] | ColumnBlock]:
+        """Yield the rows of one pyarrow.RecordBatch that has the selected columns: wide ones where
+        they lie, lists as arrays."""
         if self.is_list:
             if batch.num_rows:
                 yield _list_block(self._pa, batch.column(self.columns[0]), d)
@@ -118,29 +125,8 @@ class Layout:
         size = max(1, PART_BYTES // (8 * d))
         for start in range(0, batch.num_rows, size):
             part = batch.slice(start, size)
-            yield from wide_blocks([_numbers(self._pa, part.column(c)) for c in self.columns])
-
-
-def wide_blocks(arrays: Sequence[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-    """Blocks of rows copied from columns, each small enough to be read from the cache."""
-    size = max(1, WIDE_BYTES // (8 * len(arrays)))
-    for start in range(0, len(arrays[0]), size):
-        yield wide_block([array[start : start + size] for array in arrays])
-
-
-def wide_block(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """One block from its columns: float32 if all of them are, else float64."""
-    if len(arrays) == 1:
-        return arrays[0].reshape(-1, 1)
-    n = len(arrays[0])
-    dtype = np.float32 if all(array.dtype == np.float32 for array in arrays) else np.float64
-    # Column after column, each contiguous: the block is Fortran-ordered. A leading dimension
-    # that is no power of two keeps a row's coordinates in different cache sets.
-    block = np.empty((len(arrays), n + 16), dtype)[:, :n]
-    with np.errstate(all="ignore"):  # a warning would tell of a value, as a signalling NaN
-        for column, array in zip(block, arrays, strict=True):
-            column[:] = array
-    return block.T
+            columns = [_column(self._pa, part.column(c)) for c in self.columns]
+            yield ColumnBlock(*zip(*columns, strict=True))
 
 
 def is_arrow(data: Any) -> bool:
@@ -148,12 +134,18 @@ def is_arrow(data: Any) -> bool:
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
-def stream_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
-    """Yield anything with the Arrow C interface as batches (n, d), see `Layout`."""
+def stream_batches(
+    data: Any, d: int, columns: Columns, *, named: bool = True
+) -> Iterator[NDArray[Any] | ColumnBlock]:
+    """Yield anything with the Arrow C interface as batches (n, d), see `Layout.blocks`.
+
+    Without ``named`` its names are made up: of a pandas frame whose columns are numbers.
+    """
     schema, batches = named_batches(data)
     layout = Layout(schema)
-    layout.check(d)
-    return (block for batch in batches for block in layout.blocks(batch, d))
+    order = layout.arrange(columns if named else Columns(), d)
+    blocks = (block for batch in batches for block in layout.blocks(batch, d))
+    return in_order(blocks, order)
 
 
 def named_batches(data: Any) -> tuple[Any, Iterator[Any]]:
@@ -198,7 +190,7 @@ def _as_records(pa: ModuleType, kind: Any, arrays: Iterable[Any]) -> tuple[Any, 
     arrays as a table of one column."""
     if pa.types.is_struct(kind):
         return pa.schema(list(kind)), (pa.RecordBatch.from_struct_array(x) for x in arrays)
-    schema = pa.schema([("data", kind)])
+    schema = pa.schema([("data", kind)], metadata=_NAMELESS)
     return schema, (pa.RecordBatch.from_arrays([x], schema=schema) for x in arrays)
 
 
@@ -262,6 +254,19 @@ def _numbers(pa: ModuleType, array: Any) -> NDArray[Any]:
         return flat.astype(np.float64)
 
 
+def _column(pa: ModuleType, array: Any) -> tuple[NDArray[Any], NDArray[np.uint8] | None, int]:
+    """A flat Arrow array as its numbers, its bitmap of valid ones, and where that begins."""
+    array = _storage(pa, array)
+    wide = pa.types.is_float64(array.type)
+    if not (array.null_count and (wide or pa.types.is_float32(array.type))):
+        return np.require(_numbers(pa, array), requirements=["C", "A"]), None, 0
+    valid, numbers = array.buffers()
+    dtype = np.dtype(np.float64 if wide else np.float32)
+    count = numbers.size // dtype.itemsize  # a producer may give more bytes than numbers
+    values = np.frombuffer(numbers, dtype, count)[array.offset : array.offset + len(array)]
+    return np.require(values, requirements=["C", "A"]), np.frombuffer(valid, np.uint8), array.offset
+
+
 def _floats(pa: ModuleType, array: Any) -> NDArray[Any]:
     kind = array.type
     if pa.types.is_float16(kind):
@@ -269,59 +274,8 @@ def _floats(pa: ModuleType, array: Any) -> NDArray[Any]:
     elif pa.types.is_boolean(kind):
         array = array.cast(pa.uint8())
     elif pa.types.is_decimal(kind):
-        return _decimals(pa, array)
+        return decimals(pa, array)
     return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
-def _decimals(pa: ModuleType, array: Any) -> NDArray[np.float64]:
-    """The nearest float64 of each decimal: pyarrow's own cast rounds more than once.
-
-    An integer below 2^53 and a power of ten up to 10^22 are doubles, so that their quotient is
-    rounded once; any other decimal is read from its digits. What has more digits than its type
-    allows, as only a producer with an error in it writes, is NaN, like a null.
-    """
-    kind, limbs = array.type, _limbs(array)
-    low = limbs[:, 0].view(np.int64)
-    small = (
-        (abs(low) < 2**53)
-        & (low != -(2**63))
-        & (limbs[:, 1:].view(np.int64) == low[:, None] >> 63).all(axis=1)
-    )
-    if abs(kind.scale) > _EXACT_POWER:
-        small[:] = False
-    power = 10.0 ** min(abs(kind.scale), _EXACT_POWER)
-    values: NDArray[np.float64] = low / power if kind.scale >= 0 else low * power
-    none = _beyond(limbs, 10**kind.precision)
-    if array.null_count:
-        none |= _nulls(array)
-    values[none] = np.nan
-    if (large := ~(small | none)).any():
-        values[large] = _from_digits(pa, array.filter(pa.array(large)))
-    return values
-
-
-def _limbs(array: Any) -> NDArray[np.uint64]:
-    """The integers of decimals, 64 bits at a time, the lowest first, two's complement."""
-    width = array.type.bit_width
-    words = np.frombuffer(array.buffers()[1] or b"", np.dtype(f"i{min(width, 64) // 8}"))
-    words = words.reshape(-1, max(1, width // 64))[array.offset : array.offset + len(array)]
-    return words.astype(np.int64, copy=False).view(np.uint64)
-
-
-def _beyond(limbs: NDArray[np.uint64], limit: int) -> NDArray[np.bool_]:
-    """Where the magnitude of an integer is at least ``limit``."""
-    negative = limbs[:, -1].view(np.int64) < 0
-    # ~v = |v| - 1 for a negative v
-    return np.where(negative, _at_least(~limbs, limit - 1), _at_least(limbs, limit))
-
-
-def _at_least(limbs: NDArray[np.uint64], limit: int) -> NDArray[np.bool_]:
-    more, same = np.zeros(len(limbs), bool), np.ones(len(limbs), bool)
-    for k in reversed(range(limbs.shape[1])):
-        part = np.uint64(limit >> 64 * k & (2**64 - 1))
-        more |= same & (limbs[:, k] > part)
-        same &= limbs[:, k] == part
-    return more | same
 
 
 def validate(batch: Any) -> None:
@@ -349,11 +303,6 @@ def _without_digits(pa: ModuleType, kind: Any) -> Any:
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(field, kind.list_size)
     return pa.large_list(field) if pa.types.is_large_list(kind) else pa.list_(field)
-
-
-def _from_digits(pa: ModuleType, array: Any) -> NDArray[np.float64]:
-    text = array.cast(pa.string())
-    return text.cast(pa.float64()).to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def _storage(pa: ModuleType, array: Any) -> Any:

@@ -10,18 +10,26 @@ from typing import Any
 from numpy.typing import NDArray
 
 from .. import _validate
+from ..column_names import Columns, frame_names, in_order
 from .arrow import is_arrow, stream_batches
+from .columns import ColumnBlock, as_arrays
 from .files import Rows
 from .frames import float_columns, frame_batches
 from .partitioned import refuse_far_rows
 
-__all__ = ["as_batches", "is_batch"]
+__all__ = ["as_batches", "is_batch", "kernel_batches"]
+
+#: What is said where files have a column that says whose row it is, and rows are taken one by one.
+OF_USERS = (
+    "the files were opened with by={!r}, and single rows would be protected: use a mechanism with "
+    "by= (or key=, user=), or open them without"
+)
 
 #: Numbers of records that are converted at once (4 MiB).
 _NUMBERS_PER_BLOCK = 1 << 19
 
 
-def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
+def as_batches(data: Any, d: int, columns: Columns | None = None) -> Iterator[NDArray[Any]]:
     """Yield ``data`` as numeric arrays of shape (n, d), without a copy where its layout allows
     (from Arrow and files: float32 or float64).
 
@@ -45,6 +53,10 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     ``Rows`` (`ellipsum.open_rows`)   blocks of the files
     ================================  =====================================================
 
+    Tables have their coordinates by name: where ``columns`` knows names, or an earlier batch had
+    some, the same columns in another order are put into that one, and others are refused (claim
+    rows-5). Arrays have none, and are taken as they are.
+
     So a list inside an iterator is one record: make batches arrays. Arrays and pandas columns of
     dtype object are refused, whatever they hold. A pandas index is no coordinate.
 
@@ -54,6 +66,8 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
         n records of d coordinates, in the data's own unit.
     d : int
         The number of coordinates that every row must have.
+    columns : Columns, optional
+        Their names, as far as they are known; names that are seen are put there.
 
     Raises
     ------
@@ -61,31 +75,47 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
         The data is of no such kind, or a column's type is not numeric. What a producer of
         Arrow data raises comes out as this, without its text.
     ValueError
-        The rows of an array or a table have another number of coordinates.
+        The rows of an array or a table have another number of coordinates, or other names.
     OSError
         An Arrow stream breaks off.
     ImportError
         Arrow data without pyarrow.
     """
+    return as_arrays(kernel_batches(data, d, columns))
+
+
+def kernel_batches(
+    data: Any, d: int, columns: Columns | None = None
+) -> Iterator[NDArray[Any] | ColumnBlock]:
+    """Yield ``data`` as the kernels take it: as :func:`as_batches`, but columns where they lie."""
+    columns = Columns() if columns is None else columns
     if isinstance(data, Rows):
-        return data.batches(d)
+        if data.by:
+            raise ValueError(OF_USERS.format(data.by[0]))
+        return data.arranged(columns, d).kernel_batches(d)
+    if isinstance(data, ColumnBlock):
+        if data.shape[1] != d:
+            raise ValueError(f"data must have shape (n, {d}), got {data.shape[1]} columns")
+        return iter([data])
     refuse_far_rows(data)
     if isinstance(data, (str, bytes, dict, set, frozenset)) or hasattr(data, "__fspath__"):
         raise TypeError(
             f"data must be rows of numbers, got {type(data).__name__}: "
             "read files by open_rows(paths), and make a mapping an array or a table first"
         )
-    if (columns := float_columns(data, d)) is not None:
-        return frame_batches(columns)
+    names = frame_names(data)
+    if (floats := float_columns(data, d)) is not None:
+        return in_order(frame_batches(floats), columns.order_of(names))
     if is_arrow(data) and not (hasattr(data, "__array__") and _pyarrow_missing()):
-        return stream_batches(_without_index(data), d)
+        named = names is not None or not _is_frame(data)
+        return stream_batches(_without_index(data), d, columns, named=named)
     if isinstance(data, (list, tuple)):
         only_records = set(map(type, data)) <= {list, tuple}  # no need to look at each
-        return _blocks(iter(data), d) if only_records else _runs(data, d)
+        return _blocks(iter(data), d) if only_records else _runs(data, d, columns)
     if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
         return iter([_validate.rows("data", data, d=d)])
     if isinstance(data, Iterable):
-        return _runs(data, d)
+        return _runs(data, d, columns)
     if hasattr(data, "collect"):  # a Polars LazyFrame
         raise TypeError(
             f"data is a query that has not run, a {type(data).__name__}: give what its .collect() "
@@ -94,6 +124,11 @@ def as_batches(data: Any, d: int) -> Iterator[NDArray[Any]]:
     raise TypeError(
         f"data must be an array, an iterable of rows or Arrow data, got {type(data).__name__}"
     )
+
+
+def _is_frame(data: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, (pandas.DataFrame, pandas.Series))
 
 
 def _pyarrow_missing() -> bool:
@@ -107,9 +142,9 @@ def _pyarrow_missing() -> bool:
 def _without_index(data: Any) -> Any:
     """A pandas table without its index, which is no coordinate and whose dtype, like an object
     column's, Arrow would infer from the values."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None or not isinstance(data, (pandas.DataFrame, pandas.Series)):
+    if not _is_frame(data):
         return data
+    pandas = sys.modules["pandas"]
     # The name of a series is not told: of one that was a row it is a person's label.
     columns = data.items() if isinstance(data, pandas.DataFrame) else [(None, data)]
     for name, column in columns:
@@ -127,14 +162,19 @@ def _without_index(data: Any) -> Any:
     return plain
 
 
-def _runs(data: Iterable[Any], d: int) -> Iterator[NDArray[Any]]:
-    """Batches by themselves, and what stands between them as records."""
+def _runs(data: Iterable[Any], d: int, columns: Columns) -> Iterator[NDArray[Any] | ColumnBlock]:
+    """Batches by themselves, and what stands between them as records.
+
+    They agree on the columns' names, which are not told: whether there is a batch at all may be
+    for one person to say.
+    """
+    columns = columns.copy()
     for whole, items in groupby(data, is_batch):
         if not whole:
             yield from _blocks(items, d)
             continue
         for item in items:
-            yield from as_batches(item, d)
+            yield from kernel_batches(item, d, columns)
 
 
 def _blocks(records: Iterator[Any], d: int) -> Iterator[NDArray[Any]]:

@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from .arrow import pyarrow, wide_block
+from .arrow import pyarrow
+from .columns import wide_block
 from .csv_cells import as_numbers
 from .csv_lines import Parser
 from .sources import LabelledBlock, Source, check_labels, reading
@@ -74,6 +75,7 @@ class CsvFile(Source):
         self._delimiter = "\t" if ".tsv" in path.lower() else ","
         self._header = header
         self._given = columns
+        self.quotable = columns is not None
         self.by = by
         with self._lines() as lines:
             first = lines.header()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..column_names import Columns, coordinate_names
+from .ahead import read_ahead
+from .columns import ColumnBlock, as_arrays
 from .csv_file import CsvFile
 from .progress import DrawnMeter, Meter, watch
 from .sources import ArrowFile, LabelledBlock, NumpyFile, ParquetFile, Source, reading
@@ -56,14 +59,17 @@ class Rows:
         Columns that say whose row it is, or which group it is in: no coordinates.
     """
 
-    def __init__(self, sources: Sequence[Source], *, progress: bool = False) -> None:
+    def __init__(
+        self, sources: Sequence[Source], *, progress: bool = False, header: bool = True
+    ) -> None:
         self._sources = list(sources)
-        self._progress = progress
+        self._progress, self._header = progress, header
         self._pass = 0
         self._passes: int | None = None
         self.paths = tuple(source.path for source in sources)
         self.columns = sources[0].columns
         self.by = sources[0].by
+        self._quotable = all(source.quotable for source in sources)
         self.d = _common_d(sources)
         counts = [source.n for source in sources]
         self.n = None if None in counts else sum(n for n in counts if n is not None)
@@ -101,16 +107,23 @@ class Rows:
         OSError
             A file is gone, truncated or damaged.
         """
-        return (block for block, _ in self.labelled(d))
+        return as_arrays(self.kernel_batches(d))
+
+    def kernel_batches(self, d: int) -> Iterator[NDArray[Any] | ColumnBlock]:
+        """As :meth:`batches`, but columns where they lie."""
+        return (block for block, _ in self._blocks(d))
 
     def labelled(self, d: int) -> Iterator[LabelledBlock]:
         """Yield the blocks of :meth:`batches`, each with the columns of ``by`` beside it."""
+        return _labelled_arrays(self._blocks(d))
+
+    def _blocks(self, d: int) -> Iterator[LabelledBlock]:
         if not self.accepts(d):
             raise ValueError(
                 f"{self.paths[0]} has {self.d} coordinates in a row, the shape has {d}: "
                 "select the columns that the shape was made for"
             )
-        blocks = self._read(d)
+        blocks = read_ahead(self._read(d))
         return watch(blocks, self.meter) if self._progress else blocks
 
     def expect(self, passes: int) -> None:
@@ -169,12 +182,42 @@ class Rows:
         """
         return all(source.accepts(d) for source in self._sources)
 
-    def _read(self, d: int) -> Iterator[LabelledBlock]:
+    def arranged(self, columns: Columns, d: int) -> Rows:
+        """Return the same files with their columns in the order of ``columns``.
+
+        Parameters
+        ----------
+        columns : Columns, which learns the names if it has none
+        d : int, coordinates of a row
+
+        Raises
+        ------
+        ValueError
+            The files have other columns, or a list whose places are in another order.
+        """
+        names = coordinate_names(self.columns, d) if self.accepts(d) else self.columns
+        order = columns.order_of(names, self.paths[0], quoted=self._quotable)
+        if order is None:
+            return self
+        if self.columns is None or len(self.columns) != d:
+            raise ValueError(f"{self.paths[0]} has the places of its lists in another order")
+        known: dict[str, Any] = {"header": self._header, "by": self.by}
+        return open_rows(self.paths, columns.names, **known, progress=self._progress)
+
+    def _read(self, d: int) -> Generator[LabelledBlock, None, None]:
         for source in self._sources:
             source.position = 0.0
         for source in self._sources:
             yield from source.labelled(d)
             source.position = float(source.nbytes)
+
+
+def _labelled_arrays(blocks: Iterable[LabelledBlock]) -> Iterator[LabelledBlock]:
+    for block, labels in blocks:
+        done = 0
+        for rows in as_arrays([block]):
+            yield rows, [column.slice(done, len(rows)) for column in labels]
+            done += len(rows)
 
 
 def open_rows(
@@ -242,7 +285,7 @@ def open_rows(
                 "must have the same columns and dimension"
             )
         sources.append(source)
-    return Rows(sources, progress=progress)
+    return Rows(sources, progress=progress, header=header)
 
 
 def _agree(one: Source, other: Source) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from .arrow import wide_blocks
+from .columns import WIDE_BYTES, ColumnBlock, wide_block
 
 __all__ = ["float_columns", "frame_batches"]
 
@@ -37,13 +37,18 @@ def float_columns(data: Any, d: int) -> Columns | None:
     return [data.iloc[:, j].to_numpy() for j in range(d)]
 
 
-def frame_batches(columns: Columns) -> Iterator[NDArray[Any]]:
-    """One view of all columns, or blocks copied from them."""
+def frame_batches(columns: Columns) -> Iterator[NDArray[Any] | ColumnBlock]:
+    """One view of all columns, or of each, or blocks copied from them."""
     view = _one_array(columns)
     if view is not None:
         yield view
-    elif len(columns[0]):
-        yield from wide_blocks(columns)
+    elif all(column.flags.c_contiguous and column.flags.aligned for column in columns):
+        if len(columns[0]):
+            yield ColumnBlock(columns)
+    else:
+        size = max(1, WIDE_BYTES // (8 * len(columns)))
+        for start in range(0, len(columns[0]), size):
+            yield wide_block([column[start : start + size] for column in columns])
 
 
 def _one_array(columns: Columns) -> NDArray[Any] | None:

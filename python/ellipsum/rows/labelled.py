@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..column_names import Columns, in_order
 from .arrow import Layout, is_arrow, named_batches, pyarrow
 from .batches import as_batches
+from .columns import as_arrays
 from .files import Rows
 from .labels import Labels, labels_of
 
@@ -23,7 +25,9 @@ __all__ = ["column_of", "label_batches", "labelled_batches"]
 _Batch = tuple[NDArray[Any], list[Labels]]
 
 
-def labelled_batches(data: Any, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
+def labelled_batches(
+    data: Any, d: int, by: Sequence[Any], coordinates: Columns | None = None
+) -> Iterator[_Batch]:
     """Yield batches (n, d) of rows, with one :class:`Labels` for each entry of ``by``.
 
     ==================================  ==================================================
@@ -36,28 +40,33 @@ def labelled_batches(data: Any, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
     ``open_rows(..., by=[...])``        a name that ``by`` has
     ==================================  ==================================================
 
+    ``coordinates`` are the names of the other columns, as :func:`as_batches` has them.
+
     Raises
     ------
     TypeError, ValueError
         For data that have no such column, or a column of another length or type.
     """
+    coordinates = Columns() if coordinates is None else coordinates
     names = [label for label in by if isinstance(label, str)]
     if isinstance(data, Rows):
-        parts = _of_files(data, d, by)
+        parts = _of_files(data.arranged(coordinates, d), d, by)
     elif isinstance(data, Mapping) or _is_structured(data):
-        parts = _of_mapping(_columns_of(data), d, by)
+        parts = _of_mapping(_columns_of(data), d, by, coordinates)
     elif _is_pandas(data):
         columns = [_pandas_column(data, label) for label in by]
-        parts = _beside(data.drop(columns=list(dict.fromkeys(names))), columns, d)
+        rest = data.drop(columns=list(dict.fromkeys(names)))
+        parts = _beside(rest, columns, d, coordinates)
     elif is_arrow(data) and names:
-        parts = _of_stream(data, d, by)
+        parts = _of_stream(data, d, by, coordinates)
     elif names:
         raise TypeError(
             f"data of type {type(data).__name__} have no column {names[0]!r}: give a table, or the "
             "column itself"
         )
     else:
-        parts = _beside(data, [labels_of("a column of labels", column) for column in by], d)
+        labels = [labels_of("a column of labels", column) for column in by]
+        parts = _beside(data, labels, d, coordinates)
     return _of_one_kind(parts)
 
 
@@ -114,10 +123,12 @@ def _of_one_kind(parts: Iterator[_Batch]) -> Iterator[_Batch]:
         yield rows, labels
 
 
-def _beside(data: Any, columns: Sequence[Labels], d: int) -> Iterator[_Batch]:
+def _beside(
+    data: Any, columns: Sequence[Labels], d: int, coordinates: Columns | None = None
+) -> Iterator[_Batch]:
     """Rows from ``as_batches``, in their order, and the same stretch of each column."""
     done = 0
-    for batch in as_batches(data, d):
+    for batch in as_batches(data, d, coordinates):
         end = done + len(batch)
         if any(len(column) < end for column in columns):
             raise ValueError(_LENGTHS)
@@ -156,14 +167,19 @@ def _pandas_column(data: Any, label: Any) -> Labels:
     return labels_of(f"column {label!r}", data[label])
 
 
-def _of_mapping(columns: dict[str, Any], d: int, by: Sequence[Any]) -> Iterator[_Batch]:
+def _of_mapping(
+    columns: dict[str, Any], d: int, by: Sequence[Any], coordinates: Columns
+) -> Iterator[_Batch]:
     labels = []
     for label in by:
         if isinstance(label, str) and label not in columns:
             raise _missing(label)
         name = f"column {label!r}" if isinstance(label, str) else "a column of labels"
         labels.append(labels_of(name, columns[label] if isinstance(label, str) else label))
-    rest = [np.asarray(_rows_of(c)) for n, c in columns.items() if n not in _names(by)]
+    others = {n: c for n, c in columns.items() if n not in _names(by)}
+    if len(others) == d and coordinates.order_of(list(others)) is not None:
+        others = {n: others[n] for n in coordinates.names or ()}
+    rest = [np.asarray(_rows_of(column)) for column in others.values()]
     if len({len(column) for column in rest}) > 1:
         raise ValueError("the columns of data have different lengths")
     whole = np.concatenate(rest, axis=1) if rest else np.empty((0, 0))
@@ -179,30 +195,37 @@ def _rows_of(column: Any) -> NDArray[Any]:
     width = np.ndim(column) if isinstance(column, np.ndarray) else 1
     d = column.shape[1] if width == 2 else 1
     batches = list(as_batches(list(column) if isinstance(column, tuple) else column, d))
-    return np.concatenate([np.asarray(b, np.float64) for b in batches] or [np.empty((0, d))])
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        return np.concatenate([np.asarray(b, np.float64) for b in batches] or [np.empty((0, d))])
 
 
-def _of_stream(data: Any, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
+def _of_stream(data: Any, d: int, by: Sequence[Any], coordinates: Columns) -> Iterator[_Batch]:
     if not all(isinstance(label, str) for label in by):
         raise TypeError("give every label of a table by its column's name")
     pa = pyarrow("Arrow data")
     schema, batches = named_batches(data)
-    yield from _of_record_batches(pa, schema, batches, d, by, "data")
+    yield from _of_record_batches(pa, schema, batches, d, by, "data", coordinates)
 
 
 def _of_record_batches(
-    pa: Any, schema: Any, batches: Iterator[Any], d: int, by: Sequence[str], source: str
+    pa: Any,
+    schema: Any,
+    batches: Iterator[Any],
+    d: int,
+    by: Sequence[str],
+    source: str,
+    coordinates: Columns,
 ) -> Iterator[_Batch]:
     for name in by:
         if schema.names.count(name) != 1:
             raise _missing(name)
     rest = [n for n in schema.names if n not in set(by) and not n.startswith("__index_level_")]
     layout = Layout(schema, rest, source=source)
-    layout.check(d)
+    order = layout.arrange(coordinates, d)
     for batch in batches:
         labels = [labels_of(f"column {name!r}", batch.column(name)) for name in by]
         done = 0
-        for block in layout.blocks(batch, d):
+        for block in as_arrays(in_order(layout.blocks(batch, d), order)):
             yield block, [label[done : done + len(block)] for label in labels]
             done += len(block)
 
@@ -213,6 +236,12 @@ def _of_files(rows: Rows, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
             raise ValueError(
                 f"the files were opened without the column {label!r}: open_rows(..., by=[...])"
             )
+    unused = [name for name in rows.by if name not in by]
+    if unused:
+        raise ValueError(
+            f"the files were opened with by={unused[0]!r}, which is not used: name it here as the "
+            "user or the key, or leave it out there"
+        )
     places = [rows.by.index(label) for label in by]
     for block, columns in rows.labelled(d):
         yield block, [labels_of(f"column {by[k]!r}", columns[p]) for k, p in enumerate(places)]

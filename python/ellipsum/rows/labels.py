@@ -8,18 +8,18 @@ cell: only a column's type does (claim users-3).
 
 from __future__ import annotations
 
-import hashlib
 import sys
-import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .arrow import pyarrow
+from .cells import BYTES, TEXT, Cells, Column, Integers, Mixed, cell_digests, plain_value
+from .distinct import Strings, StringTable, fixed_width, newcomers
 
-__all__ = ["KINDS", "Labels", "digest_of", "labels_of", "mixed", "plain_value"]
+__all__ = ["KINDS", "Labels", "labels_of", "labels_of_cells", "mixed"]
 
 Words = NDArray[np.uint64]
 
@@ -29,36 +29,57 @@ KINDS = ("integer", "text", "bytes", "object")
 #: Largest span of integers that become codes by subtraction, per row.
 _DENSE = 4
 
-_WORD = (1 << 64) - 1
+#: Rows of text that are looked up at once.
+_BLOCK = 1 << 15
+
+#: Python's texts that are worth a copy into one buffer.
+_MANY = 1 << 10
+
+#: Types of cells that are equal only to cells of the same type, and are their own values.
+_PLAIN = {str, int, bytes, type(None)}
 
 
 class Labels:
-    """One column of a batch: codes into distinct values, with their digests.
+    """One column of a batch: codes into values, some of which may be equal, or in no row.
 
     Attributes
     ----------
     kind : one of KINDS
-    codes : array (n,) of int64; -1 for a row without a value
-    digests : array (m, 2) of uint64: 128 bits a value, never (0, 0)
-    values : sequence of m Python values
+    codes : array (n,) of int64, -1 for a row without a value; None: each row its own
+    cells : Cells
     """
 
-    def __init__(self, kind: str, codes: NDArray[np.int64], digests: Words, values: Any) -> None:
-        self.kind, self.codes, self.digests, self.values = kind, codes, digests, values
+    def __init__(self, kind: str, codes: NDArray[np.int64] | None, cells: Cells) -> None:
+        self.kind, self.codes, self.cells = kind, codes, cells
 
     def __len__(self) -> int:
-        return len(self.codes)
+        return len(self.cells) if self.codes is None else len(self.codes)
 
     def __getitem__(self, part: slice) -> Labels:
-        return Labels(self.kind, self.codes[part], self.digests, self.values)
+        if self.codes is None:
+            return Labels(self.kind, None, self.cells[part])
+        return Labels(self.kind, self.codes[part], self.cells)
 
     def rows(self) -> Words:
-        """The digest of each row (n, 2); zeros for one without a value."""
-        if not len(self.digests):
-            return np.zeros((len(self.codes), 2), np.uint64)
-        out = self.digests[self.codes]
-        out[self.codes < 0] = 0
-        return out
+        """The digest of each row (n, 2): 128 bits of its value; zeros without one."""
+        return self.each(cell_digests, 0)
+
+    def codes_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Codes of other rows, by the row of these that each is equal to; -1 stays -1."""
+        return places if self.codes is None else np.append(self.codes, -1)[places]
+
+    def each(self, of: Callable[[Cells], NDArray[Any]], missing: int) -> NDArray[Any]:
+        """What ``of`` says of the cells that rows have, for each row; ``missing`` without one."""
+        if self.codes is None:
+            return of(self.cells)
+        present = np.zeros(len(self.cells) + 1, np.bool_)
+        present[self.codes] = True
+        present[-1] = False  # of code -1
+        here = np.flatnonzero(present)
+        found = of(self.cells.take(here))
+        out = np.full((len(present), *found.shape[1:]), missing, found.dtype)
+        out[here] = found
+        return out[self.codes]
 
 
 def labels_of(name: str, column: Any) -> Labels:
@@ -73,52 +94,18 @@ def labels_of(name: str, column: Any) -> Labels:
         return _of_numpy(name, column)
     package = type(column).__module__.partition(".")[0]
     if package == "pandas":
+        if column.ndim != 1:
+            raise TypeError(f"{name} must be a column, got a table of {column.shape[1]}")
         return _of_pandas(name, column)
     if package in ("polars", "pyarrow"):
         pa = pyarrow("an Arrow column")
         array = column.to_arrow() if package == "polars" else column
-        if isinstance(array, pa.ChunkedArray):
-            array = array.combine_chunks()
-        return _of_arrow(pa, name, array)
+        return _of_arrow(pa, name, _one_array(pa, array))
     if isinstance(column, (list, tuple)):
-        return _of_cells(column)
+        return labels_of_cells(column)
     raise TypeError(
         f"{name} must be a column, got {type(column).__name__}: give an array or a list"
     )
-
-
-def digest_of(value: Any) -> tuple[int, int] | None:
-    """128 bits of one value; None for no value. The one rule: arrays do the same at once."""
-    kind = type(value)
-    if isinstance(value, (bool, np.bool_)):
-        return None
-    if isinstance(value, (float, np.floating)):
-        number = float(value)
-        if not number.is_integer():  # NaN, infinities and fractions too
-            return None if number != number else _hashed(b"float", number.hex().encode())
-        value = int(number)
-    if isinstance(value, (int, np.integer)):
-        number = int(value)
-        if not -(1 << 63) <= number <= _WORD:
-            return _hashed(b"integer", str(number).encode())
-        words = integer_digests(np.array([number & _WORD], np.uint64), np.array([number < 0]))
-        return int(words[0, 0]), int(words[0, 1])
-    if isinstance(value, str):
-        return _hashed(b"text", value.encode("utf-8", "surrogatepass"))
-    if isinstance(value, uuid.UUID):
-        return _hashed(b"bytes", value.bytes)
-    if kind in (bytes, bytearray, np.bytes_):
-        return _hashed(b"bytes", bytes(value))
-    return None
-
-
-def integer_digests(words: Words, negative: NDArray[np.bool_]) -> Words:
-    """Digests (n, 2) of integers modulo 2^64: one to one, by two rounds of a bijection."""
-    out = np.empty((len(words), 2), np.uint64)
-    out[:, 0] = mixed(words)
-    sign = np.where(negative, np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03))
-    out[:, 1] = mixed(out[:, 0] ^ sign) | np.uint64(1)  # never (0, 0)
-    return out
 
 
 def mixed(words: Words) -> Words:
@@ -130,25 +117,20 @@ def mixed(words: Words) -> Words:
         return z ^ (z >> np.uint64(31))
 
 
-def _hashed(kind: bytes, data: bytes) -> tuple[int, int]:
-    raw = hashlib.blake2b(data, digest_size=16, person=b"ellipsum-" + kind[:7]).digest()
-    return int.from_bytes(raw[:8], "little"), int.from_bytes(raw[8:], "little") | 1
-
-
 def _of_numpy(name: str, column: NDArray[Any]) -> Labels:
     if column.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, one value for each row")
     kind = column.dtype.kind
     if kind == "O":
-        return _of_cells(column.tolist())
+        return labels_of_cells(column.tolist())
     if kind in "SU":
-        return _of_cells(column.tolist(), "text" if kind == "U" else "bytes")
+        return _of_fixed_width(column, "text" if kind == "U" else "bytes")
     if kind == "f":
         with np.errstate(all="ignore"):  # a warning would tell of a value
             column = column.astype(np.float64, copy=False)  # as cells of it are read
         whole = np.isfinite(column) & (np.abs(column) < 2.0**63) & (column == np.rint(column))
         if not whole[~np.isnan(column)].all():
-            return _of_cells(column.tolist(), "integer")
+            return labels_of_cells(column.tolist(), "integer")
         integers = np.where(whole, column, 0).astype(np.int64)
         return _of_integers(integers, ~whole)
     if kind in "iu":
@@ -159,57 +141,68 @@ def _of_numpy(name: str, column: NDArray[Any]) -> Labels:
 def _of_integers(column: NDArray[Any], missing: NDArray[np.bool_] | None) -> Labels:
     known = column if missing is None else column[~missing]
     if not len(known):
-        none = np.empty((0, 2), np.uint64)
-        return Labels("integer", np.full(len(column), -1, np.int64), none, [])
+        none = np.empty(0, np.int64)
+        return Labels("integer", np.full(len(column), -1, np.int64), Integers(none))
     low, high = int(known.min()), int(known.max())
+    codes: NDArray[np.int64] | None = None
     if high - low < _DENSE * len(column) and high < 1 << 63:
         codes = column.astype(np.int64) - low
         # Counted from 0: 2^63 as an end would make doubles of them all.
         values: NDArray[Any] = np.arange(high - low + 1, dtype=np.int64) + low
     else:
-        codes, values = np.arange(len(column), dtype=np.int64), column
+        values = column
     if missing is not None:
-        codes = np.where(missing, -1, codes)
-    digests = integer_digests(values.astype(np.uint64), values < 0)
-    return Labels("integer", codes, digests, values)
+        codes = np.where(missing, -1, np.arange(len(column)) if codes is None else codes)
+    return Labels("integer", codes, Integers(values))
 
 
-def _of_cells(cells: Sequence[Any], kind: str = "object") -> Labels:
-    codes = np.empty(len(cells), np.int64)
-    digests: list[tuple[int, int]] = []
-    values: list[Any] = []
-    known: dict[tuple[int, int], int] = {}
+def _of_fixed_width(column: NDArray[Any], kind: str) -> Labels:
+    """NumPy's text or bytes: equal cells have equal bytes, since zeros fill them."""
+    if column.itemsize == 0 or not len(column):
+        return labels_of_cells(column.tolist(), kind)
+    table, codes = StringTable(), np.empty(len(column), np.int64)
+    first: list[NDArray[np.int64]] = []
+    for start in range(0, len(column), _BLOCK):
+        raw = np.ascontiguousarray(column[start : start + _BLOCK])
+        before = len(table)
+        here = table.find(fixed_width(raw.view(np.uint8), column.itemsize), add=True)
+        codes[start : start + len(here)] = here
+        first.append(start + newcomers(here, before))
+    entries = labels_of_cells(column[np.concatenate(first)].tolist(), kind)
+    return Labels(kind, entries.codes_of(codes), entries.cells)
+
+
+def labels_of_cells(cells: Sequence[Any], kind: str = "object") -> Labels:
+    """Labels of Python objects, each of its own kind."""
+    types = set(map(type, cells))
+    if types <= {str, type(None)} and len(cells) > _MANY:
+        try:
+            pa = pyarrow("much text")
+            return _of_strings(pa, pa.array(cells, pa.large_string()), TEXT, kind)
+        except Exception:  # without pyarrow, or text that has no UTF-8: it is read one by one
+            pass
+    if types <= _PLAIN:
+        places = dict.fromkeys(cells)
+        places.pop(None, None)
+        values = list(places)
+        places = {value: i for i, value in enumerate(values)}
+        places[None] = -1
+        codes = np.fromiter(map(places.__getitem__, cells), np.int64, len(cells))
+        return Labels(kind, codes, Mixed(values))
+    codes, values = np.empty(len(cells), np.int64), []
+    known: dict[tuple[type, Any], int] = {}
     for i, cell in enumerate(cells):
         try:
-            digest, value = digest_of(cell), plain_value(cell)
+            value = plain_value(cell)
         except Exception:  # what a cell's own code raises tells of that cell
-            digest = None
-        if digest is None:
+            value = None
+        if value is None:
             codes[i] = -1
             continue
-        code = known.setdefault(digest, len(values))
+        codes[i] = code = known.setdefault((type(value), value), len(values))
         if code == len(values):
-            digests.append(digest)
             values.append(value)
-        codes[i] = code
-    return Labels(kind, codes, np.array(digests, np.uint64).reshape(-1, 2), values)
-
-
-def plain_value(value: Any) -> Any:
-    """The value as the other readers have it, of Python's own types: a whole float is an
-    integer, a UUID its bytes, a member of an enumeration its number or text."""
-    if isinstance(value, (bool, np.bool_)):
-        return value
-    if isinstance(value, (float, np.floating)):
-        number = float(value)
-        return int(number) if number.is_integer() else number
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, uuid.UUID):
-        return value.bytes
-    return bytes(value) if isinstance(value, (bytes, bytearray)) else value
+    return Labels(kind, codes, Mixed(values))
 
 
 def _of_pandas(name: str, column: Any) -> Labels:
@@ -220,13 +213,20 @@ def _of_pandas(name: str, column: Any) -> Labels:
     if isinstance(dtype, pandas.CategoricalDtype):
         categories = _of_pandas(name, column.cat.categories.to_series())
         codes = column.cat.codes.to_numpy().astype(np.int64)
-        places = np.append(categories.codes, -1)  # -1 stays -1
-        return Labels(categories.kind, places[codes], categories.digests, categories.values)
-    cells = column.to_numpy(dtype=object, na_value=None).tolist()
-    numeric = pandas.api.types.is_integer_dtype(dtype)
-    if not (numeric or pandas.api.types.is_string_dtype(dtype)):
+        return Labels(categories.kind, categories.codes_of(codes), categories.cells)
+    types = pandas.api.types
+    if types.is_integer_dtype(dtype):
+        missing = column.isna().to_numpy()
+        plain = column.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
+        return _of_integers(plain, missing if missing.any() else None)
+    if not types.is_string_dtype(dtype):
         raise TypeError(_wrong_type(name, str(dtype).split("[")[0]))
-    return _of_cells(cells, "integer" if numeric else "text")
+    try:
+        pa = pyarrow("pandas text")
+        array = pa.array(column.array, pa.large_string(), from_pandas=True)
+    except Exception:  # without pyarrow, or text that has no UTF-8
+        return labels_of_cells(column.to_numpy(dtype=object, na_value=None).tolist(), "text")
+    return _of_arrow(pa, name, _one_array(pa, array))
 
 
 def _of_arrow(pa: Any, name: str, array: Any) -> Labels:
@@ -234,7 +234,7 @@ def _of_arrow(pa: Any, name: str, array: Any) -> Labels:
     if isinstance(array, pa.ExtensionArray):
         return _of_arrow(pa, name, array.storage)
     if types.is_null(kind):
-        return _of_cells([None] * len(array))
+        return labels_of_cells([None] * len(array))
     if types.is_integer(kind) or types.is_floating(kind):
         missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         if types.is_floating(kind):
@@ -242,28 +242,46 @@ def _of_arrow(pa: Any, name: str, array: Any) -> Labels:
         plain = array if missing is None else array.fill_null(0)
         return _of_integers(plain.to_numpy(zero_copy_only=False), missing)
     if types.is_dictionary(kind):
-        return _of_dictionary(pa, name, array)
+        entries = _of_arrow(pa, name, array.dictionary)
+        indices = array.indices.cast(pa.int64())  # Polars' are unsigned
+        codes = indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        return Labels(entries.kind, entries.codes_of(codes), entries.cells)
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
     if text or binary or types.is_fixed_size_binary(kind):
-        if types.is_string_view(kind) or types.is_binary_view(kind):
-            array = array.cast(pa.large_string() if text else pa.large_binary())
-        return _of_dictionary(pa, name, array.dictionary_encode(), "text" if text else "bytes")
+        return _of_strings(pa, array, TEXT if text else BYTES)
     raise TypeError(_wrong_type(name, str(kind).split("[")[0]))
 
 
-def _of_dictionary(pa: Any, name: str, array: Any, kind: str = "") -> Labels:
-    if kind:
-        binary = array.dictionary.cast(pa.large_binary()).to_pylist()
-        values = (
-            [v.decode("utf-8", "surrogateescape") for v in binary] if kind == "text" else binary
-        )
-        entries = _of_cells(values, kind)
-    else:
-        entries = _of_arrow(pa, name, array.dictionary)
-    codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    places = np.append(entries.codes, -1)
-    return Labels(entries.kind, places[codes], entries.digests, entries.values)
+def _one_array(pa: Any, array: Any) -> Any:
+    """The chunks of a column as one array; text with offsets of 64 bits, so that all of it fits."""
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+        array = array.cast(pa.large_string() if array.type == pa.string() else pa.large_binary())
+    return array.combine_chunks()
+
+
+def _of_strings(pa: Any, array: Any, kind: str, column: str = "") -> Labels:
+    """Text or bytes where Arrow has them: no copy of the data."""
+    wide = pa.large_string() if kind == TEXT else pa.large_binary()
+    if array.type != wide:
+        array = array.cast(wide)
+    if kind == TEXT:
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid:  # no UTF-8
+            cells = array.cast(pa.large_binary()).to_pylist()
+            texts = [None if c is None else c.decode("utf-8", "surrogateescape") for c in cells]
+            return labels_of_cells(texts, kind)
+    _, offsets, data = array.buffers()
+    edges = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    edges = np.require(edges if len(array) else np.zeros(1, np.int64), requirements="A")
+    raw = np.frombuffer(data or b"", np.uint8)
+    ends = edges[1:]
+    if array.null_count:
+        ends = np.where(array.is_null().to_numpy(zero_copy_only=False), -1, ends)
+    return Labels(column or kind, None, Column(kind, Strings(raw, edges[:-1], ends)))
 
 
 def _wrong_type(name: str, kind: str) -> str:

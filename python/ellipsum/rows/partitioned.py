@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -39,9 +39,12 @@ class Partitioned(ABC):
     ----------
     d : int or None
         Coordinates of a row; None where only the records know.
+    columns : sequence of str or None
+        Names of the coordinates, where they have some.
     """
 
     d: int | None = None
+    columns: Sequence[str] | None = None
 
     @abstractmethod
     def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:

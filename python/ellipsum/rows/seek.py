@@ -7,11 +7,9 @@ A place is (unit, blocks of it): row groups of Parquet, record batches of Arrow 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import islice
 from typing import Any
-
-from numpy.typing import NDArray
 
 from .arrow import PART_BYTES
 from .files import Rows
@@ -20,7 +18,7 @@ from .sources import BLOCK_BYTES, NumpyFile, ParquetFile, Source, reading
 __all__ = ["Place", "blocks_from", "inputs_of", "sources_of"]
 
 Place = tuple[int, int]
-Marked = tuple[NDArray[Any], Place]
+Marked = tuple[Any, Place]
 
 
 def sources_of(rows: Rows, d: int) -> list[Source]:
@@ -45,7 +43,7 @@ def inputs_of(rows: Rows) -> list[list[Any]]:
     return found
 
 
-def blocks_from(source: Source, d: int, start: Place = (0, 0)) -> Iterator[Marked]:
+def blocks_from(source: Source, d: int, start: Place = (0, 0)) -> Generator[Marked, None, None]:
     """Yield the rows from a place on, each block with the place after it."""
     if isinstance(source, NumpyFile):
         return _numpy(source, d, start)
@@ -54,13 +52,13 @@ def blocks_from(source: Source, d: int, start: Place = (0, 0)) -> Iterator[Marke
     return _again(source, d, start)
 
 
-def _again(source: Source, d: int, start: Place) -> Iterator[Marked]:
+def _again(source: Source, d: int, start: Place) -> Generator[Marked, None, None]:
     blocks = enumerate(source.blocks(d), 1)
     for k, block in islice(blocks, start[1], None):
         yield block, (0, k)
 
 
-def _numpy(source: NumpyFile, d: int, start: Place) -> Iterator[Marked]:
+def _numpy(source: NumpyFile, d: int, start: Place) -> Generator[Marked, None, None]:
     n = source.n or 0
     size = max(1, BLOCK_BYTES // (source._dtype.itemsize * d))
     with reading(source.path):
@@ -72,7 +70,7 @@ def _numpy(source: NumpyFile, d: int, start: Place) -> Iterator[Marked]:
             yield block, (unit + 1, 0)
 
 
-def _parquet(source: ParquetFile, d: int, start: Place) -> Iterator[Marked]:
+def _parquet(source: ParquetFile, d: int, start: Place) -> Generator[Marked, None, None]:
     size = max(1, (BLOCK_BYTES if source._layout.is_list else PART_BYTES) // (8 * d))
     with source._open() as file:
         groups = file.metadata.num_row_groups
@@ -86,7 +84,7 @@ def _parquet(source: ParquetFile, d: int, start: Place) -> Iterator[Marked]:
             source.position = source.nbytes * (group + 1) / groups
 
 
-def _decoded(source: ParquetFile, batches: Any, d: int) -> Iterator[NDArray[Any]]:
+def _decoded(source: ParquetFile, batches: Any, d: int) -> Iterator[Any]:
     while True:
         with reading(source.path):
             batch = next(batches, None)

@@ -33,8 +33,8 @@ BLOCK_BYTES = 8 << 20
 _PAGE_BUFFER_BYTES = 1 << 20
 
 
-#: Rows, and columns (Arrow arrays) of as many entries.
-LabelledBlock = tuple[NDArray[Any], list[Any]]
+#: Rows (an array or a ColumnBlock), and columns (Arrow arrays) of as many entries.
+LabelledBlock = tuple[Any, list[Any]]
 
 
 @contextmanager
@@ -65,6 +65,8 @@ class Source(ABC):
         Rows, where the file's metadata say so.
     by : tuple of str
         Columns that label rows, and are no coordinates.
+    quotable : bool
+        Whether a message may quote the names: not where they could be a person's record.
     position : float
         Bytes of the file read so far, for a progress bar.
     """
@@ -73,6 +75,7 @@ class Source(ABC):
     d: int | None
     n: int | None = None
     by: tuple[str, ...] = ()
+    quotable = True
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -84,8 +87,8 @@ class Source(ABC):
         """Whether the rows can have ``d`` coordinates, as far as the schema tells."""
         return self.d in (None, d)
 
-    def blocks(self, d: int) -> Iterator[NDArray[Any]]:
-        """Yield the rows from the first to the last."""
+    def blocks(self, d: int) -> Iterator[Any]:
+        """Yield the rows from the first to the last, arrays or ColumnBlocks."""
         return (block for block, _ in self.labelled(d))
 
     @abstractmethod

@@ -15,7 +15,7 @@ from ..guarantee import Neighbors
 from .clip_moments import TailDensity
 from .law import GaussianModel
 
-__all__ = ["Assumptions", "ErrorPrediction", "best_region", "predict"]
+__all__ = ["Assumptions", "ErrorPrediction", "best_region", "predict", "shape_and_radius"]
 
 Array = NDArray[np.float64]
 
@@ -24,6 +24,9 @@ MAX_CLIP_PROBABILITY = 0.5
 
 #: Where tau is looked for, in units of 1/sigma: beyond, the shape is that of a limit.
 _TAU_LOW, _TAU_HIGH = 1e-3, 1e3
+
+#: The share clipped by default where n and the noise are not known.
+_CLIP_PROBABILITY = 0.01
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Assumptions:
         return Neighbors.of(self.neighbors).factor() * self.noise_multiplier
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ErrorPrediction:
     """Predicted mean squared error against the sum (or mean) of the rows themselves.
 
@@ -99,6 +102,9 @@ class ErrorPrediction:
     clip_probability: float
     kind: str
 
+    def __repr__(self) -> str:
+        return f"ErrorPrediction({self})"
+
     @property
     def total(self) -> float:
         """Sum of the terms over coordinates."""
@@ -116,6 +122,33 @@ class ErrorPrediction:
             f"mean squared error of the {self.kind}: {self.total:.4g} ({parts}); "
             f"{100 * self.clip_probability:.3g} % of the rows clipped"
         )
+
+
+def shape_and_radius(
+    model: GaussianModel, clip_probability: float | str | None, assumed: Assumptions | None
+) -> tuple[Array, float]:
+    """Scale b along the axes and radius C: the best ones, or those that clip a given share.
+
+    By default the best where the rows and the noise are assumed, else a share of 0.01.
+
+    Raises
+    ------
+    ValueError
+        For ``"best"`` with nothing assumed, or a share that is not in (0, 1).
+    """
+    if isinstance(clip_probability, str):
+        _validate.one_of("clip_probability", clip_probability, ("best",))
+        if assumed is None:
+            raise ValueError(
+                "the best region depends on the rows and the noise: give n, and "
+                "noise_multiplier or epsilon and delta, or hand a mechanism a GaussianShape"
+            )
+        return best_region(assumed)
+    if clip_probability is None:
+        if assumed is not None:
+            return best_region(assumed)
+        clip_probability = _CLIP_PROBABILITY
+    return model.quantile_region(_validate.open_unit("clip_probability", clip_probability))
 
 
 def best_region(assumed: Assumptions) -> tuple[Array, float]:
@@ -166,7 +199,7 @@ def predict(b: Array, clip_norm: float, assumed: Assumptions, kind: str = "sum")
     f = 1 - clip_norm / np.sqrt(q)
     loss2, loss = (dq * f**2) @ square / b**2, (dq * f) @ first / b
     noise = (assumed.noise_per_radius * clip_norm / b) ** 2
-    rotate, rotate_mean = _rotations(assumed.model.basis)
+    rotate, rotate_mean = _to_data(assumed.model)
     n, scale = assumed.n, 1.0 if kind == "sum" else 1.0 / assumed.n**2
     return ErrorPrediction(
         scale * rotate(noise),
@@ -215,8 +248,9 @@ def _refined(
     return math.exp(log_radius[k] + step * fine[best]), float(cost[k] * math.exp(values[best]))
 
 
-def _rotations(basis: Array | None) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
-    """What takes variances, and means, from the axes of ``basis`` to the given coordinates."""
+def _to_data(model: GaussianModel) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    """What takes variances, and means, from the model's axes and unit to those of the data."""
+    basis, unit = model.basis, np.asarray(model.unit)
     if basis is None:
-        return np.asarray, np.asarray
-    return (lambda v: basis**2 @ v), (lambda m: basis @ m)
+        return (lambda v: unit**2 * v), (lambda m: unit * m)
+    return (lambda v: unit**2 * (basis**2 @ v)), (lambda m: unit * (basis @ m))

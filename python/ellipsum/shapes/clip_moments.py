@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import gammaincinv
 
 from ..quadratic_form.form import QuadraticForm
 
@@ -34,8 +33,6 @@ _PANELS, _NODES = 72, 5
 
 #: So many q share a contour: those of four panels (one for each q changes no density by 1e-13).
 _NODES_SHARED = 4 * _NODES
-
-_GAUSS_X, _GAUSS_W = np.polynomial.legendre.leggauss(_NODES)
 
 #: Weights within this factor of each other are merged for M(t): cumulants right to 2e-4. The
 #: largest ones, whose branch points the contour passes nearby, only within a tenth of that.
@@ -65,7 +62,7 @@ class TailDensity:
         w, lam = self.weights, self.noncentrality
         mean, variance = float(np.sum(w * (1 + lam))), float(np.sum(2 * w * w * (1 + 2 * lam)))
         shape, scale = mean**2 / variance, variance / mean
-        low = scale * float(gammaincinv(shape, _LOWEST))
+        low = scale * float(scipy.special.gammaincinv(shape, _LOWEST))
         top = np.argmax(w * (1 + lam))
         far = mean + float(w[top]) * (math.sqrt(float(lam[top])) + 9) ** 2
         far = max(far, scale / 2 * float(scipy.stats.chi2.isf(_FAR, 2 * shape)))
@@ -81,8 +78,9 @@ class TailDensity:
         """
         edges = self.edges()
         half, mid = np.diff(edges) / 2, (edges[1:] + edges[:-1]) / 2
-        q = (mid[:, None] + half[:, None] * _GAUSS_X).ravel()
-        weight = (half[:, None] * _GAUSS_W).ravel()
+        x, share = np.polynomial.legendre.leggauss(_NODES)
+        q = (mid[:, None] + half[:, None] * x).ravel()
+        weight = (half[:, None] * share).ravel()
         step = _NODES_SHARED
         w, noncentrality, dof = self._binned()
         form = QuadraticForm(w, dof, noncentrality)

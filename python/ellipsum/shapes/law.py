@@ -25,12 +25,14 @@ class GaussianModel:
     center_error : array (d,), |mean - center| along the axes, data units
     basis : array (d, d), optional: the axes, in columns; the given ones where None
     unit : array (d,), or 1: data units of each coordinate in which all this is measured
+    columns : names of the coordinates, where what the model was made from had some
     """
 
     sigma: Array
     center_error: Array
     basis: Array | None = None
     unit: Array | float = 1.0
+    columns: tuple[str, ...] | None = None
 
     def scale(self, b: Array) -> Array:
         """b along the axes as what an Ellipsoid takes: itself, or a symmetric matrix."""

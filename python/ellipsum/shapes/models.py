@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
+from ..column_names import frame_names, named_vectors
 from ..grid import MOST_COORDINATES
 from ..units import error_unit
 from .law import GaussianModel
@@ -27,29 +29,38 @@ def gaussian_model(
     sigma: ArrayLike,
     center: ArrayLike | None = None,
     center_error: ArrayLike | None = None,
-    unit: ArrayLike | None = None,
+    error: str | ArrayLike = "absolute",
 ) -> tuple[Array, GaussianModel]:
-    """Independent coordinates with these standard deviations; all arrays (d,), data units."""
-    sd = _validate.vector("sigma", sigma, above=0)
-    where, per = center_of(center, sd.size), _unit(unit, sd.size)
-    return where, GaussianModel(sd / per, _error(center_error, sd.size) / per, unit=per)
+    """Independent coordinates with these standard deviations; all arrays (d,), data units.
+
+    Errors are weighed as ``error`` says (:func:`ellipsum.units.error_unit`). What has names is
+    taken by them (:func:`ellipsum.column_names.named_vectors`).
+    """
+    names, known = named_vectors(sigma=sigma, center=center, center_error=center_error, error=error)
+    sd = _validate.vector("sigma", known["sigma"], above=0)
+    where = center_of(known["center"], sd.size)
+    per = error_unit(known["error"], sd.size, sigma=sd)
+    away = _away(known["center_error"], sd.size)
+    return where, GaussianModel(sd / per, away / per, unit=per, columns=names)
 
 
 def covariance_model(
     covariance: ArrayLike,
     center: ArrayLike | None = None,
     center_error: ArrayLike | None = None,
-    unit: ArrayLike | None = None,
+    error: str | ArrayLike = "absolute",
 ) -> tuple[Array, GaussianModel]:
     """Rows with this covariance (d, d), data units squared, along its eigenvectors."""
-    given = _validate.square("covariance", covariance)
-    per = _unit(unit, len(given))
-    if unit is not None:
-        given = given / np.outer(per, per)
-    sd, basis = _validate.eigenbasis("covariance", given)
-    where = center_of(center, sd.size)
-    error = np.sqrt((basis**2).T @ (_error(center_error, sd.size) / per) ** 2)
-    return where, GaussianModel(sd, error, basis, per)
+    names, known = named_vectors(
+        covariance=covariance, center=center, center_error=center_error, error=error
+    )
+    given = _validate.square("covariance", known["covariance"])
+    with np.errstate(invalid="ignore"):  # a negative variance is refused with the matrix
+        per = error_unit(known["error"], len(given), sigma=np.sqrt(np.diag(given)))
+    sd, basis = _validate.eigenbasis("covariance", given / np.outer(per, per))
+    where = center_of(known["center"], sd.size)
+    away = np.sqrt((basis**2).T @ (_away(known["center_error"], sd.size) / per) ** 2)
+    return where, GaussianModel(sd, away, basis, per, names)
 
 
 def sample_model(
@@ -57,31 +68,35 @@ def sample_model(
     *,
     diagonal: bool = False,
     d: int | None = None,
-    relative: bool = False,
+    error: str | ArrayLike = "absolute",
     names: Sequence[str] | None = None,
 ) -> tuple[Array, GaussianModel]:
-    """Rows like these public ones: their mean and its error, their (shrunk) covariance.
-
-    ``relative`` measures errors in the columns' own standard deviations.
-    """
+    """Rows like these public ones: their mean and its error, their (shrunk) covariance."""
     blocks, width = _blocks(rows, d)
     public = sample_moments(blocks, width, correlated=not diagonal, names=names)
-    unit = public.sd if relative else None
+    columns = frame_names(rows) if names is None else tuple(names)
+    if columns is not None and not isinstance(error, str):
+        sigma = dict(zip(columns, public.sd, strict=False))
+        error = named_vectors(sigma=sigma, error=error).arrays["error"]
+    known = (public.center, public.center_error, error)
     if public.correlation is None:
-        return gaussian_model(public.sd, public.center, public.center_error, unit)
-    covariance = public.correlation * np.outer(public.sd, public.sd)
-    return covariance_model(covariance, public.center, public.center_error, unit)
+        center, model = gaussian_model(public.sd, *known)
+    else:
+        covariance = public.correlation * np.outer(public.sd, public.sd)
+        center, model = covariance_model(covariance, *known)
+    return center, replace(model, columns=columns)
 
 
 def box_scale(
     lower: ArrayLike, upper: ArrayLike, error: str | ArrayLike
-) -> tuple[Array, Array, Array, Array]:
-    """(lower, upper, center, scale) of a box whose ball has radius 1/2.
+) -> tuple[Array, Array, Array, Array, tuple[str, ...] | None]:
+    """(lower, upper, center, scale, names) of a box whose ball has radius 1/2.
 
     In the unit that errors are weighed in: :func:`ellipsum.units.error_unit`.
     """
-    low = _validate.vector("lower", lower)
-    high = _validate.vector("upper", upper, d=low.size)
+    names, known = named_vectors(lower=lower, upper=upper, error=error)
+    low = _validate.vector("lower", known["lower"])
+    high = _validate.vector("upper", known["upper"], d=low.size)
     if not (low < high).all():
         j = int(np.flatnonzero(~(low < high))[0])
         raise ValueError(
@@ -94,10 +109,10 @@ def box_scale(
         total = 2 * float(np.sum(half))
     if not math.isfinite(total):
         raise ValueError("upper - lower overflows: narrow the box")
-    unit = error_unit(error, low.size, box=half)
+    unit = error_unit(known["error"], low.size, box=half)
     half = half / unit
     total = 2 * float(np.sum(half))
-    return low, high, center, 1 / np.sqrt(2 * half * total) / unit
+    return low, high, center, 1 / np.sqrt(2 * half * total) / unit, names
 
 
 def center_of(center: ArrayLike | None, d: int | None) -> Array:
@@ -118,11 +133,7 @@ def _blocks(rows: Any, d: int | None) -> tuple[Blocks, int]:
     return (lambda: [public]), public.shape[1]
 
 
-def _error(center_error: ArrayLike | None, d: int) -> Array:
+def _away(center_error: ArrayLike | None, d: int) -> Array:
     if center_error is None:
         return np.zeros(d)
     return np.abs(_validate.vector("center_error", center_error, d=d))
-
-
-def _unit(unit: ArrayLike | None, d: int) -> Array:
-    return np.ones(d) if unit is None else _validate.vector("unit", unit, d=d, above=0)

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import digamma
 
 from .. import _validate
 from .guarantee import EstimatedInformation
@@ -188,8 +187,11 @@ def knn_information(values: ArrayLike, labels: ArrayLike, neighbors: int = 3) ->
     inside = scipy.spatial.cKDTree(points).query_ball_point(
         points, reach, p=np.inf, return_length=True
     )
-    value = digamma(len(points)) + digamma(neighbors)
-    value -= digamma(np.bincount(which)[which]).mean() + digamma(np.maximum(inside, 1)).mean()
+    value = scipy.special.digamma(len(points)) + scipy.special.digamma(neighbors)
+    value -= (
+        scipy.special.digamma(np.bincount(which)[which]).mean()
+        + scipy.special.digamma(np.maximum(inside, 1)).mean()
+    )
     return max(0.0, float(value))
 
 

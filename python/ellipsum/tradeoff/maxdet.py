@@ -109,7 +109,7 @@ def solve(problem: Problem, *, tolerance: float = 1e-11, warm: Array | None = No
     wanted = tolerance / (2 * rows + 1)
     kept: Array | None = None
     for _ in range(_MOST_STEPS):
-        share, multiplier = _centre(problem, share, mu)
+        share, multiplier = _recentered(problem, share, mu)
         if kept is None and mu <= _WARM_MU:
             kept = share
         last = max(wanted, _SMALLEST_SHARE * multiplier)
@@ -157,7 +157,7 @@ def _point(problem: Problem, share: Array) -> _Point:
     return _Point(basis, values, 1 - values, curvature, basis.T @ problem.useful @ basis)
 
 
-def _centre(problem: Problem, share: Array, mu: float) -> tuple[Array, float]:
+def _recentered(problem: Problem, share: Array, mu: float) -> tuple[Array, float]:
     """Newton's method on the barrier at mu; also the multiplier of tr(C N) = tau."""
     multiplier = 0.0
     for _ in range(_MOST_STEPS):

@@ -1,23 +1,29 @@
 """Numba twins of the C++ kernels: same signatures, same integers, no compiler."""
 
-from .clip import CLIP_ROWS_LIMIT, clip_sum, distance_counts, group_sums
+from .clip import CLIP_ROWS_LIMIT, FewRows, clip_sum, distance_counts, group_sums
 from .exact_sum import merge
 from .form import FormTable
 from .gaussian_pair import PairTable
+from .keys import find_strings, integer_digests, seat_strings, string_digests
 from .noise import keystream, rounded_gaussian, rounded_gaussian_of_words
 from .users import RUN_STATE_WORDS, run_means
 
 __all__ = [
     "CLIP_ROWS_LIMIT",
     "RUN_STATE_WORDS",
+    "FewRows",
     "FormTable",
     "PairTable",
     "clip_sum",
     "distance_counts",
+    "find_strings",
     "group_sums",
+    "integer_digests",
     "keystream",
     "merge",
     "rounded_gaussian",
     "rounded_gaussian_of_words",
     "run_means",
+    "seat_strings",
+    "string_digests",
 ]

@@ -271,6 +271,7 @@ def _distance_counts(rows, center, scale, columns, above, stretch, counts, absen
 def _shared(kernel, rows, threads, partial, absent):
     """Each thread's share of the rows through ``kernel``, the sums to ``partial`` and, if it has
     entries, ``absent``; its answers."""
+    rows = np.asarray(rows)  # columns become blocks of rows
     if len(rows) > CLIP_ROWS_LIMIT:
         raise ValueError("internal: more rows than a partial sum can hold")
 
@@ -298,6 +299,16 @@ def _columns(matrix, d):
 
 
 _NONE = np.empty(0, np.int64)
+
+
+class FewRows:
+    """None: a call of compiled Python costs more than such a short way would save."""
+
+    def __init__(self, center, scale, limit, radius, low, high):
+        pass
+
+    def add(self, rows):
+        return None
 
 
 def clip_sum(

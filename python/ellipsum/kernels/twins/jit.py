@@ -9,15 +9,41 @@ from __future__ import annotations
 import functools
 import hashlib
 import itertools
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from numba import njit
+from numba.core.event import Listener, register
 
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
 _STAMP = hashlib.sha256(b"".join(p.read_bytes() for p in _SOURCES)).hexdigest()[:16]
+
+
+class _Told(Listener):
+    """Says once, on a terminal, that the fallback compiles: a first call takes long."""
+
+    def __init__(self) -> None:
+        self._told = False
+
+    def on_start(self, event: Any) -> None:
+        function = getattr(event.data.get("dispatcher"), "py_func", None)
+        ours = getattr(function, "__module__", "").startswith(__package__)
+        if ours and not self._told and sys.stderr is not None and sys.stderr.isatty():
+            self._told = True
+            print(
+                "ellipsum: compiling its fallback kernels, once on this machine, since this "
+                "install has no C++ ones ('ellipsum info --warm' compiles all of them)",
+                file=sys.stderr,
+            )
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+register("numba:compile", _Told())
 
 
 def jit(function: Any = None, **options: Any) -> Any:

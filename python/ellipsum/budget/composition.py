@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from . import accounting
-from .cost import Cost, exact, sqrt_up
-from .guarantee import Guarantee, Neighbors, shown_up
-from .release import Release
+from ..accounting import events
+from ..accounting.cost import Cost, exact, sqrt_up
+from ..guarantee import Guarantee, Neighbors, shown_up
+from ..release import Release
 
 __all__ = ["ComposedGuarantee", "compose"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComposedGuarantee(Guarantee):
     """What several releases on the same rows promise together.
 
@@ -72,11 +72,11 @@ class ComposedGuarantee(Guarantee):
 
     def dp_event(self) -> Any:
         """All of it as one ``dp_accounting`` event."""
-        return accounting.event_of_costs([part.cost() for part in self.parts] or [self.spent])
+        return events.event_of_costs([part.cost() for part in self.parts] or [self.spent])
 
     def dp_relation(self) -> Any:
         """What an accountant must be set to; see :func:`ellipsum.calibrate.dp_relation`."""
-        return accounting.dp_relation(self.neighbors)
+        return events.dp_relation(self.neighbors)
 
     def budget(self) -> dict[str, Any]:
         """mu^2, epsilon and delta as they add up, and the neighbours."""

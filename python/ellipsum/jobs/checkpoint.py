@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from .durable import BINARY, NO_FOLLOW, lock, sync, sync_folder, write_all
-from .noise_keys import KEY_BYTES, root_key
+from ..durable import BINARY, NO_FOLLOW, lock, sync, sync_folder, write_all
+from ..noise_keys import KEY_BYTES, root_key
 
 __all__ = ["Checkpoint", "CheckpointError", "Job"]
 
@@ -72,6 +72,9 @@ class Checkpoint:
     def opened(self, binding: Mapping[str, Any]) -> Iterator[Job]:
         """The job of this checkpoint, begun or gone on with; no other run can have it meanwhile.
 
+        A new one goes to the disk while the first rows are read. Nothing is drawn under its key
+        before a ``Job.save`` has returned.
+
         Parameters
         ----------
         binding : mapping of plain values: what the job is, and of what; public
@@ -85,7 +88,7 @@ class Checkpoint:
             raw = self._read()
             if raw is None:
                 job = Job(self, dict(binding), root_key(None), {}, {})
-                job.save()
+                job.save_soon()  # on the disk before any noise: each way to a release saves first
             else:
                 job = self._parsed(raw)
                 self._check(job.binding, dict(binding))
@@ -262,12 +265,16 @@ class Job:
         self.binding, self.root = binding, root
         self.facts, self.blobs = facts, blobs
         self.lock = threading.RLock()
+        self._turn = threading.Lock()  # held for a moment only, also by the thread that writes
         self._writer: threading.Thread | None = None
+        self._writing, self._next = False, b""
         self._failed: CheckpointError | None = None
 
     def save(self) -> None:
         """Put it on the disk as it is now, and wait for that."""
         with self.lock:
+            with self._turn:
+                self._next = b""  # this has more in it
             self.wait()
             self._raise()
             self._checkpoint.write(self._body())
@@ -275,26 +282,34 @@ class Job:
     def save_soon(self) -> None:
         """Put it on the disk as it is now, while the rows are read on.
 
-        Not at all where the last such write is still under way: the next one has more in it. What
-        goes wrong is raised by the save that follows.
+        Where a write is still under way, after that one, unless there is something newer by then.
+        What goes wrong is raised by the save that follows.
         """
         with self.lock:
             self._raise()
-            if self._writer is not None and self._writer.is_alive():
-                return
-            self._writer = threading.Thread(target=self._write, args=(self._body(),))
+            body = self._body()
+            with self._turn:
+                if self._writing:
+                    self._next = body
+                    return
+                self._writing = True
+            self._writer = threading.Thread(target=self._write, args=(body,))
             self._writer.start()
 
     def wait(self) -> None:
-        """Until nothing is being written."""
+        """Until nothing is being written, nor waits for its turn."""
         if self._writer is not None:
             self._writer.join()
 
     def _write(self, body: bytes) -> None:
-        try:
-            self._checkpoint.write(body)
-        except CheckpointError as error:
-            self._failed = error
+        while body:
+            try:
+                self._checkpoint.write(body)
+            except CheckpointError as error:
+                self._failed = error
+            with self._turn:
+                body, self._next = b"" if self._failed else self._next, b""
+                self._writing = bool(body)
 
     def _raise(self) -> None:
         if self._failed is not None:

@@ -9,10 +9,10 @@ from datetime import datetime, timezone
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from . import accounting
+from ..accounting import events
+from ..accounting.cost import Cost, Left, Limit, exact
+from ..guarantee import Guarantee, Neighbors
 from .composition import ComposedGuarantee
-from .cost import Cost, Left, Limit, exact
-from .guarantee import Guarantee, Neighbors
 from .ledger import Ledger, Line, Refused
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class Budget(_Purse):
             There is no room; the message says what is left.
         """
         if event is not None:
-            cost = accounting.cost_of_event(event, delta, self.neighbors)
+            cost = events.cost_of_event(event, delta, self.neighbors)
         else:
             cost = _cost_of(mu, rho, epsilon, delta)
         return Share(self._take(cost, what, ""), self.neighbors, self.unit)

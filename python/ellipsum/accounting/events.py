@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from .calibrate import dp_relation
+from ..calibrate import dp_relation
 from .cost import Cost, exact
 
 __all__ = ["cost_of_event", "dp_relation", "event_of_costs"]

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from .ellipsoid import Ellipsoid
-from .exact_sum import ExactSum
+from ..ellipsoid import Ellipsoid
+from ..exact_sum import ExactSum
 
 __all__ = ["Parts"]
 

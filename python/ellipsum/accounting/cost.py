@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from . import calibrate
+from .. import calibrate
 
 __all__ = ["Cost", "Left", "Limit", "exact", "sqrt_down", "sqrt_up"]
 
@@ -46,7 +47,7 @@ def exact(name: str, value: Any, *, least: int = 0) -> Fraction:
     return number
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Cost:
     """What a release costs: mu^2 of Gaussian noise, and epsilon and delta of everything else.
 
@@ -63,6 +64,10 @@ class Cost:
     def __post_init__(self) -> None:
         if min(self.mu_squared, self.epsilon, self.delta) < 0:
             raise ValueError("a cost must not be negative")
+
+    def __repr__(self) -> str:
+        known = (math.sqrt(self.mu_squared), float(self.epsilon), float(self.delta))
+        return "Cost(about mu={:.6g}, epsilon={:.6g}, delta={:.6g})".format(*known)
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -122,7 +127,8 @@ class Left(NamedTuple):
     delta: float
 
     def __str__(self) -> str:
-        return f"mu = {self.mu!r}, or epsilon = {self.epsilon!r}, or delta = {self.delta!r}"
+        mu, epsilon, delta = (_six_digits(number) for number in self)
+        return f"mu = {mu}, or epsilon = {epsilon}, or delta = {delta}"
 
 
 @dataclass(frozen=True)
@@ -212,6 +218,12 @@ def _down(number: Fraction) -> float:
     """The largest double that is not above a number from 0 on."""
     value = float(number)
     return math.nextafter(value, 0.0) if Fraction(value) > number else value
+
+
+def _six_digits(number: float) -> str:
+    """Six digits, rounded down: read back as a double it is not above the number."""
+    short = Context(prec=6, rounding=ROUND_DOWN).create_decimal(repr(float(number)))
+    return f"{float(short):.6g}"
 
 
 def _up(number: Fraction) -> float:

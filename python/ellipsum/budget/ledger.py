@@ -26,8 +26,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from .cost import Cost, Limit
-from .durable import BINARY, NO_FOLLOW, lock, sync, sync_folder, write_all
+from ..accounting.cost import Cost, Limit
+from ..durable import BINARY, NO_FOLLOW, lock, sync, sync_folder, write_all
 
 __all__ = ["Ledger", "LedgerError", "LedgerState", "Line", "Refused", "describe", "parse"]
 

@@ -12,26 +12,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .adaptive.domain import Domain
-from .adaptive.part_pass import passes_over
-from .adaptive.passes import Passes
-from .adaptive.release import AdaptiveRelease
-from .adaptive.rounds import run
+from ..adaptive.domain import Domain
+from ..adaptive.part_pass import passes_over
+from ..adaptive.passes import Passes
+from ..adaptive.release import AdaptiveRelease
+from ..adaptive.rounds import run
+from ..column_names import Columns
+from ..ellipsoid import Ellipsoid
+from ..exact_sum import ExactSum
+from ..guarantee import GaussianGuarantee
+from ..noise_keys import JobKeys, Use, digest
+from ..rows.ahead import read_ahead
+from ..rows.batches import kernel_batches
+from ..rows.files import Rows
+from ..rows.partitioned import Partitioned
+from ..rows.progress import Meter
+from ..rows.seek import Place, blocks_from, inputs_of, sources_of
 from .checkpoint import CheckpointError, Job
-from .ellipsoid import Ellipsoid
-from .exact_sum import ExactSum
-from .guarantee import GaussianGuarantee
-from .noise_keys import JobKeys, Use, digest
-from .rows.batches import as_batches
-from .rows.files import Rows
-from .rows.partitioned import Partitioned
-from .rows.progress import Meter
-from .rows.seek import Place, blocks_from, inputs_of, sources_of
 
 __all__ = ["How", "KeptPasses", "binding_of", "by_plan", "entry_name", "sum_of", "sum_of_files"]
 
 #: The version of what a checkpoint holds: a run of another one does not go on from it.
-_FORMAT = 1
+_FORMAT = 2
 
 
 def binding_of(
@@ -68,6 +70,7 @@ class How(NamedTuple):
     threads: int | None
     draw: Callable[[str], Any]  #: takes an entry's name, gives the entry
     caveats: tuple[str, ...]
+    columns: Columns  #: names of the coordinates, which the passes may learn
 
     def __repr__(self) -> str:
         return "How(secret)"
@@ -88,8 +91,9 @@ def by_plan(
         how.threads,
         before_noise=lambda: entries.append(how.draw("" if job is None else entry_name(job))),
         keep=lambda rows: rows if job is None else KeptPasses(rows, job, data),
+        columns=how.columns,
     )
-    release = AdaptiveRelease(kind, outcome, domain, promise, how.caveats)
+    release = AdaptiveRelease(kind, outcome, domain, promise, how.caveats).named(how.columns.names)
     return release.drawn_from(entries[0] if entries else None)
 
 
@@ -109,17 +113,17 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
             raise ValueError("data is an ExactSum over another ellipsoid: use region_for(n)")
         if data.missing != empty.missing:
             raise ValueError(f'data is an ExactSum with missing="{data.missing}": use the same')
+        how.columns.of_sum(data.columns)
         return data
     if empty.missing == "center":
-        return passes_over(data, empty.ellipsoid.d, once=True).exact_sum(
-            empty.ellipsoid, how.threads
-        )
+        rows = passes_over(data, empty.ellipsoid.d, once=True, columns=how.columns)
+        return rows.exact_sum(empty.ellipsoid, how.threads)
     if isinstance(data, Partitioned):
         raise ValueError(
             'missing="ignore" does not go with rows in an engine: make an ExactSum of each part, '
             'and add their partial() to Parts(region, missing="ignore")'
         )
-    for batch in as_batches(data, empty.ellipsoid.d):
+    for batch in kernel_batches(data, empty.ellipsoid.d, how.columns):
         empty.add(batch)
     return empty
 
@@ -166,7 +170,7 @@ class _SumOfFiles:
             self.meter.close()
         if self.job is not None and todo:
             self.job.check_inputs(inputs_of(self.rows))
-            self._save()
+            self._keep()
             self.job.save()
         return self.done
 
@@ -191,17 +195,19 @@ class _SumOfFiles:
             start, kept = self.places[k]
             part.merge_partial(kept)
         since = 0
-        for block, place in blocks_from(source, self.d, start):
+        blocks = blocks_from(source, self.d, start)
+        for block, place in blocks if self.jobs > 1 else read_ahead(blocks):
             if self.stop:
                 return
             if len(block):
                 part.add(block)
             self.meter.add(len(block))
             since += block.nbytes
-            if self.every and since >= self.every:
+            if self.job is not None and since >= self.every:
                 with self.lock:
                     self.places[k] = (place, bytes(part.partial()))
-                    self._save()
+                    self._keep()
+                    self.job.save_soon()
                 since = 0
         source.position = float(source.nbytes)
         with self.lock:
@@ -209,8 +215,9 @@ class _SumOfFiles:
             self.finished.add(k)
             self.places.pop(k, None)
             self.unsaved += since
-            if self.every and self.unsaved >= self.every:
-                self._save()
+            if self.job is not None and self.unsaved >= self.every:
+                self._keep()
+                self.job.save_soon()
 
     def _load(self) -> None:
         if self.job is None or "sum" not in self.job.blobs:
@@ -220,8 +227,8 @@ class _SumOfFiles:
         for name, (unit, inside) in self.job.facts["places"].items():
             self.places[int(name)] = ((unit, inside), self.job.blobs[f"file {name}"])
 
-    def _save(self) -> None:
-        """All of it in one file, as it is under the lock: a block counts in one place."""
+    def _keep(self) -> None:
+        """All of it for one file, as it is under the lock: a block counts in one place."""
         assert self.job is not None
         with self.lock:
             parts = {f"file {k}": part for k, (_, part) in self.places.items()}
@@ -230,7 +237,6 @@ class _SumOfFiles:
                 "finished": sorted(self.finished),
                 "places": {str(k): list(place) for k, (place, _) in self.places.items()},
             }
-            self.job.save_soon()
             self.unsaved = 0
 
 
@@ -253,7 +259,7 @@ class KeptPasses:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._passes, name)
-        if name in ("histogram", "halves", "cells"):
+        if name in ("histogram", "halves", "cells", "excess"):
             return lambda *known: self._kept(name, found, known)
         return found
 

@@ -1,0 +1,53 @@
+"""scikit-build-core, and where CMake or the compiler fails, the same build without the C++ kernels.
+
+The package then runs on its Numba kernels. scikit-build-core's own override for a failure
+(``if.failed``) takes the hook for metadata away, so that every resolver compiles everything to read
+them (about 90 seconds of processor time): here that hook stays, and compiles nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from scikit_build_core import build as core
+from scikit_build_core.build import *  # noqa: F403  (the other hooks, metadata among them)
+
+_WITHOUT_CORE = {"wheel.cmake": "false"}
+
+
+def build_wheel(
+    wheel_directory: str,
+    config_settings: dict[str, Any] | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """The wheel; without the C++ kernels where they cannot be built."""
+    return _with_fallback(core.build_wheel, wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(
+    wheel_directory: str,
+    config_settings: dict[str, Any] | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """As :func:`build_wheel`, of an editable install."""
+    return _with_fallback(core.build_editable, wheel_directory, config_settings, metadata_directory)
+
+
+def _with_fallback(
+    build: Callable[..., str],
+    wheel_directory: str,
+    config_settings: dict[str, Any] | None,
+    metadata_directory: str | None,
+) -> str:
+    try:
+        return build(wheel_directory, config_settings, metadata_directory)
+    except (Exception, SystemExit) as failure:
+        print(
+            f"ellipsum: the C++ kernels were not built ({type(failure).__name__}, see above): "
+            "installing the Numba kernels alone, which give the same integers",
+            file=sys.stderr,
+        )
+    settings = {**(config_settings or {}), **_WITHOUT_CORE}
+    return build(wheel_directory, settings, None)  # those were prepared for the other wheel's tag

@@ -1,0 +1,43 @@
+// Values as strings of bytes, and a table of the distinct ones: open addressing, linear probing.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace ellipsum {
+
+// n strings of bytes [start, end) of `data`; one that is not within it has no value.
+struct Strings {
+  const unsigned char* data;
+  std::size_t size;
+  const std::int64_t* start;
+  const std::int64_t* end;
+  std::size_t n;
+};
+
+// The distinct strings so far, one after the other in `arena`, and where their hashes are.
+struct KeyTable {
+  std::uint64_t* slots;    // 0, or the hash's upper half and 1 + the string's place
+  std::size_t slot_count;  // a power of two
+  unsigned char* arena;
+  std::size_t arena_size;
+  std::int64_t* ends;  // in the arena; capacity + 1 of them, the first is 0
+  std::size_t capacity;
+  std::size_t count;
+  std::uint64_t seed;  // secret, so that nobody can choose strings that collide
+};
+
+// Places of strings in the table, -1 for none; with `add` a new one gets the next place. Returns
+// how many were done: fewer than n where the table must have more room first (half of the slots,
+// all ends, or the arena are in use).
+std::size_t find_strings(const Strings& strings, KeyTable& table, bool add, std::int64_t* places);
+
+// Puts all strings of the table into its slots, which are zeros.
+void seat_strings(KeyTable& table);
+
+// 128 bits of each string, (0, 0) for one without a value, else never: BLAKE2b, last bit set.
+void string_digests(const Strings& strings, const std::uint64_t person[2], std::uint64_t* out);
+
+// 128 bits of each integer modulo 2^64, one to one; `is_signed`: of what the words say.
+void integer_digests(const std::uint64_t* words, std::size_t n, bool is_signed, std::uint64_t* out);
+
+}  // namespace ellipsum

@@ -1,0 +1,1 @@
+"""What releases cost, as exact fractions, and as the events of other accountants."""

@@ -1,0 +1,1 @@
+"""Budgets that last, and what several releases promise together."""

@@ -1,0 +1,234 @@
+"""Names of the coordinates: the columns' own, which are schema and public, never data.
+
+A source that has names is read by them, one that has none by the places of its columns.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Columns", "coordinate_names", "frame_names", "in_order", "named_vectors", "printable"]
+
+Names = tuple[str, ...]
+
+_QUOTED = 8  # names in a message
+_LONGEST = 40  # characters of a printed name
+
+
+class Columns:
+    """Names that the coordinates have, in order, or None as long as no source has said any.
+
+    The first names that are seen stay. Rows whose columns are the same in another order are put
+    into this one; any other columns are refused (claim rows-5).
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+    giver : str, what a message calls who gave them
+    """
+
+    def __init__(self, names: Sequence[str] | None = None, giver: str = "the bounds") -> None:
+        self.names: Names | None = None if names is None else tuple(names)
+        self._giver = giver
+        self._quoted = True  # whether a message may quote the names
+
+    def order_of(
+        self, names: Sequence[str] | None, source: str = "data", *, quoted: bool = True
+    ) -> list[int] | None:
+        """Which of a source's columns each coordinate is; None where they are in order.
+
+        Parameters
+        ----------
+        names : sequence of str, or None for a source without names
+        source : str, what a message calls it
+        quoted : bool
+            Whether a message may quote the source's own names: not those of a CSV file, whose
+            first line may be a record.
+
+        Raises
+        ------
+        ValueError
+            The source has other columns. The message quotes columns' names alone.
+        """
+        if names is None:
+            return None
+        if self.names is None:
+            self.names, self._giver, self._quoted = tuple(names), "what came before", quoted
+        if tuple(names) == self.names:
+            return None
+        check_same(self.names, names, self._giver, source, (self._quoted, quoted))
+        places = {name: j for j, name in enumerate(names)}
+        return [places[name] for name in self.names]
+
+    def of_sum(self, names: Sequence[str] | None) -> None:
+        """Learn the names of a sum that is made, whose order is what it is."""
+        if names is not None and self.order_of(names) is not None:
+            raise ValueError("data has its columns in another order than the mechanism's")
+
+    def joined(self, other: Columns) -> Columns:
+        """What the rows of both have; raise where their names or the names' order differ."""
+        if other.names is None or self.names is None:
+            return (other if self.names is None else self).copy()
+        if other.names != self.names:
+            check_same(self.names, other.names, "this sum", "other")
+            raise ValueError("other has the same columns in another order: give both the same")
+        return self.copy()
+
+    def copy(self) -> Columns:
+        """The same, to be changed apart."""
+        same = Columns(self.names, self._giver)
+        same._quoted = self._quoted
+        return same
+
+
+def check_same(
+    wanted: Sequence[str],
+    names: Sequence[str],
+    giver: str,
+    source: str,
+    quoted: tuple[bool, bool] = (True, True),
+) -> None:
+    """Raise unless both have the same names, each once, in whatever order; a message quotes the
+    wanted names, and the source's, where ``quoted`` says so."""
+    if len(set(names)) < len(names):
+        twice = next(name for k, name in enumerate(names) if name in names[:k])
+        which = f"the column {twice!r}" if quoted[1] else "a column"
+        raise ValueError(f"{source} has {which} twice: rename one, or leave it out")
+    lacks = [name for name in wanted if name not in set(names)]
+    more = [name for name in names if name not in set(wanted)]
+    if (lacks or more) and not all(quoted):
+        which = f": it has no column {_quoted(lacks)}" if lacks and quoted[0] else ""
+        raise ValueError(
+            f"{source} has other columns than {giver} named{which}; columns= reads some of a "
+            "file, and header=False says that its first line is a record"
+        )
+    if lacks and more:
+        raise ValueError(
+            f"{source} has no {_columns(lacks)}, which {giver} named, and has "
+            f"{_quoted(more)}, which {giver} did not: give both the same columns"
+        )
+    if lacks:
+        raise ValueError(
+            f"{source} has no {_columns(lacks)}, which {giver} named: give both the same columns"
+        )
+    if more:
+        them = "it" if len(more) == 1 else "them"
+        raise ValueError(
+            f"{source} has the {_columns(more)}, which {giver} did not name: leave "
+            f"{them} out of the rows, or name {them} there too"
+        )
+
+
+def coordinate_names(columns: Sequence[str] | None, d: int | None) -> Names | None:
+    """A name for each of d coordinates: its column's, or a list column's with the place in it."""
+    if columns is None or d is None:
+        return None
+    if len(columns) == d:
+        return tuple(columns)
+    return tuple(f"{columns[0]}[{j}]" for j in range(d)) if len(columns) == 1 else None
+
+
+def frame_names(data: Any) -> Names | None:
+    """The columns' names of a pandas frame, if all of them are texts; None for anything else.
+
+    Numbers are places, not names. The name of a series is never taken: of one that was a row it
+    is a person's label.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(data, pandas.DataFrame):
+        return None
+    return _texts(list(data.columns))
+
+
+def in_order(blocks: Iterator[Any], order: Sequence[int] | None) -> Iterator[Any]:
+    """The blocks, arrays or ColumnBlocks, with their columns in an order; as they are for None."""
+    return blocks if order is None else (_reordered(block, order) for block in blocks)
+
+
+def _reordered(block: Any, order: Sequence[int]) -> Any:
+    return block[:, order] if isinstance(block, np.ndarray) else block.reordered(order)
+
+
+def printable(name: str) -> str:
+    """A name on one line of a screen: no control characters, and not too long."""
+    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 3] + "..."
+
+
+class Named(NamedTuple):
+    """Vectors by position, and the names of their entries, if any had names."""
+
+    names: Names | None
+    arrays: dict[str, Any]
+
+
+def named_vectors(**given: Any) -> Named:
+    """Parameters with an entry for each coordinate: mappings and Series by name, as arrays.
+
+    The first one with names gives the order. A matrix has names where it is a frame whose rows
+    and columns have the same.
+
+    Parameters
+    ----------
+    **given : mapping of names to numbers, pandas or array_like, or None, by the parameter's name
+
+    Raises
+    ------
+    ValueError
+        Two of them have other names.
+    """
+    first, names = "", None
+    arrays: dict[str, Any] = {}
+    for parameter, value in given.items():
+        own, entries = _entries(parameter, value)
+        if own is None:
+            arrays[parameter] = value
+            continue
+        if names is None:
+            first, names = parameter, own
+        check_same(names, own, first, parameter)
+        order = [own.index(name) for name in names]
+        arrays[parameter] = entries[order] if entries.ndim == 1 else entries[np.ix_(order, order)]
+    return Named(names, arrays)
+
+
+def _entries(parameter: str, value: Any) -> tuple[Names | None, NDArray[Any]]:
+    """Names and numbers of a parameter that has names."""
+    if isinstance(value, Mapping):
+        names = _texts(list(value))
+        if not value or names is None:
+            raise TypeError(f"{parameter} must map columns' names to numbers, each name a text")
+        return names, np.array([_number(parameter, name, value[name]) for name in names])
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(value, (pandas.Series, pandas.DataFrame)):
+        names = _texts(list(value.index))
+        if names is not None and value.ndim == 2 and _texts(list(value.columns)) != names:
+            raise ValueError(f"{parameter} must have the same names in its rows and columns")
+        return names, value.to_numpy()
+    return None, np.empty(0)
+
+
+def _number(parameter: str, name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        kind = type(value).__name__
+        raise TypeError(f"{parameter} of column {name!r} must be a number, got {kind}") from None
+
+
+def _texts(labels: list[Any]) -> Names | None:
+    return tuple(labels) if labels and all(isinstance(x, str) for x in labels) else None
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"column{'s' * (len(names) > 1)} {_quoted(names)}"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_QUOTED])
+    return shown + (f" and {len(names) - _QUOTED} more" if len(names) > _QUOTED else "")

@@ -1,0 +1,39 @@
+"""What goes into one call of a kernel, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .kernels.backend import kernels
+from .rows.columns import ColumnBlock
+
+__all__ = ["add_partial", "kernel_parts"]
+
+#: Numbers converted at a time where the dtype is neither float32 nor float64 (8 MiB).
+_NUMBERS_PER_CONVERSION = 1 << 20
+
+
+def add_partial(low: NDArray[np.uint64], high: NDArray[np.int64], partial: NDArray[Any]) -> None:
+    """Add what a kernel summed (int64) to totals of 128 bits, in place."""
+    kernels().merge(low, high, partial.view(np.uint64), partial >> 63)
+
+
+def kernel_parts(rows: NDArray[Any] | ColumnBlock) -> Iterator[Any]:
+    """Parts that one kernel call takes: native float32 or float64, bounded rows."""
+    if isinstance(rows, ColumnBlock):
+        step = kernels().CLIP_ROWS_LIMIT
+        yield from (rows[start : start + step] for start in range(0, len(rows), step))
+        return
+    ready = rows.dtype.type in (np.float32, np.float64) and rows.dtype.isnative
+    ready = ready and rows.flags.aligned
+    step = kernels().CLIP_ROWS_LIMIT if ready else max(1, _NUMBERS_PER_CONVERSION // rows.shape[1])
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        if not ready:
+            with np.errstate(all="ignore"):  # a warning would tell of a value that overflows
+                part = np.ascontiguousarray(part, dtype=np.float64)
+        yield part

@@ -1,0 +1,320 @@
+"""Regressions and principal axes from private second moments: the default, being the best measured.
+
+One Gaussian mechanism on the packed products of clipped rows, with the sensitivity that symmetric
+matrices have (claim estimates-1); everything after it is post-processing. docs/projection.md has
+the table against AdaSSP, Analyze Gauss as printed, Wishart noise and the projection.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from .. import _validate
+from .._estimator import Estimator
+from ..budget.budget import Budget, Share, draw_from
+from ..guarantee import GaussianGuarantee, rounded_up, seed_caveats
+from ..noise import rounded_gaussian
+from ..noise_keys import JobKeys, Use, root_key
+from ..second_moments import moment_sensitivity, scaled_moments, unpacked
+from .moment_fits import LEAST_RIDGE, NoisyMoments, PrincipalAxes, stein_ridge, stein_stretch
+
+__all__ = ["PrivatePCA", "PrivateRegression"]
+
+Array = NDArray[np.float64]
+
+#: Scales, and the ball's radius in their unit: far from overflow, as squares too.
+_SMALLEST, _LARGEST = 2.0**-200, 2.0**200
+#: Of the noise's norm sd sqrt(2 p): an interval is finite where every eigenvalue is so far from 0.
+_TOLD_FROM_ZERO = 4.0
+
+
+class _OnMoments(Estimator):
+    """What both have: parameters, one release of noisy second moments, the guarantee."""
+
+    def __init__(
+        self,
+        radius: float,
+        *,
+        center: ArrayLike | None = None,
+        scale: ArrayLike | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        mu: float | None = None,
+        neighbors: str = "replace",
+        seed: int | bytes | None = None,
+    ) -> None:
+        self.radius, self.center, self.scale = radius, center, scale
+        self.epsilon, self.delta, self.rho, self.mu = epsilon, delta, rho, mu
+        self.neighbors, self.seed = neighbors, seed
+
+    @property
+    def guarantee(self) -> GaussianGuarantee:
+        """What a fit promises."""
+        budget = (self.epsilon, self.delta, self.rho, self.mu)
+        return GaussianGuarantee.of_budget(*budget, self.neighbors)
+
+    @property
+    def private(self) -> bool:
+        """Whether the guarantee holds: False with a seed."""
+        return not self.caveats
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Why a fit is not private, if so."""
+        return tuple(dict.fromkeys(seed_caveats(self.seed) + getattr(self, "_made_with", ())))
+
+    def _release(self, data: Any, d: int, budget: Budget | Share | None, kind: str) -> None:
+        """Sets ``moments_``, ``sd_``, ``n_``, ``guarantee_``: all that is private happens here."""
+        promise = self.guarantee
+        center = (
+            np.zeros(d) if self.center is None else _validate.vector("center", self.center, d=d)
+        )
+        scale = np.ones(d) if self.scale is None else self._positive_scale(d)
+        radius = _validate.positive("radius", self.radius)
+        if not _SMALLEST <= radius <= _LARGEST:
+            raise ValueError("radius must lie within 2^-200..2^200: use another scale")
+        total = scaled_moments(data, center, scale, radius)
+        if promise.neighbors.count_is_public and total.count == 0:
+            raise ValueError("data has no rows: give at least one")
+        entry = draw_from(budget, promise, kind)
+        region = total.ellipsoid
+        sensitivity = moment_sensitivity(region, promise.neighbors)
+        sigma = rounded_up(promise.noise_multiplier * sensitivity)
+        state, relation = total.snapshot(), promise.neighbors.value
+        job = (kind, relation, *promise.asked, center, scale, radius)
+        keys = JobKeys(root_key(self.seed), *job, state.rows, state.low, state.high)
+        drawn = rounded_gaussian(region.d, sigma, key=keys.of(Use.MOMENTS))
+        noisy = (total.integers() + drawn.astype(object)).astype(np.float64) * region.grid
+        self.moments_, self.sd_ = unpacked(noisy, d), sigma * region.grid
+        self.n_ = total.count if promise.neighbors.count_is_public else None
+        self._center, self._scale, self.entry_ = center, scale, entry
+        self._made_with = seed_caveats(self.seed)
+        self.guarantee_ = promise
+
+    def _positive_scale(self, d: int) -> Array:
+        scale = _validate.vector("scale", self.scale, d=d, above=0)  # type: ignore[arg-type]
+        if not (_SMALLEST <= float(scale.min()) and float(scale.max()) <= _LARGEST):
+            raise ValueError("scale must lie within 2^-200..2^200: change the unit of the data")
+        return scale
+
+    @property
+    def _noisy(self) -> NoisyMoments:
+        half = self.sd_**2 / 2
+
+        def spread(v: Array) -> Array:
+            """Of symmetric noise, sd on the diagonal and sd/sqrt(2) off it."""
+            return np.asarray(half * (float(v @ v) * np.eye(v.size) + np.outer(v, v)))
+
+        return NoisyMoments(self.moments_, spread)
+
+
+class PrivateRegression(_OnMoments):
+    """Linear least squares on clipped rows, from one private second-moment matrix.
+
+    Rows z = (x, y) are centered, multiplied by ``scale`` and clipped together to a ball of
+    ``radius``; noise goes on the products; the ridge is as large as the noise, so that nothing is
+    left to tune but radius and scale.
+
+    **Guarantees.** mu-GDP, (epsilon, delta)-DP for the released bits: one Gaussian mechanism on
+    the exact sum of the rounded products (claims estimates-1, noise-1). Everything in the fitted
+    object is a function of ``moments_`` and public parameters. A cell that is not finite counts
+    as its center; no error or warning tells of a value.
+
+    Parameters
+    ----------
+    radius : float, in units of ``scale``
+        About half of sqrt(d + 1) where ``scale`` makes deviations 1. Public.
+    center : array (d + 1,), data units, optional
+        Of the columns and, last, the target; 0 by default. Public.
+    scale : array (d + 1,), 1/data unit, optional; 1 by default. Public.
+        A target's scale of twice 1/deviation spends more of the budget on the target.
+    ridge : float, in units of ``sd_`` sqrt(d), about the norm of the noise; or ``"stein"``
+        1 was the best number in most cells of the table in docs/projection.md, 2 in some.
+        ``"stein"`` takes the ridge with the least of Stein's unbiased estimate of the risk.
+    stretch : float, or ``"stein"``; the coefficients of the ridge are multiplied by it
+        A larger ridge with a stretch (2 with 1.5 to 2, 4 with 2 to 3) is better than a smaller one
+        alone where the budget is small; ``"stein"`` estimates it from the moments.
+    epsilon, delta, rho, mu : the budget: epsilon and delta together, or rho, or mu
+    neighbors : ``"replace"`` or ``"add-remove"`` (the number of rows is not needed)
+    seed : int or 32 bytes, optional; for tests: what is made with a seed is **not private**
+
+    Attributes: ``coef_`` (d,), ``intercept_``, ``sd_`` (noise of ``moments_``'s diagonal; off it
+    sd_/sqrt(2)), ``moments_`` (d + 1, d + 1), ``ridge_``, ``stretch_``, ``guarantee_``,
+    ``entry_``.
+
+    Source: Dwork, Talwar, Thakurta & Zhang 2014 for the moments; Stein 1981 for the ridge.
+    """
+
+    def __init__(
+        self,
+        radius: float,
+        *,
+        center: ArrayLike | None = None,
+        scale: ArrayLike | None = None,
+        ridge: str | float = 1.0,
+        stretch: str | float = 1.0,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        mu: float | None = None,
+        neighbors: str = "replace",
+        seed: int | bytes | None = None,
+    ) -> None:
+        super().__init__(
+            radius, center=center, scale=scale, epsilon=epsilon, delta=delta, rho=rho, mu=mu,
+            neighbors=neighbors, seed=seed,
+        )  # fmt: skip
+        self.ridge, self.stretch = ridge, stretch
+
+    def fit(
+        self, rows: Any, y: ArrayLike | None = None, *, budget: Budget | Share | None = None
+    ) -> PrivateRegression:
+        """Release the moments and regress; return itself.
+
+        Parameters
+        ----------
+        rows : array (n, d) beside ``y``; without it rows (n, d + 1), the target last, of any kind
+            that a sum takes (then ``center`` or ``scale`` must say how many)
+        y : array (n,), optional
+        budget : Budget or Share, optional; what it is drawn from
+        """
+        for name, given in (("ridge", self.ridge), ("stretch", self.stretch)):
+            if not isinstance(given, str):
+                _validate.nonnegative(name, given)
+            elif given != "stein":
+                raise ValueError(f"{name} must be 'stein' or a number, got {given!r}")
+        data = rows if y is None else _beside(rows, y)
+        self._release(data, self._width(data), budget, "regression")
+        p = len(self.moments_) - 1
+        if p < 1:
+            raise ValueError("rows must have a column beside the target")
+        columns = tuple(range(p))
+        self.ridge_ = (
+            stein_ridge(self.moments_, p, columns, self.sd_)
+            if isinstance(self.ridge, str)
+            else float(self.ridge) * self.sd_ * math.sqrt(p)
+        )
+        self.stretch_ = (
+            stein_stretch(self.moments_, p, columns, self.sd_, self.ridge_, self._least)
+            if isinstance(self.stretch, str)
+            else float(self.stretch)
+        )
+        unit = self._scale[:-1] / self._scale[-1] * self.stretch_
+        self.coef_ = self._noisy.ridge(p, columns, self.ridge_, self._least).coef * unit
+        self.intercept_ = float(self._center[-1] - self._center[:-1] @ self.coef_)
+        return self
+
+    @property
+    def _least(self) -> float:
+        """What an eigenvalue of the columns' moments counts as at least, the ridge included."""
+        return LEAST_RIDGE * self.sd_ * math.sqrt(len(self.moments_) - 1)
+
+    def _width(self, data: Any) -> int:
+        for given in (self.center, self.scale):
+            if given is not None:
+                return int(np.size(given))
+        shape = getattr(data, "shape", None)
+        if shape is None or len(shape) != 2:
+            raise ValueError("give center or scale, which say how many columns there are")
+        return int(shape[1])
+
+    def confidence_interval(self, level: float = 0.95) -> Array:
+        """Intervals (d, 2) for the coefficients of least squares, no ridge, on the clipped rows.
+
+        They come from the moments without the ridge, with their noise to first order; (-inf, inf)
+        where an eigenvalue of the columns' moments cannot be told from 0 beside the noise, so that
+        nothing finite would cover.
+        """
+        self._check_fitted()
+        p = len(self.coef_)
+        reach = float(ndtri(0.5 + _validate.open_unit("level", level) / 2))
+        least = float(np.linalg.eigvalsh(self.moments_[:-1, :-1])[0])
+        if least < _TOLD_FROM_ZERO * self.sd_ * math.sqrt(2 * p):
+            return np.tile([-math.inf, math.inf], (p, 1))
+        fit = self._noisy.ridge(p, tuple(range(p)), 0.0)
+        unit = self._scale[:-1] / self._scale[-1]
+        return (
+            np.stack([fit.coef - reach * fit.sd, fit.coef + reach * fit.sd], axis=1) * unit[:, None]
+        )
+
+    def predict(self, rows: ArrayLike) -> Array:
+        """The target of each row (n, d), data units."""
+        self._check_fitted()
+        return np.asarray(np.asarray(rows, dtype=np.float64) @ self.coef_ + self.intercept_)
+
+
+class PrivatePCA(_OnMoments):
+    """Principal axes of clipped rows about a public center, from one private second-moment matrix.
+
+    **Guarantees.** As :class:`PrivateRegression`.
+
+    Parameters
+    ----------
+    k : int, how many axes
+    radius, center, scale, epsilon, delta, rho, mu, neighbors, seed :
+        As for :class:`PrivateRegression`, (d,) for (d + 1,)
+
+    Attributes: ``components_`` (k, d), unit vectors in units of ``scale``; ``axes_`` (a
+    :class:`PrincipalAxes` with angles and noise), ``moments_``, ``sd_``, ``guarantee_``,
+    ``entry_``.
+    """
+
+    def __init__(
+        self,
+        k: int,
+        radius: float,
+        *,
+        center: ArrayLike | None = None,
+        scale: ArrayLike | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        mu: float | None = None,
+        neighbors: str = "replace",
+        seed: int | bytes | None = None,
+    ) -> None:
+        super().__init__(
+            radius, center=center, scale=scale, epsilon=epsilon, delta=delta, rho=rho, mu=mu,
+            neighbors=neighbors, seed=seed,
+        )  # fmt: skip
+        self.k = k
+
+    def fit(self, rows: Any, y: Any = None, *, budget: Budget | Share | None = None) -> PrivatePCA:
+        """Release the moments and their axes; return itself.
+
+        Parameters
+        ----------
+        rows : rows (n, d) of any kind that a sum takes
+        y : ignored
+        budget : Budget or Share, optional; what it is drawn from
+        """
+        d = PrivateRegression._width(self, rows)  # type: ignore[arg-type]
+        k = _validate.whole("k", self.k, least=1, most=d)
+        self._release(rows, d, budget, "principal axes")
+        self.axes_: PrincipalAxes = self._noisy.axes(k)
+        self.components_ = self.axes_.axes
+        return self
+
+    def transform(self, rows: ArrayLike) -> Array:
+        """Coordinates of each row along the axes, (n, k). Of the rows themselves: not private."""
+        self._check_fitted()
+        x = (np.asarray(rows, dtype=np.float64) - self._center) * self._scale
+        return np.asarray(x @ self.components_.T)
+
+
+def _beside(rows: Any, y: Any) -> Array:
+    """Columns and target as one table; a shape that does not fit is refused without its numbers."""
+    shape = tuple(getattr(rows, "shape", ()))
+    if len(shape) != 2:
+        raise ValueError("rows must be an array of shape (n, d) beside y")
+    x, target = _validate.rows("rows", rows, d=int(shape[1])), _validate.rows("y", y, d=1)
+    if len(x) != len(target):
+        raise ValueError("rows and y must have as many entries")
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        return np.column_stack([x.astype(np.float64), target.astype(np.float64)])

@@ -1,0 +1,302 @@
+"""A table projected to m random rows under a private floor: Y = Phi X + w N."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import _validate
+from ..budget.budget import Budget, Share, draw_from
+from ..guarantee import Neighbors, rounded_up, seed_caveats
+from ..kernels.backend import thread_count
+from ..lineage import MarkedBytes, Marks, claim, marks_of, new_marks
+from ..noise import SIGMA_MAX, rounded_gaussian
+from ..noise_keys import KEY_BYTES, JobKeys, Use, digest, root_key
+from ..rows.batches import as_batches
+from .projection_bytes import SketchState, pack, unpack
+from .projection_floor import PHI_BITS, ProjectionGuarantee, largest_ratio
+from .projection_release import ProjectionRelease
+from .projection_sketch import RADIUS_BITS, Sketch
+from .record_clip import RecordClip
+
+__all__ = ["PrivateProjection"]
+
+_MOST_D = 1 << 24
+
+
+class PrivateProjection:
+    """Release m random combinations of a table's rows: Y = Phi X + w N, Phi and N Gaussian.
+
+    Rows are clipped to ``radius`` about ``center``. Y is m rows of N(0, X'X + w^2 I): they have the
+    table's second moments, and nothing else. A private covariance has smaller errors at the same
+    budget, and rows drawn from it are of the same kind (docs/projection.md): this is for where
+    only linear maps of the rows can be computed, and for comparison.
+
+    **Guarantees.** (epsilon, delta)-DP for the released *bits*, whatever the table is, and exact:
+    the pair of Gaussians that is the worst one, for ``floor`` as it is, with every rounding in it
+    (claims projection-1, projection-2). One key projects one table, once: what is added after a
+    release is refused, and so is a row's number that was used before (claim projection-3). Sums,
+    and so the release, are the same bits for any order, split, merge, backend and thread count.
+    A row with a NaN or an infinity counts as the center. ``radius`` and ``center`` are public.
+
+    Parameters
+    ----------
+    rows : int, m: how many rows to release
+    radius : float, data units
+        The ball that rows are clipped to.
+    d : int, coordinates of a row
+    epsilon, delta : float
+    neighbors : ``"replace"`` or ``"add-remove"``
+    center : array (d,), data units, optional; public, 0 by default
+    key : 32 bytes, optional
+        A secret that the parts of one table share, so that their columns of Phi are those of one
+        run; fresh by default. Whoever knows it can undo the projection. Never use it for another
+        table.
+    seed : int, optional; for tests: what is made with a seed is **not private**
+    threads : int, optional, for drawing Phi (BLAS has its own setting)
+
+    Notes
+    -----
+    Memory: 24 m d bytes, and 2 blocks of Phi. Time: 2 n m d operations of BLAS and n m normals.
+
+    Source: Zhou, Ligett & Wasserman 2009, the projection; the floor is not theirs.
+    """
+
+    def __init__(
+        self,
+        *,
+        rows: int,
+        radius: float,
+        d: int,
+        epsilon: float,
+        delta: float,
+        neighbors: str = "replace",
+        center: ArrayLike | None = None,
+        key: Any = None,
+        seed: int | bytes | None = None,
+        threads: int | None = None,
+    ) -> None:
+        m = _validate.whole("rows", rows, least=1, most=1 << 31)
+        self.d = _validate.whole("d", d, least=1, most=_MOST_D)
+        epsilon, delta = _validate.positive("epsilon", epsilon), _validate.open_unit("delta", delta)
+        where = np.zeros(self.d) if center is None else _validate.vector("center", center, d=self.d)
+        reach = _validate.positive("radius", radius)
+        clip = RecordClip(where, np.ones(self.d), reach, RADIUS_BITS)
+        relation = Neighbors.of(neighbors)
+        ratio = largest_ratio(m, epsilon, delta, relation)
+        #: Of w N, in steps of the sums.
+        self._sigma = rounded_up(clip.row_bound * 2.0**PHI_BITS / math.sqrt(ratio))
+        if self._sigma > SIGMA_MAX:
+            raise ValueError("the budget is too small for this many rows: the floor leaves int64")
+        self.guarantee = ProjectionGuarantee(relation, epsilon, delta, rows=m, ratio=ratio)
+        self._job = ("projection", m, relation.value, self._sigma, clip.clip_norm, where)
+        self._sketch, self._threads = Sketch(m, clip), thread_count(threads)
+        self._root = _root(key, seed)
+        self._column_key = JobKeys(self._root, *self._job).of(Use.COLUMN)
+        self._marks: Marks = new_marks()
+        self._caveats = seed_caveats(seed)
+        self._released: ProjectionRelease | None = None
+
+    @property
+    def rows(self) -> int:
+        """m: how many rows are released."""
+        return self._sketch.rows
+
+    @property
+    def radius(self) -> float:
+        """R, data units."""
+        return self._sketch.clip.clip_norm
+
+    @property
+    def floor(self) -> float:
+        """w: the standard deviation that every entry of Y has at least, data units."""
+        return self._sigma * self._step
+
+    @property
+    def count(self) -> int:
+        """Rows that were added. **Private** for ``add-remove`` neighbours."""
+        return self._sketch.count
+
+    @property
+    def _step(self) -> float:
+        return self._sketch.clip.grid * 2.0**-PHI_BITS
+
+    def add(self, data: Any, *, first: int | None = None) -> PrivateProjection:
+        """Add rows; return itself.
+
+        Parameters
+        ----------
+        data : array (n, d), batches, frames, Arrow data, ``Rows``; data units
+        first : int, optional
+            The number of the first row: row i has column i of Phi. By default the one after the
+            largest so far. Parts of one table on several machines share ``key`` and need ranges
+            of their own. Which number a row has is public.
+
+        Raises
+        ------
+        ValueError
+            For a number that was used, rows of another width, and after the release. Then none of
+            the rows were added.
+        """
+        self._check_open()
+        number = self._sketch.next_number(self._column_key)
+        if first is not None:
+            number = _validate.whole("first", first)
+        fresh = Sketch(self.rows, self._sketch.clip)  # all of the rows are added, or none
+        for batch in as_batches(data, self.d):
+            fresh.add(batch, self._column_key, number, self._threads)
+            number += len(batch)
+        self._check_open()
+        self._sketch.merge(fresh)
+        fresh.sums[:] = 0
+        return self
+
+    def merge(self, other: PrivateProjection) -> PrivateProjection:
+        """Add what another has; return itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For other parameters, a number that is in both (under one key), and after a release.
+        """
+        if not isinstance(other, PrivateProjection):
+            raise TypeError(f"other must be a PrivateProjection, got {type(other).__name__}")
+        self._check_open()
+        other._check_open()
+        if self._fingerprint != other._fingerprint:
+            raise ValueError("other has other parameters: merge parts of one projection")
+        self._sketch.merge(other._sketch)
+        self._marks |= other._marks
+        self._caveats = tuple(dict.fromkeys(self._caveats + other._caveats))
+        return self
+
+    def to_bytes(self) -> bytes:
+        """The parameters and what was added, without the key. As private as the rows.
+
+        The bytes remember, while they are in this process, which rows they hold.
+
+        Raises
+        ------
+        ValueError
+            After the release.
+        """
+        self._check_open()
+        promise, clip = self.guarantee, self._sketch.clip
+        public = (promise.asked_epsilon, promise.asked_delta, clip.clip_norm, clip.center)
+        name = (promise.neighbors.value, *public, self._fingerprint)
+        state = SketchState(*name, self._sketch.sums, self._sketch.used)
+        return MarkedBytes.of(pack(state), self._marks)
+
+    @classmethod
+    def from_bytes(
+        cls, data: bytes, *, key: Any = None, seed: int | bytes | None = None
+    ) -> PrivateProjection:
+        """The projection that :meth:`to_bytes` wrote.
+
+        Parameters
+        ----------
+        data : bytes
+        key, seed : of the rows that are still to come: with the key of those before, their
+            numbers go on, else they get columns of their own
+
+        Raises
+        ------
+        ValueError
+            For bytes that are truncated, altered, or of another version.
+        """
+        state = unpack(bytes(data))
+        m, d = state.sums.shape
+        mechanism = cls(
+            rows=m,
+            radius=state.radius,
+            d=d,
+            epsilon=state.epsilon,
+            delta=state.delta,
+            neighbors=state.neighbors,
+            center=state.center,
+            key=key,
+            seed=seed,
+        )
+        return mechanism.add_bytes(data)
+
+    def add_bytes(self, data: bytes) -> PrivateProjection:
+        """Add what :meth:`to_bytes` of a projection with the same parameters gave; return itself.
+
+        Raises
+        ------
+        ValueError
+            For bytes that are altered or of other parameters, and numbers used before.
+        """
+        self._check_open()
+        state = unpack(bytes(data))
+        if state.fingerprint != self._fingerprint:
+            raise ValueError("data has other parameters: merge parts of one projection")
+        other = Sketch(self.rows, self._sketch.clip)
+        other.sums, other.used = state.sums, state.used
+        self._sketch.merge(other)
+        self._marks |= marks_of(data)
+        return self
+
+    def release(self, *, budget: Budget | Share | None = None) -> ProjectionRelease:
+        """Y, and what can be learned from it. The same object when asked again.
+
+        Parameters
+        ----------
+        budget : Budget or Share, optional; what it is drawn from
+
+        Raises
+        ------
+        ValueError
+            If a copy of it was released, or it has no rows though their number is public.
+        """
+        if self._released is not None:
+            return self._released
+        if self.guarantee.neighbors.count_is_public and not self.count:
+            raise ValueError("data has no rows: add at least one")
+        if not claim(self._marks, again=False, only_ask=True):
+            raise ValueError("these rows were released already, by a copy")
+        entry = draw_from(budget, self.guarantee, "projection")
+        if not claim(self._marks, again=False):  # by another thread, meanwhile
+            raise ValueError("these rows were released already, by a copy")
+        key = JobKeys(self._root, *self._job, self._sketch.sums).of(Use.FLOOR)
+        drawn = rounded_gaussian(
+            self.rows * self.d, self._sigma, key=key, threads=self._threads
+        ).reshape(self.rows, self.d)
+        drawn += self._sketch.sums  # modulo 2^64: post-processing
+        count = self.count if self.guarantee.neighbors.count_is_public else None
+        self._released = ProjectionRelease(
+            np.asarray(drawn * self._step),
+            self.guarantee,
+            self._caveats,
+            floor=self.floor,
+            n=count,
+        ).drawn_from(entry)
+        return self._released
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a projection holds a secret key: hand on to_bytes()")
+
+    def __repr__(self) -> str:
+        return f"PrivateProjection(rows={self.rows}, d={self.d}, floor={self.floor:.6g})"
+
+    @property
+    def _fingerprint(self) -> bytes:
+        """Of the public parameters."""
+        return digest(*self._job, self.d)[:16]
+
+    def _check_open(self) -> None:
+        if self._released is not None:
+            raise ValueError("this projection was released: Phi must not be used again")
+
+
+def _root(key: Any, seed: int | bytes | None) -> bytes:
+    if key is None:
+        return root_key(seed)
+    if seed is not None:
+        raise TypeError("give key or seed, not both")
+    if not isinstance(key, (bytes, bytearray)) or len(key) != KEY_BYTES:
+        raise TypeError(f"key must be {KEY_BYTES} secret bytes, as of secrets.token_bytes(32)")
+    return bytes(key)

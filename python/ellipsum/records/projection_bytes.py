@@ -1,0 +1,98 @@
+"""A sketch as bytes, and back: versioned, checksummed, little-endian."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .projection_sketch import MOST_ROWS, Numbers
+
+__all__ = ["SketchState", "pack", "unpack"]
+
+_MAGIC = b"ELLIPROJ"
+_RELATIONS = ("replace", "add-remove")
+# magic, version, neighbours, rows m, d, keys, epsilon, delta, radius, fingerprint
+_HEADER = struct.Struct("<8sHBxIIIddd16s")
+_KEY = struct.Struct("<16sI")
+_RANGE = struct.Struct("<QQ")
+_CHECKSUM_BYTES = 16
+
+
+class SketchState(NamedTuple):
+    """All that a sketch is, but for its keys. **Private.**"""
+
+    neighbors: str
+    epsilon: float
+    delta: float
+    radius: float
+    center: NDArray[np.float64]
+    fingerprint: bytes  #: of the public parameters, and of the floor that follows from them
+    sums: NDArray[np.int64]
+    used: dict[bytes, Numbers]
+
+
+def pack(state: SketchState) -> bytes:
+    """The state as bytes; their length tells how many ranges of numbers were used."""
+    m, d = state.sums.shape
+    numbers = (state.epsilon, state.delta, state.radius)
+    head = (_RELATIONS.index(state.neighbors), m, d, len(state.used), *numbers, state.fingerprint)
+    parts = [_HEADER.pack(_MAGIC, 1, *head), state.center.astype("<f8").tobytes()]
+    for mark, used in sorted(state.used.items()):
+        parts.append(_KEY.pack(mark, len(used.ranges)))
+        parts += [_RANGE.pack(first, end) for first, end in used.ranges]
+    body = b"".join([*parts, state.sums.astype("<i8").tobytes()])
+    return body + _checksum(body)
+
+
+def unpack(raw: bytes) -> SketchState:
+    """The state of :func:`pack`'s bytes.
+
+    Raises
+    ------
+    ValueError
+        For bytes that are truncated, altered, or of another version.
+    """
+    if len(raw) < _HEADER.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC:
+        raise _no_sketch("it is too short or starts otherwise")
+    _, version, relation, m, d, keys, epsilon, delta, radius, mark = _HEADER.unpack_from(raw)
+    if version != 1:
+        raise _no_sketch(f"its version is {version}, and this release reads 1")
+    if _checksum(raw[:-_CHECKSUM_BYTES]) != raw[-_CHECKSUM_BYTES:]:
+        raise _no_sketch("its checksum does not fit")
+    try:
+        neighbors = _RELATIONS[relation]
+        used, at = _used(raw, keys, _HEADER.size + 8 * d)
+        if len(raw) != at + 8 * m * d + _CHECKSUM_BYTES:
+            raise ValueError("another length")
+    except (struct.error, ValueError, IndexError):
+        raise _no_sketch("it is truncated or has been altered") from None
+    sums = np.frombuffer(raw, "<i8", m * d, at).astype(np.int64).reshape(m, d)
+    center = np.frombuffer(raw, "<f8", d, _HEADER.size).astype(np.float64)
+    return SketchState(neighbors, epsilon, delta, radius, center, mark, sums, used)
+
+
+def _used(raw: bytes, keys: int, at: int) -> tuple[dict[bytes, Numbers], int]:
+    used: dict[bytes, Numbers] = {}
+    for _ in range(keys):
+        mark, ranges = _KEY.unpack_from(raw, at)
+        at += _KEY.size
+        numbers = used.setdefault(mark, Numbers())
+        for _ in range(ranges):
+            first, end = _RANGE.unpack_from(raw, at)
+            if not first < end <= MOST_ROWS:
+                raise ValueError("no range")
+            numbers.take(first, end)
+            at += _RANGE.size
+    return used, at
+
+
+def _no_sketch(what: str) -> ValueError:
+    return ValueError(f"data is no projection: {what}; keep the bytes of to_bytes() whole")
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()

@@ -1,0 +1,123 @@
+"""Strings of bytes, and a table of the distinct ones: what tells labels apart."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.backend import kernels
+
+__all__ = ["StringTable", "Strings", "fixed_width", "joined", "newcomers"]
+
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+
+class Strings:
+    """Stretches [start, end) of bytes; one that is not within the data has no value.
+
+    Parameters
+    ----------
+    data : array of uint8
+    starts, ends : arrays (n,) of int64
+    """
+
+    def __init__(self, data: NDArray[np.uint8], starts: Ints, ends: Ints) -> None:
+        self.data, self.starts, self.ends = data, starts, ends
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, part: slice) -> Strings:
+        return Strings(self.data, self.starts[part], self.ends[part])
+
+    def take(self, places: Ints) -> Strings:
+        """These of them, in this order."""
+        return Strings(self.data, self.starts[places], self.ends[places])
+
+    def digests(self, kind: bytes) -> Words:
+        """128 bits of each (n, 2), zeros without a value; ``kind`` keeps kinds apart."""
+        out = np.empty((len(self), 2), np.uint64)
+        arguments = (np.ascontiguousarray(a, np.int64) for a in (self.starts, self.ends))
+        kernels().string_digests(self.data, *arguments, b"ellipsum-" + kind[:7], out)
+        return out
+
+    def to_list(self) -> list[bytes]:
+        """Their bytes; every one has a value."""
+        raw = self.data.tobytes()
+        pairs = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
+        return [raw[start:end] for start, end in pairs]
+
+
+def joined(strings: Sequence[bytes]) -> Strings:
+    """Python's bytes objects, one after the other."""
+    ends = np.cumsum([len(s) for s in strings], dtype=np.int64)
+    data = np.frombuffer(b"".join(strings), np.uint8)
+    return Strings(data, np.concatenate([[0], ends[:-1]]).astype(np.int64)[: len(ends)], ends)
+
+
+def fixed_width(data: NDArray[Any], width: int) -> Strings:
+    """A contiguous array as strings of ``width`` bytes each."""
+    raw = data.reshape(-1).view(np.uint8)
+    starts = np.arange(0, raw.size, width, dtype=np.int64)
+    return Strings(raw, starts, starts + width)
+
+
+def newcomers(places: NDArray[np.int64], before: int) -> NDArray[np.int64]:
+    """Where places of ``before`` and above come first: they are given in that order."""
+    if not len(places):
+        return places
+    top = np.maximum.accumulate(places)
+    return np.flatnonzero((top >= before) & (np.diff(top, prepend=-2) > 0))
+
+
+class StringTable:
+    """Distinct strings, by the order in which they came; 25 bytes each, and their own."""
+
+    def __init__(self) -> None:
+        self._slots = np.zeros(64, np.uint64)
+        self._arena = np.empty(1 << 10, np.uint8)
+        self._ends = np.zeros(33, np.int64)
+        # How many, and where the hashes begin: no key of noise, and in nothing that leaves.
+        self._state = np.array([0, secrets.randbits(64)], np.uint64)
+
+    def __len__(self) -> int:
+        return int(self._state[0])
+
+    def find(self, strings: Strings, *, add: bool) -> Ints:
+        """The place of each string, -1 for none; with ``add`` a new one gets the next."""
+        starts, ends = (np.ascontiguousarray(a, np.int64) for a in (strings.starts, strings.ends))
+        places = np.empty(len(starts), np.int64)
+        done = 0
+        while done < len(starts):
+            rest = slice(done, None)
+            done += kernels().find_strings(
+                strings.data, starts[rest], ends[rest], self._slots, self._arena, self._ends,
+                self._state, add, places[rest],
+            )  # fmt: skip
+            if done < len(starts):
+                self._grow(int(ends[done] - starts[done]))
+        return places
+
+    def known(self, start: int = 0) -> Strings:
+        """The strings of the table, from a place on."""
+        edges = self._ends[start : len(self) + 1]
+        return Strings(self._arena[: int(edges[-1])], edges[:-1], edges[1:])
+
+    def _grow(self, size: int) -> None:
+        """Twice the room of what is short for a string of ``size`` bytes."""
+        count = len(self)
+        if 2 * (count + 1) > len(self._slots):
+            self._slots = np.zeros(2 * len(self._slots), np.uint64)
+            kernels().seat_strings(self._slots, self._arena, self._ends, self._state)
+        if count + 1 >= len(self._ends):
+            self._ends = np.concatenate([self._ends, np.zeros(len(self._ends), np.int64)])
+        used = int(self._ends[count])
+        if used + size > len(self._arena):
+            arena = np.empty(max(2 * len(self._arena), used + size), np.uint8)
+            arena[:used] = self._arena[:used]
+            self._arena = arena

@@ -1,0 +1,76 @@
+"""Reading ahead: the same blocks in the same order, one more in memory, errors in their place."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ellipsum import Ellipsoid, ExactSum, open_rows
+from ellipsum.rows.ahead import read_ahead
+
+
+def counted(made, n, fail_at=None):
+    try:
+        for k in range(n):
+            if k == fail_at:
+                raise OSError("damaged")
+            made.append(k)
+            yield k
+    finally:
+        made.append("closed")
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_the_blocks_are_the_same_in_their_order(n):
+    made = []
+    assert list(read_ahead(counted(made, n))) == list(range(n))
+    assert made == [*range(n), "closed"]
+
+
+def test_one_block_is_read_ahead_and_no_more():
+    made, most = [], 0
+    for k in read_ahead(counted(made, 50)):
+        most = max(most, len(made) - k)  # this one, and those ahead of it
+        threading.Event().wait(0.001)
+    assert most == 2 or made[-1] == "closed"
+    assert len(made) == 51
+
+
+def test_an_error_comes_where_its_block_would():
+    made, seen = [], []
+    with pytest.raises(OSError, match="damaged"):
+        for k in read_ahead(counted(made, 9, fail_at=4)):
+            seen.append(k)
+    assert seen == [0, 1, 2, 3] and made[-1] == "closed"
+
+
+def test_leaving_early_ends_the_thread_and_closes_the_file():
+    made = []
+    source = counted(made, 1000)  # held here: nobody but read_ahead closes it
+    blocks = read_ahead(source)
+    assert [next(blocks), next(blocks)] == [0, 1]
+    blocks.close()
+    assert made[-1] == "closed" and len(made) <= 5
+    assert not [t for t in threading.enumerate() if t.name.startswith("ellipsum-read-ahead")]
+
+
+def test_a_file_cut_short_leaves_the_sum_of_what_was_before_it(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(5000, 4))
+    names = [str(tmp_path / f"{k}.parquet") for k in range(3)]
+    for name in names:
+        pq.write_table(pa.table({f"x{j}": rows[:, j] for j in range(4)}), name)
+    data = open_rows(names)
+    cut = Path(names[2])
+    cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])
+    total, region = 0, Ellipsoid.ball(1.0, d=4)
+    with pytest.raises(OSError, match="truncated or damaged") as caught:
+        for batch in data.batches(4):
+            total += len(batch)
+    assert total == 10000 and caught.value.__cause__ is None
+    with pytest.raises(OSError, match="truncated or damaged"):
+        ExactSum(region).add([np.asarray(b) for b in data.batches(4)])

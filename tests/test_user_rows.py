@@ -1,0 +1,135 @@
+"""At most k rows of a user, each by itself: `max_rows`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum
+from ellipsum.users import UserRows
+
+REGION = Ellipsoid.ball(2.0, d=3)
+
+
+def table(seed, n=400, people=40):
+    rng = np.random.default_rng(seed)
+    users = rng.integers(0, people, n).astype(object)
+    users[rng.random(n) < 0.05] = None
+    rows = rng.normal(0, 2, (n, 3)).round(1)  # rows that are alike, too
+    rows[rng.random((n, 3)) < 0.02] = np.nan
+    rows[rng.random((n, 3)) < 0.02] = -0.0
+    return rows, users
+
+
+def kept(rows, users, most, **known):
+    parts = list(UserRows(rows, 3, users, **known).least(most))
+    return np.concatenate(parts) if parts else np.empty((0, 3))
+
+
+def total(rows):
+    return ExactSum(REGION).add(rows).integers()
+
+
+def sizes(users, most):
+    return sum(min(most, int(k)) for k in pd.Series(users).value_counts())
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 1000])
+def test_any_order_split_and_container_keeps_the_same_rows(most, monkeypatch):
+    for seed in range(8):
+        rows, users = table(seed)
+        whole = kept(rows, users, most)
+        assert len(whole) == sizes(users, most)
+        order = np.random.default_rng(seed).permutation(len(rows))
+        assert (total(kept(rows[order], users[order], most)) == total(whole)).all()
+        together = np.argsort(pd.Series(users).fillna(-1).to_numpy(int), kind="stable")
+        got = kept(rows[together], users[together], most, grouped=True)
+        assert (total(got) == total(whole)).all()
+        monkeypatch.setattr("ellipsum.users._NUMBERS_PER_BLOCK", 50)  # runs over blocks' ends
+        assert (total(kept(rows, users, most)) == total(whole)).all()
+        monkeypatch.setattr("ellipsum.users.MEMORY_BYTES", 1000)  # and files
+        assert (total(kept(rows, users, most)) == total(whole)).all()
+        monkeypatch.undo()
+
+
+def test_which_rows_stay_depends_on_the_user_alone():
+    for seed in range(8):
+        rows, users = table(seed)
+        whole = kept(rows, users, 3)
+        for person in (0, 7):
+            mine = users == person
+            alone = kept(rows[mine], users[mine], 3)
+            others = kept(rows[~mine], users[~mine], 3)
+            assert (total(alone) + total(others) == total(whole)).all()
+
+
+def test_the_choice_favours_no_row():
+    n, people = 8, 4000
+    rows = np.tile(np.arange(n)[:, None] * [1.0, 0, 0], (people, 1))
+    users = np.repeat(np.arange(people), n)
+    found = kept(rows, users, 2)[:, 0].astype(int)
+    counts = np.bincount(found, minlength=n)
+    assert counts.sum() == 2 * people
+    assert stats.chisquare(counts).pvalue > 1e-6
+
+
+def test_no_user_moves_the_sum_past_k_rows_and_one_reaches_it():
+    bound = REGION.sensitivity("add-remove") / REGION.grid
+    for k in (1, 3):
+        farthest = 0.0
+        for seed in range(20):
+            rows, users = table(seed)
+            mine = users == 5
+            rows[mine] = np.random.default_rng(seed).normal(size=3) * 1e6  # all of them one way
+            change = total(kept(rows, users, k)) - total(kept(rows[~mine], users[~mine], k))
+            moved = float(np.linalg.norm(change.astype(float)))
+            assert moved <= k * bound
+            farthest = max(farthest, moved)
+        assert farthest > 0.999 * k * bound
+
+
+@pytest.mark.parametrize("kind", [PrivateSum, PrivateMean])
+def test_the_noise_is_that_of_all_rows_of_a_user(kind):
+    region = Ellipsoid.ball(2.0, [1, 0, 0])
+    known = {"mu": 0.5, "neighbors": "add-remove"}
+    one = kind(region, **known)
+    several = kind(region, by="u", max_rows=4, **known)
+    for n in (50, 5000):
+        expected = kind(region, mu=0.125, neighbors="add-remove").noise_sd(n)
+        assert np.allclose(several.noise_sd(n), expected, rtol=1e-12)
+        assert (several.noise_sd(n) > one.noise_sd(n)).all()
+    assert several.guarantee.mu == 0.5 and several.guarantee.unit == "all rows of one value of u"
+    assert several.guarantee.cost() == one.guarantee.cost()
+    assert several.guarantee.for_rows(9) is several.guarantee
+
+
+def test_a_release_counts_rows_and_one_key_has_one_noise():
+    rows, users = table(1)
+    frame = pd.DataFrame(rows, columns=["a", "b", "c"]).assign(u=pd.Series(users, dtype="Int64"))
+    known = {"mu": 5.0, "neighbors": "add-remove", "by": "u"}
+    release = PrivateMean(REGION, max_rows=3, **known)(frame)
+    assert abs(release.n - sizes(users, 3)) < 10 * 3 * 8 / 5 and "rows (noisy count)" in str(
+        release
+    )
+    one, two = (PrivateSum(REGION, max_rows=k, **known)(frame[:1], seed=3) for k in (2, 4))
+    exact = total(rows[:1])
+    noise, twice = one.integers - exact, two.integers - exact
+    # with one key the second noise would be twice the first, but for the roundings of both
+    assert (abs(2 * noise - twice) > 1e-6 * abs(twice) + 2).all(), "no two levels share a key"
+
+
+def test_where_it_does_not_go_is_said():
+    add = {"mu": 1.0, "neighbors": "add-remove"}
+    with pytest.raises(TypeError, match="need by"):
+        PrivateSum(REGION, max_rows=2, **add)
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match="max_rows"):
+            PrivateSum(REGION, by="u", max_rows=wrong, **add)
+    with pytest.raises(ValueError, match="statistic"):
+        PrivateSum(REGION, by="u", max_rows=2, statistic="sum", **add)
+    with pytest.raises(ValueError, match="add-remove"):
+        PrivateSum(REGION, by="u", max_rows=2, mu=1.0)
+    with pytest.raises(ValueError, match="region"):
+        PrivateSum(lower=[0], upper=[1], by="u", max_rows=2, **add)
