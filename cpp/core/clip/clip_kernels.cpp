@@ -17,8 +17,10 @@ namespace {
 
 using namespace simd;
 
-// With fewer registers, eight rows would spill.
-constexpr int most_in_flight = register_lanes == 8 ? 8 : 4;
+// The norms of eight rows fit the registers of AVX-512 alone. On AVX2 they are added to in memory,
+// and a group of eight still wins for short rows: one square root and one division for all of them.
+constexpr int most_in_flight = register_lanes >= 4 ? 8 : 4;
+constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 
 #include "clip/exceptional.inl"
 #include "clip/distances.inl"
@@ -270,7 +272,7 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
                       double* memory) {
   const ClipPlan plan = clip_plan(rows, region);
   Scratch scratch{memory};
-  const Arrangement arrangement{"groups", most_in_flight, Fetch::hardware, 0};
+  const Arrangement arrangement{"groups", most_in_groups, Fetch::hardware, 0};
   Stream s = make_stream(region, arrangement, to.absent, scratch);
   if (!region.matrix) {
     all_to_groups<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);

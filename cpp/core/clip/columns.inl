@@ -53,8 +53,8 @@ template <int bytes> static inline void ask_columns(const Batch& batch, AskingCo
 // Column j of rows i, i + 1, ...: y to scratch, its square to `lane` (of a box, what shows a
 // number that is not finite).
 template <class T, int V, Task task, bool holes>
-static inline void read_column(const Columns& s, std::size_t i, std::size_t j, Vec (&lane)[V],
-                               Slab<V>& slab) {
+static ELLIPSUM_INLINE void read_column(const Columns& s, std::size_t i, std::size_t j,
+                                        Vec (&lane)[V], Slab<V>& slab) {
   const char* from = column_at(s.batch, j) + i * sizeof(T);
   double* record = s.records + j * s.stride;
   const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);

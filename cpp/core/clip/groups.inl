@@ -100,7 +100,7 @@ template <class S, class T, Task task>
 static void all_to_groups(Stream& s, const Batch& rows, const Origin& from, const GroupSums& to,
                           std::size_t start) {
   std::size_t i = 0;
-  if (s.d <= 128) add_to_groups<S, T, most_in_flight, task>(s, rows, from, to, to.index + start, i);
+  if (s.d <= 128) add_to_groups<S, T, most_in_groups, task>(s, rows, from, to, to.index + start, i);
   add_to_groups<S, T, 1, task>(s, rows, from, to, to.index + start, i);
 }
 

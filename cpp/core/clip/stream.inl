@@ -36,7 +36,8 @@ static inline std::int64_t* integers_at(double* p) { return reinterpret_cast<std
 
 // One step of the walk, `count` <= 8 coordinates from j on.
 template <class T, int R, Task task, bool reads>
-static inline void walk_step(Group<R>& g, double* record, std::size_t j, std::size_t count) {
+static ELLIPSUM_INLINE void walk_step(Group<R>& g, double* record, std::size_t j,
+                                      std::size_t count) {
   const Vec magic = fill(rounding_magic);
   VecInt sum = load_ints(integers_at(record + sum_slot)), size{};
   if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
@@ -188,9 +189,9 @@ static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from
     norm2 = replace_exceptional<T, task>(s, from, i, R, norm2);
   if (task == Task::distances) count_distances(s.bins, norm2);
   if (task == Task::box || task == Task::distances) return;
-  const Vec norm = square_root(norm2), radius = fill(s.radius);
+  const Vec norm = square_root<R>(norm2), radius = fill(s.radius);
   s.counts.clipped += count_above(norm, radius);
-  store(s.factor, radius / maximum(norm, radius));
+  store(s.factor, divide<R>(radius, maximum(norm, radius)));
 }
 
 // S: the type of what is read; T: the type of the batch that it comes from (with a matrix, the

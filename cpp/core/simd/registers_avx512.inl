@@ -45,5 +45,7 @@ inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) { return _mm512_fma
 inline Doubles sign_unless(Doubles a, Ints sign) {
   return from_bits(_mm512_ternarylogic_epi64(bits_of(a), sign, integers(INT64_MIN), 0xd2));
 }
-// One bit a lane: not (a < b).
+// One bit a lane: not (a < b); a > b; any bit of a.
 inline unsigned not_less(Doubles a, Doubles b) { return _mm512_cmp_pd_mask(a, b, _CMP_NLT_UQ); }
+inline unsigned above(Doubles a, Doubles b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
+inline unsigned nonzero(Ints a) { return _mm512_test_epi64_mask(a, a); }

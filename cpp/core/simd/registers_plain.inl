@@ -86,9 +86,19 @@ inline Doubles sign_unless(Doubles a, Ints sign) {
   const Ints top = integers(INT64_MIN);
   return from_bits(exclusive_or(bits_of(a), both(exclusive_or(sign, top), top)));
 }
-// One bit a lane: not (a < b).
+// One bit a lane: not (a < b); a > b; any bit of a.
 inline unsigned not_less(Doubles a, Doubles b) {
   unsigned mask = 0;
   for (std::size_t i = 0; i < lanes; ++i) mask |= unsigned(!(a[i] < b[i])) << i;
+  return mask;
+}
+inline unsigned above(Doubles a, Doubles b) {
+  unsigned mask = 0;
+  for (std::size_t i = 0; i < lanes; ++i) mask |= unsigned(a[i] > b[i]) << i;
+  return mask;
+}
+inline unsigned nonzero(Ints a) {
+  unsigned mask = 0;
+  for (std::size_t i = 0; i < lanes; ++i) mask |= unsigned(a[i] != 0) << i;
   return mask;
 }

@@ -59,7 +59,15 @@ inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
 inline Doubles sign_unless(Doubles a, Ints sign) {
   return _mm_xor_pd(a, _mm_andnot_pd(from_bits(sign), broadcast(-0.0)));
 }
-// One bit a lane: not (a < b).
+// One bit a lane: not (a < b); a > b; any bit of a.
 inline unsigned not_less(Doubles a, Doubles b) {
   return unsigned(_mm_movemask_pd(_mm_cmpnlt_pd(a, b)));
+}
+inline unsigned above(Doubles a, Doubles b) {
+  return unsigned(_mm_movemask_pd(_mm_cmpgt_pd(a, b)));
+}
+inline unsigned nonzero(Ints a) {
+  const Ints zero = _mm_cmpeq_epi32(a, _mm_setzero_si128());
+  return 3u ^ unsigned(_mm_movemask_pd(
+                  _mm_castsi128_pd(_mm_and_si128(zero, _mm_shuffle_epi32(zero, 0xb1)))));
 }
