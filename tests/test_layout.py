@@ -29,8 +29,9 @@ MAY_IMPORT = {
     "plot": set(),
     "plot_groups": {"plot"},
     "tabular": set(),
-    "sum_bytes": set(),
-    "partial_bytes": {"sum_bytes"},
+    "sealed_bytes": set(),
+    "sum_bytes": {"sealed_bytes"},
+    "partial_bytes": {"sealed_bytes", "sum_bytes"},
     "units": {"_validate"},
     "wishart": set(),
     "calibrate": {"_validate"},
@@ -58,11 +59,11 @@ MAY_IMPORT = {
     "sum_release": {"_validate", "ellipsoid", "guarantee", "release"},
     "adaptive": {
         "_validate", "column_names", "ellipsoid", "exact_sum", "grid", "guarantee", "kernels",
-        "noise", "noise_keys", "release", "rows", "sum_release", "tabular", "units",
+        "noise", "noise_keys", "release", "rows", "sealed_bytes", "sum_release", "tabular", "units",
     },
     "jobs": {
         "adaptive", "column_names", "durable", "ellipsoid", "exact_sum", "guarantee", "noise_keys",
-        "rows",
+        "rows", "sealed_bytes",
     },
     "present": {"_validate", "ellipsoid", "guarantee", "sum_release"},
     "one_sum": {
@@ -88,7 +89,7 @@ MAY_IMPORT = {
     "records": {
         "_estimator", "_validate", "accounting", "budget", "calibrate", "estimates", "guarantee",
         "kernels", "lineage", "noise", "noise_keys", "quadratic_form", "release", "rows",
-        "second_moments", "shapes", "tradeoff", "wishart",
+        "sealed_bytes", "second_moments", "shapes", "tradeoff", "wishart",
     },
     "learned": {
         "_validate", "calibrate", "guarantee", "noise", "noise_keys", "records", "release",

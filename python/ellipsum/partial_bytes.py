@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from fractions import Fraction
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .sealed_bytes import CHECKSUM_BYTES, header_of, is_whole, sealed
 from .sum_bytes import MISSING, POLICIES, SumState, as_integers
 
 __all__ = [
@@ -25,7 +25,6 @@ _MAGIC = b"ELLIPART"
 FINGERPRINT_BYTES = 16
 # magic, version, nonfinite policy, d, rows, clipped, nonfinite rows, releases, fingerprint
 _HEADER = struct.Struct("<8sHBxIQQQQ16s")
-_CHECKSUM_BYTES = 16
 
 
 class PartState(NamedTuple):
@@ -58,7 +57,7 @@ def pack_part(state: PartState) -> bytes:
     )
     body = header + state.low.astype("<u8").tobytes() + state.high.astype("<i8").tobytes()
     body += state.absent.astype("<i8").tobytes()
-    return body + _checksum(body)
+    return sealed(body)
 
 
 def unpack_part(raw: bytes) -> PartState:
@@ -69,16 +68,13 @@ def unpack_part(raw: bytes) -> PartState:
     ValueError
         For bytes that are truncated, altered, or of another version.
     """
-    if len(raw) < _HEADER.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC:
-        raise not_a_part("it is too short or starts otherwise")
-    _, version, policy, d, rows, clipped, nonfinite, releases, mark = _HEADER.unpack_from(raw)
-    if not 1 <= version <= len(MISSING):
-        raise not_a_part(f"its version is {version}, and this release reads 1 and 2")
+    fields = header_of(raw, _HEADER, _MAGIC, len(MISSING), not_a_part)
+    version, policy, d, rows, clipped, nonfinite, releases, mark = fields
     holes = d if version == 2 else 0
-    size = _HEADER.size + 16 * d + 8 * holes + _CHECKSUM_BYTES
+    size = _HEADER.size + 16 * d + 8 * holes + CHECKSUM_BYTES
     if len(raw) != size or policy >= len(POLICIES):
         raise not_a_part("it is truncated or has been altered")
-    if _checksum(raw[:-_CHECKSUM_BYTES]) != raw[-_CHECKSUM_BYTES:]:
+    if not is_whole(raw):
         raise not_a_part("its checksum does not fit")
     low = np.frombuffer(raw, "<u8", d, _HEADER.size).astype(np.uint64)
     high = np.frombuffer(raw, "<i8", d, _HEADER.size + 8 * d).astype(np.int64)
@@ -110,7 +106,3 @@ def is_impossible(state: SumState | PartState, row_bound: float) -> bool:
 def not_a_part(what: str) -> ValueError:
     """The error for bytes that are no part."""
     return ValueError(f"this is no part of a sum: {what}; keep the bytes of partial() whole")
-
-
-def _checksum(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()

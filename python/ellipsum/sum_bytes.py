@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .sealed_bytes import CHECKSUM_BYTES, header_of, is_whole, sealed
 
 __all__ = ["KINDS", "MISSING", "POLICIES", "SumState", "as_integers", "not_a_sum", "pack", "unpack"]
 
@@ -22,7 +23,6 @@ _MISSING_OF = {1: "center", 2: "ignore"}
 # magic, version, kind, nonfinite policy, columns of scale, d, count, clipped, nonfinite
 # rows, releases, clip_norm
 _HEADER = struct.Struct("<8sHBBIQQQQQd")
-_CHECKSUM_BYTES = 16
 _DTYPES = ("<f8", "<f8", "<f8", "<u8", "<i8", "<i8")
 
 
@@ -66,8 +66,7 @@ def pack(state: SumState) -> bytes:
     sums = (state.low, state.high, state.absent)
     arrays = (region["center"], region["scale"], region["limit"], *sums)
     parts = [a.astype(dtype).tobytes() for a, dtype in zip(arrays, _DTYPES, strict=True)]
-    body = b"".join([header, *parts])
-    return body + _checksum(body)
+    return sealed(b"".join([header, *parts]))
 
 
 def unpack(raw: bytes) -> SumState:
@@ -78,19 +77,15 @@ def unpack(raw: bytes) -> SumState:
     ValueError
         If the bytes are truncated, altered, or of another version.
     """
-    if len(raw) < _HEADER.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC:
-        raise not_a_sum("it is too short or starts otherwise")
-    header = _HEADER.unpack_from(raw)
-    _, version, kind, policy, ndim, d, count, clipped, nonfinite, releases, clip_norm = header
-    if version not in _MISSING_OF:
-        raise not_a_sum(f"its version is {version}, and this release reads 1 and 2")
+    fields = header_of(raw, _HEADER, _MAGIC, max(_MISSING_OF), not_a_sum)
+    version, kind, policy, ndim, d, count, clipped, nonfinite, releases, clip_norm = fields
     if kind >= len(KINDS) or policy >= len(POLICIES) or ndim not in (1, 2) or d == 0:
         raise not_a_sum("its header is altered")
     limits = d if KINDS[kind] == "box" else 0
     sizes = [d, d**ndim, limits, d, d, d if version == 2 else 0]
-    if len(raw) != _HEADER.size + 8 * sum(sizes) + _CHECKSUM_BYTES:
+    if len(raw) != _HEADER.size + 8 * sum(sizes) + CHECKSUM_BYTES:
         raise not_a_sum("it is truncated or has been altered")
-    if _checksum(raw[:-_CHECKSUM_BYTES]) != raw[-_CHECKSUM_BYTES:]:
+    if not is_whole(raw):
         raise not_a_sum("its checksum does not fit")
     arrays, at = [], _HEADER.size
     for size, dtype in zip(sizes, _DTYPES, strict=True):
@@ -111,7 +106,3 @@ def unpack(raw: bytes) -> SumState:
 def not_a_sum(what: str) -> ValueError:
     """The error for bytes that are no sum."""
     return ValueError(f"data is no ExactSum: {what}; keep the bytes of to_bytes() whole")
-
-
-def _checksum(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()

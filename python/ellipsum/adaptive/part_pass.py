@@ -21,6 +21,7 @@ from ..column_names import coordinate_names
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..rows.partitioned import Partitioned
+from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
 from .domain import Frame
 from .passes import Passes
 
@@ -30,7 +31,7 @@ Array = NDArray[np.float64]
 
 _MAGIC = b"ELLITALY"
 _HEADER = struct.Struct("<8sQQ")  # magic, rows, numbers
-_NUMBER_BYTES = _DIGEST_BYTES = 16
+_NUMBER_BYTES = 16
 
 
 class Tally(NamedTuple):
@@ -41,10 +42,8 @@ class Tally(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """As bytes, whose length depends on how many numbers there are alone."""
-        body = _HEADER.pack(_MAGIC, self.rows, len(self.values)) + b"".join(
-            value.to_bytes(_NUMBER_BYTES, "little", signed=True) for value in self.values
-        )
-        return body + hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+        numbers = (v.to_bytes(_NUMBER_BYTES, "little", signed=True) for v in self.values)
+        return sealed(_HEADER.pack(_MAGIC, self.rows, len(self.values)) + b"".join(numbers))
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Tally:
@@ -55,14 +54,13 @@ class Tally(NamedTuple):
         ValueError
             For other bytes.
         """
-        body, digest = raw[:-_DIGEST_BYTES], raw[-_DIGEST_BYTES:]
-        whole = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() == digest
-        if not whole or len(body) < _HEADER.size or body[: len(_MAGIC)] != _MAGIC:
+        short = len(raw) < _HEADER.size + CHECKSUM_BYTES
+        if short or raw[: len(_MAGIC)] != _MAGIC or not is_whole(raw):
             raise ValueError("a part of a pass came back truncated or altered: run the job again")
-        _, rows, size = _HEADER.unpack_from(body)
+        _, rows, size = _HEADER.unpack_from(raw)
         at = range(_HEADER.size, _HEADER.size + size * _NUMBER_BYTES, _NUMBER_BYTES)
         return cls(
-            rows, [int.from_bytes(body[k : k + _NUMBER_BYTES], "little", signed=True) for k in at]
+            rows, [int.from_bytes(raw[k : k + _NUMBER_BYTES], "little", signed=True) for k in at]
         )
 
 

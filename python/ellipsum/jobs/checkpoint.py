@@ -9,7 +9,6 @@ owner alone, encrypted where a key is given, and for nobody once it is discarded
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -21,12 +20,12 @@ from typing import Any
 
 from ..durable import BINARY, NO_FOLLOW, lock, sync, sync_folder, write_all
 from ..noise_keys import KEY_BYTES, root_key
+from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
 
 __all__ = ["Checkpoint", "CheckpointError", "Job"]
 
 _MAGIC, _VERSION = b"ELLIPJOB", 1
 _HEAD = struct.Struct("<8sHH12s")  # magic, version, whether it is encrypted, nonce
-_CHECKSUM_BYTES = 16
 
 
 class CheckpointError(ValueError):
@@ -192,13 +191,12 @@ class Checkpoint:
 
     def _sealed(self, body: bytes) -> bytes:
         if self._key is None:
-            data = _HEAD.pack(_MAGIC, _VERSION, 0, bytes(12)) + body
-            return data + _checksum(data)
+            return sealed(_HEAD.pack(_MAGIC, _VERSION, 0, bytes(12)) + body)
         head = _HEAD.pack(_MAGIC, _VERSION, 1, nonce := root_key(None)[:12])
         return head + self._cipher().encrypt(nonce, body, head)
 
     def _opened_body(self, raw: bytes) -> bytes:
-        if len(raw) < _HEAD.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC:
+        if len(raw) < _HEAD.size + CHECKSUM_BYTES or raw[:8] != _MAGIC:
             raise CheckpointError(f"{self.path} is no checkpoint")
         _, version, encrypted, nonce = _HEAD.unpack_from(raw)
         if version != _VERSION:
@@ -207,9 +205,9 @@ class Checkpoint:
             need = "is encrypted: give its key" if encrypted else "is not encrypted: give no key"
             raise CheckpointError(f"{self.path} {need}")
         if not encrypted:
-            if _checksum(raw[:-_CHECKSUM_BYTES]) != raw[-_CHECKSUM_BYTES:]:
+            if not is_whole(raw):
                 raise CheckpointError(f"{self.path} is damaged: discard it")
-            return raw[_HEAD.size : -_CHECKSUM_BYTES]
+            return raw[_HEAD.size : -CHECKSUM_BYTES]
         from cryptography.exceptions import InvalidTag
 
         try:
@@ -338,7 +336,3 @@ def _changed(kept: list[list[Any]], asked: list[list[Any]]) -> str:
         return "the list of files changed"
     names = [new[0] for old, new in zip(kept, asked, strict=True) if old != new]
     return f"{names[0] if names else 'a file'} changed"
-
-
-def _checksum(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..sealed_bytes import CHECKSUM_BYTES, header_of, is_whole, sealed
 from .projection_sketch import MOST_ROWS, Numbers
 
 __all__ = ["SketchState", "pack", "unpack"]
@@ -19,7 +19,6 @@ _RELATIONS = ("replace", "add-remove")
 _HEADER = struct.Struct("<8sHBxIIIddd16s")
 _KEY = struct.Struct("<16sI")
 _RANGE = struct.Struct("<QQ")
-_CHECKSUM_BYTES = 16
 
 
 class SketchState(NamedTuple):
@@ -44,8 +43,7 @@ def pack(state: SketchState) -> bytes:
     for mark, used in sorted(state.used.items()):
         parts.append(_KEY.pack(mark, len(used.ranges)))
         parts += [_RANGE.pack(first, end) for first, end in used.ranges]
-    body = b"".join([*parts, state.sums.astype("<i8").tobytes()])
-    return body + _checksum(body)
+    return sealed(b"".join([*parts, state.sums.astype("<i8").tobytes()]))
 
 
 def unpack(raw: bytes) -> SketchState:
@@ -56,17 +54,14 @@ def unpack(raw: bytes) -> SketchState:
     ValueError
         For bytes that are truncated, altered, or of another version.
     """
-    if len(raw) < _HEADER.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC:
-        raise _no_sketch("it is too short or starts otherwise")
-    _, version, relation, m, d, keys, epsilon, delta, radius, mark = _HEADER.unpack_from(raw)
-    if version != 1:
-        raise _no_sketch(f"its version is {version}, and this release reads 1")
-    if _checksum(raw[:-_CHECKSUM_BYTES]) != raw[-_CHECKSUM_BYTES:]:
+    fields = header_of(raw, _HEADER, _MAGIC, 1, _no_sketch)
+    _, relation, m, d, keys, epsilon, delta, radius, mark = fields
+    if not is_whole(raw):
         raise _no_sketch("its checksum does not fit")
     try:
         neighbors = _RELATIONS[relation]
         used, at = _used(raw, keys, _HEADER.size + 8 * d)
-        if len(raw) != at + 8 * m * d + _CHECKSUM_BYTES:
+        if len(raw) != at + 8 * m * d + CHECKSUM_BYTES:
             raise ValueError("another length")
     except (struct.error, ValueError, IndexError):
         raise _no_sketch("it is truncated or has been altered") from None
@@ -92,7 +87,3 @@ def _used(raw: bytes, keys: int, at: int) -> tuple[dict[bytes, Numbers], int]:
 
 def _no_sketch(what: str) -> ValueError:
     return ValueError(f"data is no projection: {what}; keep the bytes of to_bytes() whole")
-
-
-def _checksum(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()

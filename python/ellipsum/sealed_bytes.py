@@ -1,0 +1,56 @@
+"""Bytes with a header and a checksum: what was cut or altered on the way is seen.
+
+Against accidents only: who can write the bytes can write the checksum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["CHECKSUM_BYTES", "header_of", "is_whole", "sealed"]
+
+CHECKSUM_BYTES = 16
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=CHECKSUM_BYTES).digest()
+
+
+def sealed(body: bytes) -> bytes:
+    """The body, and its checksum after it."""
+    return body + _checksum(body)
+
+
+def is_whole(raw: bytes) -> bool:
+    """Does the checksum at the end fit what is before it?"""
+    return _checksum(raw[:-CHECKSUM_BYTES]) == raw[-CHECKSUM_BYTES:]
+
+
+def header_of(
+    raw: bytes, header: struct.Struct, magic: bytes, latest: int, error: Callable[[str], ValueError]
+) -> tuple[Any, ...]:
+    """What a header says after its magic word, from the version on.
+
+    Parameters
+    ----------
+    raw : bytes
+    header : struct.Struct, of the magic word, the version, and more
+    magic : 8 bytes
+    latest : int, of the versions 1, 2, ... that can be read
+    error : makes the error of what is wrong
+
+    Raises
+    ------
+    ValueError
+        For bytes that are too short, of another kind, or of another version.
+    """
+    if len(raw) < header.size + CHECKSUM_BYTES or raw[: len(magic)] != magic:
+        raise error("it is too short or starts otherwise")
+    fields = header.unpack_from(raw)[1:]
+    if not 1 <= fields[0] <= latest:
+        known = " and ".join(str(version) for version in range(1, latest + 1))
+        raise error(f"its version is {fields[0]}, and this release reads {known}")
+    return fields
