@@ -103,4 +103,11 @@ CORE = [
         "return true;",
         "tests/test_group_keys.py",
     ),
+    Mutation(
+        "two Gaussians, C++: no margin for the roundings of the terms",
+        C + "quadratic_form/pair.cpp",
+        "const double doubt = terms.doubt + 8 * normal",
+        "const double doubt = 0 * terms.doubt + 8 * normal",
+        "tests/test_gaussian_pair.py -k never_below",
+    ),
 ]

@@ -267,6 +267,28 @@ def test_every_kernel_set_gives_the_same_digits(kernels, hard):
             assert table.cumulants(-0.3) == pytest.approx(pair._table.cumulants(-0.3), rel=1e-12)
 
 
+@pytest.mark.parametrize("kernels", KERNEL_SETS)
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 9, 33, 200])
+def test_many_small_terms_are_multiplied_and_padded_without_a_trace(kernels, n):
+    """Near and far terms, with and without a shift, beside the twin, which takes each by itself."""
+    from ellipsum.kernels.twins.gaussian_pair import PairTable
+
+    rng = np.random.default_rng(n)
+    for size in (0.02, 0.9):
+        e = rng.uniform(-size, size, n)
+        shift2 = np.where(np.arange(n) % 3 == 0, 0.0, rng.uniform(0, 2, n) / n)
+        pair = GaussianPair.from_spectrum(e, shift2, np.where(np.arange(n) % 5, 1, 2))
+        plain = PairTable(pair._s.rows(), 2.0**-62)
+        with use_kernels(kernels) as module:
+            table = module.PairTable(pair._s.rows(), 2.0**-62)
+            for delta in (0.1, 1e-6, 1e-100):
+                epsilon = float(pair.epsilon(delta))
+                here, known = table.hockey_stick(epsilon), plain.hockey_stick(epsilon)
+                allowed = 1e-13 + 0.5 * known[2]
+                assert here[:2] == pytest.approx(known[:2], rel=1e-15, abs=allowed)
+                assert here[2] <= 2 * known[2]
+
+
 # ---- the ends -----------------------------------------------------------------------------
 
 

@@ -23,6 +23,8 @@ namespace ellipsum {
                   FormValues&);                                                               \
   double form_power_sums(const double*, const double*, std::size_t, double*);                 \
   void form_moved(const FormValues*, std::size_t, double, FormMoved&);                        \
+  void pair_slopes(const PairColumns&, double, double, PairSlopes&);                          \
+  void pair_sums(const PairColumns&, double, double, double, double*, double*, PairSums&);    \
   }
 #define ELLIPSUM_ROW(target, supported) \
   {#target,                             \
@@ -35,7 +37,9 @@ namespace ellipsum {
    target::gaussian_stream,             \
    target::form_nodes,                  \
    target::form_power_sums,             \
-   target::form_moved}
+   target::form_moved,                  \
+   target::pair_slopes,                 \
+   target::pair_sums}
 // clang-format on
 
 ELLIPSUM_DECLARE(baseline)

@@ -7,6 +7,7 @@
 #include "batch.hpp"
 #include "clip/arrangement.hpp"
 #include "quadratic_form/nodes.hpp"
+#include "quadratic_form/pair_terms.hpp"
 
 namespace ellipsum {
 
@@ -36,6 +37,11 @@ struct Kernels {
   double (*form_power_sums)(const double* e, const double* mass, std::size_t n, double* out);
   // Such blocks for another q, at the distance delta.
   void (*form_moved)(const FormValues* blocks, std::size_t n, double delta, FormMoved&);
+  // The terms of two Gaussians at t, where 1 - t highest is the gap: for the search of the
+  // saddlepoint; and all that is needed there, r and kappa (columns.n of them) in units of t/unit.
+  void (*pair_slopes)(const PairColumns&, double t, double gap, PairSlopes&);
+  void (*pair_sums)(const PairColumns&, double t, double gap, double unit, double* r, double* kappa,
+                    PairSums&);
 };
 
 // In order of preference, best first; `baseline` is last and always supported.

@@ -66,14 +66,18 @@ void add_terms(const SaddleTerms& t, size_t begin, size_t end, double reach, con
   store_doubles(im, si);
 }
 
-// prod (1 - r_j z) over a chunk, with the times that its argument wound around pi.
-void add_chunk(const double* r, size_t n, double half_dof, const double* x, const double* y,
-               double* re, double* im) {
+// prod (1 - r_j z) over a chunk, with the times that its argument wound around pi; and what the
+// kappa add, where there are any.
+template <bool shifted>
+void add_chunk(const double* r, const double* kappa, size_t n, double half_dof, const double* x,
+               const double* y, double* re, double* im) {
   const Doubles vx = load_doubles(x), vy = load_doubles(y), zero = {};
+  Doubles sr = load_doubles(re), si = load_doubles(im);
   Doubles a = zero + 1, b = zero;
   Mask windings = {};
   for (size_t j = 0; j < n; ++j) {
-    const Doubles fr = 1 - r[j] * vx, fi = -r[j] * vy;
+    const Doubles u = r[j] * vx, v = r[j] * vy, fr = 1 - u, fi = -v;
+    if (shifted) add_centered(kappa[j], u, v, (u * u - 2 * u) + v * v, sr, si);
     const Doubles p = a * fr - b * fi, q = a * fi + b * fr;
     // A factor rotates by less than pi, clockwise for r > 0; a true mask is -1.
     windings += r[j] > 0 ? -((b < 0) & (q >= 0)) : ((b > 0) & (q <= 0));
@@ -82,8 +86,8 @@ void add_chunk(const double* r, size_t n, double half_dof, const double* x, cons
   }
   Doubles whole = zero;
   for (size_t i = 0; i < lanes; ++i) whole[i] = double(windings[i]);
-  store_doubles(re, load_doubles(re) - 0.5 * half_dof * log_one_plus(a * a + b * b - 1));
-  store_doubles(im, load_doubles(im) - half_dof * (argument(a, b) - 2 * pi * whole));
+  store_doubles(re, sr - 0.5 * half_dof * log_one_plus(a * a + b * b - 1));
+  store_doubles(im, si - half_dof * (argument(a, b) - 2 * pi * whole));
 }
 
 // Chunks so short that |product| stays below huge_factor.
@@ -102,7 +106,8 @@ void add_group(const SaddleTerms& t, const FormGroup& g, double reach, const dou
       ++n;
     }
     if (n == 0) add_terms(t, j, j + 1, reach, x, y, re, im);
-    else add_chunk(t.r + j, n, g.half_dof, x, y, re, im);
+    else if (g.shifted) add_chunk<true>(t.r + j, t.kappa + j, n, g.half_dof, x, y, re, im);
+    else add_chunk<false>(t.r + j, t.kappa + j, n, g.half_dof, x, y, re, im);
     j += n ? n : 1;
   }
 }

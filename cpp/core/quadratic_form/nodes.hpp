@@ -7,10 +7,11 @@ namespace ellipsum {
 constexpr std::size_t form_block = 8;     // nodes that one call evaluates
 constexpr std::size_t form_moments = 20;  // Taylor moments of a cluster, at most
 
-// Central terms of equal, small dof: their factors are multiplied, one logarithm a chunk.
+// Terms of equal, small dof: their factors are multiplied, one logarithm a chunk.
 struct FormGroup {
   std::size_t begin, end;  // of SaddleTerms::r
   double half_dof;
+  bool shifted = false;  // have they a kappa, too? Then they are among the centered ones.
 };
 
 // Many weights c(1 + e_j) near a center c, seen from the saddlepoint: with
@@ -33,7 +34,7 @@ struct SaddleTerms {
   const double* half_dof;  // k/2
   const double* kappa;     // l / (2 (1 - 2w t0))
   std::size_t general;     // so many leading terms are evaluated one by one,
-  std::size_t centered;    // and so many of them without the linear part of their kappa's share
+  std::size_t centered;    // and so many of all without the linear part of their kappa's share
   const FormGroup* groups;
   std::size_t group_count;
   const SaddleCluster* clusters;

@@ -12,28 +12,49 @@ namespace {
 
 constexpr double unit_roundoff = 0x1p-53;  // of a double, to nearest
 
-// Two and more terms of one small dof without shift are multiplied; the rest come one by one.
+// Two and more terms of one small dof, with or without a shift, are multiplied; the rest come one
+// by one.
 void group_terms(GaussianPair& pair) {
   constexpr double largest_dof = 4;  // a product of factors loses the last bits of each, times m/2
+  const auto kind = [](const PairTerm& t) { return std::pair(t.dof, t.shift != 0); };
   std::vector<PairTerm> alone, grouped;
-  const auto first =
-      std::stable_partition(pair.terms.begin(), pair.terms.end(),
-                            [](const PairTerm& t) { return t.shift != 0 || t.dof > largest_dof; });
+  const auto first = std::stable_partition(pair.terms.begin(), pair.terms.end(),
+                                           [](const PairTerm& t) { return t.dof > largest_dof; });
   std::stable_sort(first, pair.terms.end(),
-                   [](const PairTerm& a, const PairTerm& b) { return a.dof < b.dof; });
+                   [&](const PairTerm& a, const PairTerm& b) { return kind(a) < kind(b); });
   alone.assign(pair.terms.begin(), first);
   for (auto begin = first; begin != pair.terms.end();) {
     const auto end = std::find_if(begin, pair.terms.end(),
-                                  [&](const PairTerm& t) { return t.dof != begin->dof; });
+                                  [&](const PairTerm& t) { return kind(t) != kind(*begin); });
     const std::size_t n = std::size_t(end - begin), at = grouped.size();
-    if (n > 1) pair.groups.push_back({at, at + n, 0.5 * begin->dof});
+    if (n > 1) pair.groups.push_back({at, at + n, 0.5 * begin->dof, begin->shift != 0});
     std::vector<PairTerm>& place = n > 1 ? grouped : alone;
     place.insert(place.end(), begin, end);
     begin = end;
   }
   pair.general = alone.size();
+  for (FormGroup& g : pair.groups) g.begin += pair.general, g.end += pair.general;
   alone.insert(alone.end(), grouped.begin(), grouped.end());
   pair.terms = std::move(alone);
+}
+
+constexpr std::size_t column_count = 10;
+
+std::size_t padded(std::size_t n) { return (n + pair_padding - 1) / pair_padding * pair_padding; }
+
+// As PairColumns names them. What pads a register has e = -1/2: 1 - te is above 0 at every t.
+void fill_columns(GaussianPair& pair) {
+  constexpr PairTerm nothing{-0.5, 0.5, 0, 0, 0, 0, 0, 0, 0};
+  const std::size_t n = padded(pair.terms.size());
+  pair.columns.resize(column_count * n);
+  for (std::size_t j = 0; j < n; ++j) {
+    const PairTerm& t = j < pair.terms.size() ? pair.terms[j] : nothing;
+    const double pole = 0.5 * t.shift * (t.kappa / t.excess) / t.excess;
+    const double values[] = {t.excess, t.kappa,   0.5 * t.dof,   0.5 * t.shift, pole,
+                             t.defect, t.log_end, t.log_end_low, t.end,         t.end_low};
+    for (std::size_t c = 0; c < column_count; ++c) pair.columns[c * n + j] = values[c];
+    pair.shifted |= t.shift > 0;
+  }
 }
 
 // D(x) within 8 units of roundoff up to |x| = 1/2: log_defect would subtract from 1/8 on, where
@@ -55,71 +76,48 @@ struct TermAt {
   bool near;  // |te| is small
 };
 
-constexpr double far = 0.5;  // |te| from here on: the second form of K
-
 TermAt term_at(const PairTerm& j, const FormPoint& p, double highest) {
   const double t = p.t, e = j.excess, x = t * e;
   TermAt v;
   v.a = p.one_minus_2wt(0.5 * e, highest);
-  v.near = std::fabs(x) < far;
+  v.near = std::fabs(x) < pair_far;
   const double inverse = 1 / v.a, r = e * inverse, s = 0.5 * j.shift * inverse * inverse;
   v.slope = 0.5 * j.dof * (r * x - j.defect) + s * (1 + t * (1 + (1 - x)));
   v.bend = 0.5 * j.dof * r * r + 2 * s * j.kappa * inverse;
   return v;
 }
 
-// Of a far term, what K and K' have beside the linear part: m/2 of the first, and the second.
-double singular_slope(const PairTerm& j, double a) {
-  return 0.5 * j.dof * j.excess / a + 0.5 * j.shift * (j.kappa / (a * j.excess)) / a;
-}
-
-double singular_shift(const PairTerm& j, double x, double a) {
-  return 0.5 * j.shift * (j.kappa / j.excess) / j.excess * (x / a);
-}
-
 double log_one_minus(double x, double a) { return a > 0.5 ? std::log1p(-x) : std::log(a); }
 
 // log(up / down) of K' - epsilon - 1/t - 1/(1 + t), its parts sorted by sign; slopes times t.
 struct Balance {
-  double up = 0, down = 0, up_slope = 0, down_slope = 0;
-  void add(double first, double second) {
-    (first > 0 ? up : down) += std::fabs(first);
-    (first > 0 ? up_slope : down_slope) += first > 0 ? second : -second;
-  }
+  double up, down, up_slope, down_slope;
 };
 
-Balance balance(const GaussianPair& pair, double epsilon, const FormPoint& p) {
+Balance balance(const GaussianPair& pair, const PairColumns& columns, double epsilon,
+                const FormPoint& p, const Kernels& kernels) {
   const double t = p.t, other = 1 / (1 + t);
-  Balance b;
-  b.up = 0.5 * pair.normal * (1 + 2 * t);
-  b.up_slope = pair.normal * t;
-  b.down = 1 / t + other;
-  b.down_slope = -1 / t - t * other * other;
+  PairSlopes terms;
+  kernels.pair_slopes(columns, t, p.gap, terms);
+  Balance b{terms.up + 0.5 * pair.normal * (1 + 2 * t), terms.down + 1 / t + other,
+            terms.up_slope + pair.normal * t, terms.down_slope - 1 / t - t * other * other};
   Compensated linear;
+  linear.add(terms.linear);
   linear.add(-epsilon);
-  for (const PairTerm& j : pair.terms) {
-    const TermAt v = term_at(j, p, 0.5 * pair.highest);
-    if (v.near) {
-      b.add(v.slope, t * v.bend);
-      continue;
-    }
-    b.add(singular_slope(j, v.a), t * v.bend);
-    linear.add(-j.log_end);  // the low parts would move the saddlepoint where it hardly matters
-    if (j.end != 0) linear.add(-j.end);
-  }
-  b.add(linear.value(), 0);
+  linear.add(terms.linear_low);
+  (linear.value() > 0 ? b.up : b.down) += std::fabs(linear.value());
   return b;
 }
 
 // Newton's method in a logit or log chart, as for quadratic forms.
-FormPoint solve(const GaussianPair& pair, double epsilon) {
-  const double highest = 0.5 * pair.highest;
-  const PairCumulants mean = pair_cumulants(pair, 0);
-  const double distance = epsilon - mean.slope;
-  const double root = std::sqrt(distance * distance + 8 * mean.bend);
-  const double t = distance > 0 ? (distance + root) / (2 * mean.bend) : 4 / (root - distance);
+FormPoint solve(const GaussianPair& pair, const PairColumns& columns, double epsilon,
+                const Kernels& kernels) {
+  const double highest = 0.5 * pair.highest, distance = epsilon - pair.mean;
+  const double root = std::sqrt(distance * distance + 8 * pair.variance);
+  const double t = distance > 0 ? (distance + root) / (2 * pair.variance) : 4 / (root - distance);
   const double x = std::log(highest > 0 ? pair.highest * t : t);
-  return balanced_point(x, highest, [&](const FormPoint& p) { return balance(pair, epsilon, p); });
+  return balanced_point(
+      x, highest, [&](const FormPoint& p) { return balance(pair, columns, epsilon, p, kernels); });
 }
 
 // What t lacks of the point whose 1 - t e is the gap.
@@ -129,60 +127,14 @@ double low_part(const FormPoint& p, double e) {
   return (std::fma(-p.t, e, share) + lost) / e;
 }
 
-// The sums at a saddlepoint, with doubts: bounds of their errors, in units of roundoff.
-struct Sums {
-  const GaussianPair& pair;
-  const FormPoint& point;
-  Compensated log_mgf, drift;  // of K(t) - t epsilon, and the linear coefficient left to the nodes
-  double doubt = 0, drift_doubt = 0;
-  double rest = 0;  // slope of what was summed at t itself
+void add(Compensated& total, const PairSum& part) {
+  total.add(part.sum);
+  total.add(part.lost);
+}
 
-  void linear(double coefficient, double low, double roundoff) {
-    log_mgf.add_product(-point.t, coefficient);
-    log_mgf.add(-point.t * low);
-    drift.add(-coefficient);
-    drift.add(-low);
-    rest -= coefficient;
-    doubt += roundoff * point.t * std::fabs(coefficient);
-    drift_doubt += roundoff * std::fabs(coefficient);
-  }
-  void smooth(double value, double slope) {
-    log_mgf.add(value);
-    drift.add(slope);
-    doubt += 8 * value;
-    drift_doubt += 8 * slope;
-  }
-  void add(const PairTerm& j, const TermAt& v) {
-    const double t = point.t, x = t * j.excess, half = 0.5 * j.dof;
-    const double roundoff = pair.edge_roundoff / unit_roundoff;
-    drift_doubt += 4 * half * std::fabs(j.excess / v.a);  // taken off again at every node
-    if (v.near) {
-      const double log_part = -half * (defect_of(x) + t * j.defect), s = 0.5 * j.shift / v.a;
-      log_mgf.add(log_part);
-      doubt += 8 * log_part;
-      smooth(s * t * (1 + t), s / v.a * (1 + t * (1 + (1 - x))));
-      drift.add(-j.log_end);
-      drift.add(-j.log_end_low);
-      rest += v.slope;
-      return;
-    }
-    const bool by_gap = j.excess > 0 && point.gap < 0.5;
-    const double log_a = log_one_minus(x, v.a), shift = singular_shift(j, x, v.a);
-    const double slope = singular_slope(j, v.a) - half * j.excess / v.a;
-    log_mgf.add(-half * log_a);
-    log_mgf.add(shift);
-    drift.add(slope);
-    doubt += half * ((j.excess == pair.highest || v.a > 0.5 ? 1 : 3) + std::fabs(log_a));
-    doubt += 8 * std::fabs(shift);
-    drift_doubt += 8 * std::fabs(slope);
-    linear(j.log_end, j.log_end_low, roundoff);
-    if (j.end != 0) linear(j.end, j.end_low, roundoff);
-    if (!by_gap) rest += singular_slope(j, v.a);
-  }
-};
-
-FormSaddle describe(const GaussianPair& pair, const FormPoint& point, double epsilon) {
-  const double highest = 0.5 * pair.highest, t = point.t;
+FormSaddle describe(const GaussianPair& pair, const PairColumns& columns, const FormPoint& point,
+                    double epsilon, const Kernels& kernels) {
+  const double t = point.t;
   FormSaddle s;
   s.point = point;
   std::frexp(t, &s.unit);
@@ -192,37 +144,45 @@ FormSaddle describe(const GaussianPair& pair, const FormPoint& point, double eps
   s.second = unit / (t + 1);
   s.normal_variance = pair.normal * unit * unit;
   s.left = s.t;
-  s.right = highest > 0 ? point.gap / pair.highest / unit : infinity;
-  s.phi2 = s.normal_variance + 1 / (s.t * s.t) + s.second * s.second;
-  s.phi3 = -2 / (s.t * s.t * s.t) - 2 * s.second * s.second * s.second;
-  s.r.reserve(pair.terms.size());
-  s.half_dof.reserve(pair.terms.size());
-  s.kappa.reserve(pair.terms.size());
-  Sums sums{pair, point, {}, {}};
-  sums.linear(epsilon, 0, 0);
-  sums.smooth(0.5 * pair.normal * t * (1 + t), 0.5 * pair.normal * (1 + 2 * t));
-  sums.rest += 0.5 * pair.normal * (1 + 2 * t);
-  for (const PairTerm& j : pair.terms) {
-    const TermAt v = term_at(j, point, highest);
-    const double r = j.excess / v.a * unit, half = 0.5 * j.dof;
-    const double kappa = 0.5 * j.shift * (j.kappa / (v.a * j.excess)) / j.excess;
-    s.r.push_back(r);
-    s.half_dof.push_back(half);
-    s.kappa.push_back(kappa);
-    s.phi2 += r * r * half + 2 * (kappa * r) * r;
-    s.phi3 += r * (r * r * j.dof + 6 * (kappa * r) * r);
-    sums.add(j, v);
-  }
-  for (const FormGroup& g : pair.groups)
-    s.groups.push_back({pair.general + g.begin, pair.general + g.end, g.half_dof});
-  s.general = s.centered = pair.general;
-  sums.log_mgf.add(low_part(point, pair.highest) * sums.rest);
-  const double drift = sums.drift.value();
-  s.drift = drift * unit;
-  s.log_factor = sums.log_mgf.value();
+  s.right = pair.highest > 0 ? point.gap / pair.highest / unit : infinity;
+  s.r.resize(columns.n);
+  s.kappa.resize(columns.n);
+  s.half_dof.assign(columns.half_dof, columns.half_dof + pair.terms.size());
+  PairSums terms;
+  kernels.pair_sums(columns, t, point.gap, unit, s.r.data(), s.kappa.data(), terms);
+  s.r.resize(pair.terms.size());  // without the padding
+  s.kappa.resize(pair.terms.size());
+  s.phi2 = s.normal_variance + 1 / (s.t * s.t) + s.second * s.second + terms.phi2;
+  s.phi3 = -2 / (s.t * s.t * s.t) - 2 * s.second * s.second * s.second + terms.phi3;
+  s.groups = pair.groups;
+  s.general = pair.general;
+  s.centered = pair.terms.size();
+
+  const double normal = 0.5 * pair.normal * t * (1 + t);
+  const double normal_slope = 0.5 * pair.normal * (1 + 2 * t);
+  Compensated linear, log_mgf, drift;
+  add(linear, terms.linear);
+  linear.add(epsilon);
+  const double high = linear.value(), low = (linear.sum - high) + linear.lost;
+  add(log_mgf, terms.log_mgf);
+  log_mgf.add_product(-t, high);
+  log_mgf.add(-t * low);
+  log_mgf.add(normal);
+  const double rest = terms.rest - epsilon + normal_slope;
+  log_mgf.add(low_part(point, pair.highest) * rest);
+  add(drift, terms.drift);
+  drift.add(-high);
+  drift.add(-low);
+  drift.add(normal_slope);
+  s.log_factor = log_mgf.value();
+  s.drift = drift.value() * unit;
+
+  const double roundoff = pair.edge_roundoff / unit_roundoff;
+  const double doubt = terms.doubt + 8 * normal + roundoff * t * terms.ends;
+  const double drift_doubt = terms.drift_doubt + 8 * normal_slope + roundoff * terms.ends;
   // The mass of the integral lies within about 1/sqrt(phi2) of the saddlepoint.
-  const double reach = unit / std::sqrt(s.phi2), at_nodes = sums.drift_doubt + std::fabs(drift);
-  s.rounding = unit_roundoff * (32 + std::fabs(s.log_factor) + sums.doubt + at_nodes * reach);
+  const double reach = unit / std::sqrt(s.phi2), at_nodes = drift_doubt + std::fabs(drift.value());
+  s.rounding = unit_roundoff * (32 + std::fabs(s.log_factor) + doubt + at_nodes * reach);
   return s;
 }
 
@@ -274,7 +234,30 @@ GaussianPair prepare_pair(const PairRow* rows, std::size_t n, double edge_roundo
   pair.edge_low = (edge.sum - pair.edge) + edge.lost;
   pair.form.normal_sd = std::sqrt(pair.normal);
   group_terms(pair);
+  fill_columns(pair);
+  const PairCumulants at_zero = pair_cumulants(pair, 0);
+  pair.mean = at_zero.slope;
+  pair.variance = at_zero.bend;
   return pair;
+}
+
+PairColumns GaussianPair::view() const {
+  const std::size_t n = padded(terms.size());
+  const double* c = columns.data();
+  return {c,
+          c + n,
+          c + 2 * n,
+          c + 3 * n,
+          c + 4 * n,
+          c + 5 * n,
+          c + 6 * n,
+          c + 7 * n,
+          c + 8 * n,
+          c + 9 * n,
+          n,
+          highest,
+          std::fmax(highest, -lowest),
+          shifted};
 }
 
 PairCumulants pair_cumulants(const GaussianPair& pair, double t) {
@@ -290,8 +273,9 @@ PairCumulants pair_cumulants(const GaussianPair& pair, double t) {
   return sum;
 }
 
-FormSaddle pair_saddle(const GaussianPair& pair, double epsilon) {
-  return describe(pair, solve(pair, epsilon), epsilon);
+FormSaddle pair_saddle(const GaussianPair& pair, double epsilon, const Kernels& kernels) {
+  const PairColumns columns = pair.view();
+  return describe(pair, columns, solve(pair, columns, epsilon, kernels), epsilon, kernels);
 }
 
 void pair_hockey_sticks(const GaussianPair& pair, const double* epsilon, std::size_t n,
@@ -299,7 +283,7 @@ void pair_hockey_sticks(const GaussianPair& pair, const double* epsilon, std::si
   const HockeySource source{
       pair.form, pair.edge, 1,
       [&](double x, FormTail& known) { return known_of_pair(pair, x, known); },
-      [&](double x) { return pair_saddle(pair, x); }};
+      [&](double x) { return pair_saddle(pair, x, kernels); }};
   hockey_sticks(source, epsilon, n, out, threads, kernels);
 }
 

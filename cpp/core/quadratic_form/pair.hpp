@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "quadratic_form/hockey_stick.hpp"
+#include "quadratic_form/pair_terms.hpp"
 
 namespace ellipsum {
 
@@ -40,18 +41,23 @@ struct GaussianPair {
   std::vector<PairTerm> terms;  // one by one first, then the groups
   std::size_t general = 0;
   std::vector<FormGroup> groups;
+  std::vector<double> columns;     // of the terms, for the kernels
+  bool shifted = false;            // is any S above 0?
   double normal = 0;               // c^2 of e = 0
   double highest = 0, lowest = 0;  // of e; 0 where there is none of that sign
   double edge = 0, edge_low = 0;   // where the e are of one sign, L's support ends at -edge
   double edge_roundoff = 0;        // of the pairs of doubles, relative
+  double mean = 0, variance = 0;   // K' and K'' at 0
   QuadraticForm form;              // only how it decays: its normal term, its dof
+
+  PairColumns view() const;
 };
 
 // Rows of e = 0 become the normal term; `edge_roundoff` says how good their pairs are.
 GaussianPair prepare_pair(const PairRow* rows, std::size_t n, double edge_roundoff);
 
 // The saddlepoint of K(t) - t epsilon - log t - log(1 + t).
-FormSaddle pair_saddle(const GaussianPair& pair, double epsilon);
+FormSaddle pair_saddle(const GaussianPair& pair, double epsilon, const Kernels& kernels);
 
 void pair_hockey_sticks(const GaussianPair& pair, const double* epsilon, std::size_t n,
                         FormTail* out, std::size_t threads, const Kernels& kernels);
