@@ -23,6 +23,7 @@ ELSEWHERE = (
         "plot",
         "command",
         "private_moments",
+        "record_names",
     ),
 )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ellipsum import calibrate
 from ellipsum.guarantee import Neighbors
-from ellipsum.records.moment_fits import LEAST_RIDGE, stein_ridge, stein_stretch
+from ellipsum.records.moment_fits import LEAST_RIDGE, chosen_ridge
 from ellipsum.records.projection_floor import largest_ratio
 from ellipsum.wishart import best_wishart
 from mixing_methods import (
@@ -86,13 +86,15 @@ def choices(method, d):
     joint = math.sqrt(d + 1)
     if method == "linear mixing":
         return [(c * joint, a, k, None) for c in RADII for a in WEIGHTS for k in ROWS_PER_COLUMN]
-    ridges = {"ours": OWN_RIDGES, "Stein alone": ("stein",)}.get(method, RIDGES)
-    last = {"projection": ROWS, "ours": STRETCHES}.get(method, (None,))
+    own = {"ours": OWN_RIDGES, "default": ("auto",), "Stein alone": ("stein",)}
+    ridges = own.get(method, RIDGES)
+    last = {"projection": ROWS, "ours": STRETCHES, "default": ("auto",)}.get(method, (None,))
     return [(c * joint, a, s, m) for c in RADII for a in WEIGHTS for s in ridges for m in last]
 
 
 MECHANISMS = {
     "ours": gaussian,
+    "default": gaussian,
     "Stein alone": gaussian,
     "Analyze Gauss": gaussian,
     "as printed": as_printed,
@@ -115,13 +117,8 @@ def regress(method, rng, rows, choice, epsilon):
     else:
         noisy, sd = MECHANISMS[method](rng, z.T @ z, radius, epsilon)
     columns, least = tuple(range(d)), LEAST_RIDGE * sd * math.sqrt(d)
-    if penalty == "stein":
-        penalty = stein_ridge(noisy, d, columns, sd)
-    else:
-        penalty = penalty * sd * math.sqrt(d)
-    stretch = last if method == "ours" else 1.0
-    if stretch == "stein":
-        stretch = stein_stretch(noisy, d, columns, sd, penalty, least)
+    stretch = last if method in ("ours", "default") else 1.0
+    penalty, stretch = chosen_ridge(noisy, d, columns, sd, penalty, stretch)
     return ridge(noisy, penalty, least) * stretch / weight
 
 

@@ -87,9 +87,9 @@ MAY_IMPORT = {
         "guarantee", "noise", "noise_keys", "wishart",
     },
     "records": {
-        "_estimator", "_validate", "accounting", "budget", "calibrate", "estimates", "guarantee",
-        "kernels", "lineage", "noise", "noise_keys", "quadratic_form", "release", "rows",
-        "sealed_bytes", "second_moments", "shapes", "tradeoff", "wishart",
+        "_estimator", "_validate", "accounting", "budget", "calibrate", "column_names", "estimates",
+        "guarantee", "kernels", "lineage", "noise", "noise_keys", "quadratic_form", "release",
+        "rows", "sealed_bytes", "second_moments", "shapes", "tradeoff", "wishart",
     },
     "learned": {
         "_validate", "calibrate", "guarantee", "noise", "noise_keys", "records", "release",

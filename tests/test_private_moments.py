@@ -11,7 +11,13 @@ from sklearn.base import clone
 
 from ellipsum import Budget, calibrate, estimate_covariance
 from ellipsum.records import PrivatePCA, PrivateRegression, synthetic_rows
-from ellipsum.records.moment_fits import NoisyMoments, semidefinite, stein_ridge, stein_stretch
+from ellipsum.records.moment_fits import (
+    NoisyMoments,
+    chosen_ridge,
+    semidefinite,
+    stein_ridge,
+    stein_stretch,
+)
 
 
 def table(n=20_000, d=4, seed=0):
@@ -260,6 +266,29 @@ def test_a_stretch_multiplies_the_coefficients_and_stein_finds_a_good_one():
     assert own - best < 1.5 * (min(others) - best) < 0.5 * (plain_loss - best)
     fit = PrivateRegression(2.0, stretch="stein", **options).fit(table(600)[0])
     assert 0 <= fit.stretch_ <= 3 and fit.coef_ == pytest.approx(fit.stretch_ * plain.coef_)
+
+
+def test_the_default_turns_to_the_estimates_where_the_signal_is_clear():
+    rng, d, sd = np.random.default_rng(6), 4, 2.0
+    unit, columns = sd * math.sqrt(d), tuple(range(d))
+    for top, clear in ((9.99, False), (10.01, True)):
+        value = symmetric(rng, d + 1, 0.1)
+        value[:d, :d] = np.diag([top * unit, unit, unit, 0.0])
+        by_stein = stein_ridge(value, d, columns, sd)
+        factor = stein_stretch(value, d, columns, sd, by_stein, 0.5 * unit)
+        known = (by_stein, factor) if clear else (2 * unit, 1.5)
+        assert chosen_ridge(value, d, columns, sd) == known
+        assert chosen_ridge(value, d, columns, sd, stretch=1.25) == (known[0], 1.25)
+        assert chosen_ridge(value, d, columns, sd, "stein") == (by_stein, 1.0)
+        assert chosen_ridge(value, d, columns, sd, 3.0) == (3 * unit, 1.0)
+    rows, center, scale = table(2000)
+    options = {"center": center, "scale": scale, "seed": 3}
+    for mu, own in ((0.05, {"ridge": 2.0, "stretch": 1.5}), (5.0, dict.fromkeys(
+        ("ridge", "stretch"), "stein"
+    ))):  # fmt: skip
+        fit = PrivateRegression(2.0, mu=mu, **options).fit(rows)
+        same = PrivateRegression(2.0, mu=mu, **own, **options).fit(rows)
+        assert fit.ridge_ == same.ridge_ and np.array_equal(fit.coef_, same.coef_)
 
 
 # ---- principal axes ----------------------------------------------------------------------

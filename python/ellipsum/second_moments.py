@@ -161,11 +161,13 @@ def _second_moments(
     return rows.sum_of(region, partial(_moments_about, center), width)
 
 
-def scaled_moments(data: Any, center: Array, scale: Array, radius: float) -> ExactSum:
+def scaled_moments(
+    data: Any, center: Array, scale: Array, radius: float, columns: Columns | None = None
+) -> ExactSum:
     """The same of (x - center) scale, clipped to radius; a cell that overflows counts as a hole."""
     d = center.size
     region = Ellipsoid.ball(radius**2, d=d * (d + 1) // 2)
-    return passes_over(data, d, once=True).sum_of(
+    return passes_over(data, d, once=True, columns=columns).sum_of(
         region, partial(_scaled_moments_about, center, scale), region.d
     )
 

@@ -22,8 +22,8 @@ struct PairColumns {
   bool shifted;             // is any S above 0?
 };
 
-// K'(t) of the terms, its parts sorted by sign, and t K''(t) of either; the linear part of far terms
-// comes apart, as two numbers that are to be added.
+// K'(t) of the terms, its parts sorted by sign, and t K''(t) of either; the linear part of far
+// terms comes apart, as two numbers that are to be added.
 struct PairSlopes {
   double up, down, up_slope, down_slope, linear, linear_low;
 };
@@ -35,8 +35,7 @@ struct PairSum {
 
 struct PairSums {
   PairSum log_mgf;  // of K(t), without the linear part of far terms
-  PairSum
-      drift;  // K'(t) but for the share of the logarithms, which the nodes have, and for that part
+  PairSum drift;    // K'(t) without that part and the logarithms' share, which the nodes have
   PairSum linear;             // coefficient of that part, to be subtracted
   double rest;                // slope of what was summed at t itself
   double doubt, drift_doubt;  // bounds of errors of log_mgf and drift, in units of roundoff,

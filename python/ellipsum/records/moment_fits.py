@@ -17,6 +17,7 @@ __all__ = [
     "MomentRegression",
     "NoisyMoments",
     "PrincipalAxes",
+    "chosen_ridge",
     "semidefinite",
     "stein_ridge",
     "stein_stretch",
@@ -26,6 +27,11 @@ Array = NDArray[np.float64]
 
 LEAST_RIDGE = 0.5  # of sd sqrt(p): below, the estimate itself is too noisy to choose by
 _MOST_STRETCH = 3.0  # what was best with a ridge of 4 sd sqrt(p) at the smallest budgets
+#: Largest eigenvalue of the columns' moments, in units of the noise's norm sd sqrt(p), from which
+#: on ridge and stretch are estimated: below, Stein's estimate is noise itself. The best of five on
+#: other data sets (bench/moment_default.py), as are the numbers that stand in for it.
+CLEAR_SIGNAL = 10.0
+_WEAK_RIDGE, _WEAK_STRETCH = 2.0, 1.5
 _LASSO_PASSES = 10_000
 _LASSO_TOLERANCE = 1e-12
 
@@ -158,6 +164,36 @@ class NoisyMoments:
                 turn = float(np.sum(np.delete(np.diag(along), i) / gap**2))
             angle[i] = min(math.sqrt(turn), math.pi / 2)
         return PrincipalAxes(value[:k].copy(), sd, basis[:, :k].T.copy(), angle)
+
+
+def chosen_ridge(
+    value: Array,
+    target: int,
+    columns: tuple[int, ...],
+    sd: float,
+    ridge: float | str = "auto",
+    stretch: float | str = "auto",
+) -> tuple[float, float]:
+    """The ridge, in units of the moments, and the stretch; numbers of ridge are of sd sqrt(p).
+
+    ``"auto"``: both by Stein's estimate where the largest eigenvalue of the columns' moments is at
+    least 10 sd sqrt(p), else 2 and 1.5; the stretch of a ridge that is given is 1. Post-processing.
+    """
+    p = len(columns)
+    unit = sd * math.sqrt(p)
+    if ridge == "auto":
+        top = float(np.linalg.eigvalsh(value[np.ix_(columns, columns)])[-1])
+        clear = top >= CLEAR_SIGNAL * unit
+        ridge, own = ("stein", "stein") if clear else (_WEAK_RIDGE, _WEAK_STRETCH)
+        stretch = own if stretch == "auto" else stretch
+    elif stretch == "auto":
+        stretch = 1.0
+    found = (
+        stein_ridge(value, target, columns, sd) if isinstance(ridge, str) else float(ridge) * unit
+    )
+    if isinstance(stretch, str):
+        return found, stein_stretch(value, target, columns, sd, found, LEAST_RIDGE * unit)
+    return found, float(stretch)
 
 
 def stein_ridge(value: Array, target: int, columns: tuple[int, ...], sd: float) -> float:

@@ -8,6 +8,7 @@ the table against AdaSSP, Analyze Gauss as printed, Wishart noise and the projec
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,13 @@ from scipy.special import ndtri
 from .. import _validate
 from .._estimator import Estimator
 from ..budget.budget import Budget, Share, draw_from
+from ..column_names import Columns, named_vectors
 from ..guarantee import GaussianGuarantee, rounded_up, seed_caveats
 from ..noise import rounded_gaussian
 from ..noise_keys import JobKeys, Use, root_key
+from ..rows.batches import as_batches
 from ..second_moments import moment_sensitivity, scaled_moments, unpacked
-from .moment_fits import LEAST_RIDGE, NoisyMoments, PrincipalAxes, stein_ridge, stein_stretch
+from .moment_fits import LEAST_RIDGE, NoisyMoments, PrincipalAxes, chosen_ridge
 
 __all__ = ["PrivatePCA", "PrivateRegression"]
 
@@ -72,14 +75,15 @@ class _OnMoments(Estimator):
     def _release(self, data: Any, d: int, budget: Budget | Share | None, kind: str) -> None:
         """Sets ``moments_``, ``sd_``, ``n_``, ``guarantee_``: all that is private happens here."""
         promise = self.guarantee
-        center = (
-            np.zeros(d) if self.center is None else _validate.vector("center", self.center, d=d)
-        )
-        scale = np.ones(d) if self.scale is None else self._positive_scale(d)
+        names, known = named_vectors(center=self.center, scale=self.scale)
+        where, unit = known["center"], known["scale"]
+        center = np.zeros(d) if where is None else _validate.vector("center", where, d=d)
+        scale = np.ones(d) if unit is None else _positive_scale(unit, d)
+        columns = Columns(names, "center or scale")
         radius = _validate.positive("radius", self.radius)
         if not _SMALLEST <= radius <= _LARGEST:
             raise ValueError("radius must lie within 2^-200..2^200: use another scale")
-        total = scaled_moments(data, center, scale, radius)
+        total = scaled_moments(data, center, scale, radius, columns)
         if promise.neighbors.count_is_public and total.count == 0:
             raise ValueError("data has no rows: give at least one")
         entry = draw_from(budget, promise, kind)
@@ -94,14 +98,18 @@ class _OnMoments(Estimator):
         self.moments_, self.sd_ = unpacked(noisy, d), sigma * region.grid
         self.n_ = total.count if promise.neighbors.count_is_public else None
         self._center, self._scale, self.entry_ = center, scale, entry
+        self._columns = columns
         self._made_with = seed_caveats(self.seed)
         self.guarantee_ = promise
 
-    def _positive_scale(self, d: int) -> Array:
-        scale = _validate.vector("scale", self.scale, d=d, above=0)  # type: ignore[arg-type]
-        if not (_SMALLEST <= float(scale.min()) and float(scale.max()) <= _LARGEST):
-            raise ValueError("scale must lie within 2^-200..2^200: change the unit of the data")
-        return scale
+    def _width(self, data: Any) -> int:
+        for given in (self.center, self.scale):
+            if given is not None:
+                return len(given) if isinstance(given, Mapping) else int(np.size(given))
+        shape = getattr(data, "shape", None)
+        if shape is None or len(shape) != 2:
+            raise ValueError("give center or scale, which say how many columns there are")
+        return int(shape[1])
 
     @property
     def _noisy(self) -> NoisyMoments:
@@ -118,8 +126,8 @@ class PrivateRegression(_OnMoments):
     """Linear least squares on clipped rows, from one private second-moment matrix.
 
     Rows z = (x, y) are centered, multiplied by ``scale`` and clipped together to a ball of
-    ``radius``; noise goes on the products; the ridge is as large as the noise, so that nothing is
-    left to tune but radius and scale.
+    ``radius``; noise goes on the products; ridge and stretch follow from the release, so that
+    nothing is left to tune but radius and scale.
 
     **Guarantees.** mu-GDP, (epsilon, delta)-DP for the released bits: one Gaussian mechanism on
     the exact sum of the rounded products (claims estimates-1, noise-1). Everything in the fitted
@@ -130,23 +138,27 @@ class PrivateRegression(_OnMoments):
     ----------
     radius : float, in units of ``scale``
         About half of sqrt(d + 1) where ``scale`` makes deviations 1. Public.
-    center : array (d + 1,), data units, optional
-        Of the columns and, last, the target; 0 by default. Public.
+    center : array (d + 1,), or a mapping by columns' names, data units, optional
+        Of the columns and, last, the target; 0 by default. Public. Rows with names are met by
+        those of ``center`` or ``scale``, where these have some (claim rows-5).
     scale : array (d + 1,), 1/data unit, optional; 1 by default. Public.
         A target's scale of twice 1/deviation spends more of the budget on the target.
-    ridge : float, in units of ``sd_`` sqrt(d), about the norm of the noise; or ``"stein"``
-        1 was the best number in most cells of the table in docs/projection.md, 2 in some.
+    ridge : float, in units of ``sd_`` sqrt(d), about the norm of the noise; ``"stein"``; ``"auto"``
         ``"stein"`` takes the ridge with the least of Stein's unbiased estimate of the risk.
-    stretch : float, or ``"stein"``; the coefficients of the ridge are multiplied by it
-        A larger ridge with a stretch (2 with 1.5 to 2, 4 with 2 to 3) is better than a smaller one
-        alone where the budget is small; ``"stein"`` estimates it from the moments.
+        ``"auto"``: ``"stein"`` where the largest eigenvalue of the columns' moments is 10 such
+        units or more, else 2; chosen on other data sets than those that it is compared on
+        (docs/projection.md).
+    stretch : float, ``"stein"`` or ``"auto"``; the ridge's coefficients are multiplied by it
+        A ridge shrinks the signal with the noise. ``"stein"`` estimates the best factor, at most
+        3, from the moments. ``"auto"``: with ``ridge="auto"`` that, or 1.5 beside the ridge of 2;
+        with another ridge 1.
     epsilon, delta, rho, mu : the budget: epsilon and delta together, or rho, or mu
     neighbors : ``"replace"`` or ``"add-remove"`` (the number of rows is not needed)
     seed : int or 32 bytes, optional; for tests: what is made with a seed is **not private**
 
     Attributes: ``coef_`` (d,), ``intercept_``, ``sd_`` (noise of ``moments_``'s diagonal; off it
-    sd_/sqrt(2)), ``moments_`` (d + 1, d + 1), ``ridge_``, ``stretch_``, ``guarantee_``,
-    ``entry_``.
+    sd_/sqrt(2)), ``moments_`` (d + 1, d + 1), ``ridge_``, ``stretch_``, ``columns_`` (names of the
+    coefficients, or None), ``guarantee_``, ``entry_``.
 
     Source: Dwork, Talwar, Thakurta & Zhang 2014 for the moments; Stein 1981 for the ridge.
     """
@@ -157,8 +169,8 @@ class PrivateRegression(_OnMoments):
         *,
         center: ArrayLike | None = None,
         scale: ArrayLike | None = None,
-        ridge: str | float = 1.0,
-        stretch: str | float = 1.0,
+        ridge: str | float = "auto",
+        stretch: str | float = "auto",
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -187,42 +199,35 @@ class PrivateRegression(_OnMoments):
         for name, given in (("ridge", self.ridge), ("stretch", self.stretch)):
             if not isinstance(given, str):
                 _validate.nonnegative(name, given)
-            elif given != "stein":
-                raise ValueError(f"{name} must be 'stein' or a number, got {given!r}")
-        data = rows if y is None else _beside(rows, y)
+            elif given not in ("auto", "stein"):
+                raise ValueError(f"{name} must be 'auto', 'stein' or a number, got {given!r}")
+        data, own = (rows, None) if y is None else self._beside(rows, y)
         self._release(data, self._width(data), budget, "regression")
         p = len(self.moments_) - 1
         if p < 1:
             raise ValueError("rows must have a column beside the target")
         columns = tuple(range(p))
-        self.ridge_ = (
-            stein_ridge(self.moments_, p, columns, self.sd_)
-            if isinstance(self.ridge, str)
-            else float(self.ridge) * self.sd_ * math.sqrt(p)
-        )
-        self.stretch_ = (
-            stein_stretch(self.moments_, p, columns, self.sd_, self.ridge_, self._least)
-            if isinstance(self.stretch, str)
-            else float(self.stretch)
+        self.ridge_, self.stretch_ = chosen_ridge(
+            self.moments_, p, columns, self.sd_, self.ridge, self.stretch
         )
         unit = self._scale[:-1] / self._scale[-1] * self.stretch_
+        names = self._columns.names
+        self.columns_ = own if names is None else names[:-1]
         self.coef_ = self._noisy.ridge(p, columns, self.ridge_, self._least).coef * unit
         self.intercept_ = float(self._center[-1] - self._center[:-1] @ self.coef_)
         return self
+
+    def _beside(self, rows: Any, y: Any) -> tuple[Array, tuple[str, ...] | None]:
+        """Columns and target as one table, and the columns' names; where center or scale has names,
+        the target's last, the columns are in their order."""
+        known, _ = named_vectors(center=self.center, scale=self.scale)
+        columns = Columns(None if known is None else known[:-1], "center or scale")
+        return _beside(_in_order(rows, columns), y), columns.names
 
     @property
     def _least(self) -> float:
         """What an eigenvalue of the columns' moments counts as at least, the ridge included."""
         return LEAST_RIDGE * self.sd_ * math.sqrt(len(self.moments_) - 1)
-
-    def _width(self, data: Any) -> int:
-        for given in (self.center, self.scale):
-            if given is not None:
-                return int(np.size(given))
-        shape = getattr(data, "shape", None)
-        if shape is None or len(shape) != 2:
-            raise ValueError("give center or scale, which say how many columns there are")
-        return int(shape[1])
 
     def confidence_interval(self, level: float = 0.95) -> Array:
         """Intervals (d, 2) for the coefficients of least squares, no ridge, on the clipped rows.
@@ -244,9 +249,10 @@ class PrivateRegression(_OnMoments):
         )
 
     def predict(self, rows: ArrayLike) -> Array:
-        """The target of each row (n, d), data units."""
+        """The target of each row (n, d), data units; the columns of a frame are met by name."""
         self._check_fitted()
-        return np.asarray(np.asarray(rows, dtype=np.float64) @ self.coef_ + self.intercept_)
+        x = _in_order(rows, Columns(self.columns_, "the fit"))
+        return np.asarray(np.asarray(x, dtype=np.float64) @ self.coef_ + self.intercept_)
 
 
 class PrivatePCA(_OnMoments):
@@ -261,8 +267,8 @@ class PrivatePCA(_OnMoments):
         As for :class:`PrivateRegression`, (d,) for (d + 1,)
 
     Attributes: ``components_`` (k, d), unit vectors in units of ``scale``; ``axes_`` (a
-    :class:`PrincipalAxes` with angles and noise), ``moments_``, ``sd_``, ``guarantee_``,
-    ``entry_``.
+    :class:`PrincipalAxes` with angles and noise), ``columns_`` (names, or None), ``moments_``,
+    ``sd_``, ``guarantee_``, ``entry_``.
     """
 
     def __init__(
@@ -294,9 +300,10 @@ class PrivatePCA(_OnMoments):
         y : ignored
         budget : Budget or Share, optional; what it is drawn from
         """
-        d = PrivateRegression._width(self, rows)  # type: ignore[arg-type]
+        d = self._width(rows)
         k = _validate.whole("k", self.k, least=1, most=d)
         self._release(rows, d, budget, "principal axes")
+        self.columns_ = self._columns.names
         self.axes_: PrincipalAxes = self._noisy.axes(k)
         self.components_ = self.axes_.axes
         return self
@@ -304,8 +311,24 @@ class PrivatePCA(_OnMoments):
     def transform(self, rows: ArrayLike) -> Array:
         """Coordinates of each row along the axes, (n, k). Of the rows themselves: not private."""
         self._check_fitted()
-        x = (np.asarray(rows, dtype=np.float64) - self._center) * self._scale
+        x = np.asarray(_in_order(rows, self._columns.copy()), dtype=np.float64)
+        x = (x - self._center) * self._scale
         return np.asarray(x @ self.components_.T)
+
+
+def _positive_scale(given: Any, d: int) -> Array:
+    scale = _validate.vector("scale", given, d=d, above=0)
+    if not (_SMALLEST <= float(scale.min()) and float(scale.max()) <= _LARGEST):
+        raise ValueError("scale must lie within 2^-200..2^200: change the unit of the data")
+    return scale
+
+
+def _in_order(rows: Any, columns: Columns) -> Any:
+    """A table's rows with its columns met by name; anything else as it is."""
+    if not hasattr(rows, "__arrow_c_stream__") or len(getattr(rows, "shape", ())) != 2:
+        return rows
+    batches = as_batches(rows, int(rows.shape[1]), columns)
+    return np.concatenate([np.empty((0, int(rows.shape[1]))), *batches])
 
 
 def _beside(rows: Any, y: Any) -> Array:

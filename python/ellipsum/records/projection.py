@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .. import _validate
 from ..budget.budget import Budget, Share, draw_from
+from ..column_names import Columns, named_vectors
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..kernels.backend import thread_count
 from ..lineage import MarkedBytes, Marks, claim, marks_of, new_marks
@@ -50,7 +51,7 @@ class PrivateProjection:
     d : int, coordinates of a row
     epsilon, delta : float
     neighbors : ``"replace"`` or ``"add-remove"``
-    center : array (d,), data units, optional; public, 0 by default
+    center : array (d,), or a mapping by columns' names, data units, optional; public, 0 by default
     key : 32 bytes, optional
         A secret that the parts of one table share, so that their columns of Phi are those of one
         run; fresh by default. Whoever knows it can undo the projection. Never use it for another
@@ -82,7 +83,10 @@ class PrivateProjection:
         m = _validate.whole("rows", rows, least=1, most=1 << 31)
         self.d = _validate.whole("d", d, least=1, most=_MOST_D)
         epsilon, delta = _validate.positive("epsilon", epsilon), _validate.open_unit("delta", delta)
-        where = np.zeros(self.d) if center is None else _validate.vector("center", center, d=self.d)
+        names, known = named_vectors(center=center)
+        self._columns, where = Columns(names, "center"), np.zeros(self.d)
+        if center is not None:
+            where = _validate.vector("center", known["center"], d=self.d)
         reach = _validate.positive("radius", radius)
         clip = RecordClip(where, np.ones(self.d), reach, RADIUS_BITS)
         relation = Neighbors.of(neighbors)
@@ -121,6 +125,11 @@ class PrivateProjection:
         return self._sketch.count
 
     @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the coordinates, where ``center`` or a source had some; public."""
+        return self._columns.names
+
+    @property
     def _step(self) -> float:
         return self._sketch.clip.grid * 2.0**-PHI_BITS
 
@@ -130,6 +139,7 @@ class PrivateProjection:
         Parameters
         ----------
         data : array (n, d), batches, frames, Arrow data, ``Rows``; data units
+            Columns with names are put into the order of the first ones (claim rows-5).
         first : int, optional
             The number of the first row: row i has column i of Phi. By default the one after the
             largest so far. Parts of one table on several machines share ``key`` and need ranges
@@ -138,19 +148,22 @@ class PrivateProjection:
         Raises
         ------
         ValueError
-            For a number that was used, rows of another width, and after the release. Then none of
-            the rows were added.
+            For a number that was used, rows of another width or of other columns, and after the
+            release. Then none of the rows were added.
         """
         self._check_open()
         number = self._sketch.next_number(self._column_key)
         if first is not None:
             number = _validate.whole("first", first)
         fresh = Sketch(self.rows, self._sketch.clip)  # all of the rows are added, or none
-        for batch in as_batches(data, self.d):
+        columns = self._columns.copy()
+        for batch in as_batches(data, self.d, columns):
             fresh.add(batch, self._column_key, number, self._threads)
             number += len(batch)
         self._check_open()
+        columns = self._columns.joined(columns)
         self._sketch.merge(fresh)
+        self._columns = columns
         fresh.sums[:] = 0
         return self
 
@@ -160,7 +173,8 @@ class PrivateProjection:
         Raises
         ------
         TypeError, ValueError
-            For other parameters, a number that is in both (under one key), and after a release.
+            For other parameters, a number that is in both (under one key), columns of other names
+            or in another order, and after a release.
         """
         if not isinstance(other, PrivateProjection):
             raise TypeError(f"other must be a PrivateProjection, got {type(other).__name__}")
@@ -168,13 +182,16 @@ class PrivateProjection:
         other._check_open()
         if self._fingerprint != other._fingerprint:
             raise ValueError("other has other parameters: merge parts of one projection")
+        columns = self._columns.joined(other._columns)
         self._sketch.merge(other._sketch)
+        self._columns = columns
         self._marks |= other._marks
         self._caveats = tuple(dict.fromkeys(self._caveats + other._caveats))
         return self
 
     def to_bytes(self) -> bytes:
-        """The parameters and what was added, without the key. As private as the rows.
+        """The parameters, the columns' names and what was added, without the key. As private as
+        the rows.
 
         The bytes remember, while they are in this process, which rows they hold.
 
@@ -187,7 +204,7 @@ class PrivateProjection:
         promise, clip = self.guarantee, self._sketch.clip
         public = (promise.asked_epsilon, promise.asked_delta, clip.clip_norm, clip.center)
         name = (promise.neighbors.value, *public, self._fingerprint)
-        state = SketchState(*name, self._sketch.sums, self._sketch.used)
+        state = SketchState(*name, self._sketch.sums, self._sketch.used, self._columns.names)
         return MarkedBytes.of(pack(state), self._marks)
 
     @classmethod
@@ -228,15 +245,18 @@ class PrivateProjection:
         Raises
         ------
         ValueError
-            For bytes that are altered or of other parameters, and numbers used before.
+            For bytes that are altered, of other parameters, or of columns of other names or in
+            another order, and numbers used before.
         """
         self._check_open()
         state = unpack(bytes(data))
         if state.fingerprint != self._fingerprint:
             raise ValueError("data has other parameters: merge parts of one projection")
+        columns = self._columns.joined(Columns(state.columns))
         other = Sketch(self.rows, self._sketch.clip)
         other.sums, other.used = state.sums, state.used
         self._sketch.merge(other)
+        self._columns = columns
         self._marks |= marks_of(data)
         return self
 
@@ -273,8 +293,8 @@ class PrivateProjection:
             self._caveats,
             floor=self.floor,
             n=count,
-        ).drawn_from(entry)
-        return self._released
+        )
+        return self._released.named(self.columns).drawn_from(entry)
 
     def __reduce__(self) -> Any:
         raise TypeError("a projection holds a secret key: hand on to_bytes()")

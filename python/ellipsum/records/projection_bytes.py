@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from typing import NamedTuple
 
@@ -15,8 +16,8 @@ __all__ = ["SketchState", "pack", "unpack"]
 
 _MAGIC = b"ELLIPROJ"
 _RELATIONS = ("replace", "add-remove")
-# magic, version, neighbours, rows m, d, keys, epsilon, delta, radius, fingerprint
-_HEADER = struct.Struct("<8sHBxIIIddd16s")
+# magic, version, neighbours, rows m, d, keys, bytes of names, epsilon, delta, radius, fingerprint
+_HEADER = struct.Struct("<8sHBxIIIIddd16s")
 _KEY = struct.Struct("<16sI")
 _RANGE = struct.Struct("<QQ")
 
@@ -32,14 +33,18 @@ class SketchState(NamedTuple):
     fingerprint: bytes  #: of the public parameters, and of the floor that follows from them
     sums: NDArray[np.int64]
     used: dict[bytes, Numbers]
+    columns: tuple[str, ...] | None = None  #: names, where a source had some
 
 
 def pack(state: SketchState) -> bytes:
-    """The state as bytes; their length tells how many ranges of numbers were used."""
+    """The state as bytes; their length tells how many ranges of numbers were used, and of the
+    columns' names."""
     m, d = state.sums.shape
     numbers = (state.epsilon, state.delta, state.radius)
-    head = (_RELATIONS.index(state.neighbors), m, d, len(state.used), *numbers, state.fingerprint)
-    parts = [_HEADER.pack(_MAGIC, 1, *head), state.center.astype("<f8").tobytes()]
+    names = b"" if state.columns is None else json.dumps(state.columns).encode()
+    sizes = (m, d, len(state.used), len(names))
+    head = (_RELATIONS.index(state.neighbors), *sizes, *numbers, state.fingerprint)
+    parts = [_HEADER.pack(_MAGIC, 1, *head), state.center.astype("<f8").tobytes(), names]
     for mark, used in sorted(state.used.items()):
         parts.append(_KEY.pack(mark, len(used.ranges)))
         parts += [_RANGE.pack(first, end) for first, end in used.ranges]
@@ -55,19 +60,30 @@ def unpack(raw: bytes) -> SketchState:
         For bytes that are truncated, altered, or of another version.
     """
     fields = header_of(raw, _HEADER, _MAGIC, 1, _no_sketch)
-    _, relation, m, d, keys, epsilon, delta, radius, mark = fields
+    _, relation, m, d, keys, named, epsilon, delta, radius, mark = fields
     if not is_whole(raw):
         raise _no_sketch("its checksum does not fit")
     try:
         neighbors = _RELATIONS[relation]
-        used, at = _used(raw, keys, _HEADER.size + 8 * d)
+        at = _HEADER.size + 8 * d
+        columns = _names(raw[at : at + named], d)
+        used, at = _used(raw, keys, at + named)
         if len(raw) != at + 8 * m * d + CHECKSUM_BYTES:
             raise ValueError("another length")
-    except (struct.error, ValueError, IndexError):
+    except (struct.error, ValueError, IndexError, RecursionError):
         raise _no_sketch("it is truncated or has been altered") from None
     sums = np.frombuffer(raw, "<i8", m * d, at).astype(np.int64).reshape(m, d)
     center = np.frombuffer(raw, "<f8", d, _HEADER.size).astype(np.float64)
-    return SketchState(neighbors, epsilon, delta, radius, center, mark, sums, used)
+    return SketchState(neighbors, epsilon, delta, radius, center, mark, sums, used, columns)
+
+
+def _names(raw: bytes, d: int) -> tuple[str, ...] | None:
+    if not raw:
+        return None
+    names = json.loads(raw)
+    if not isinstance(names, list) or len(names) != d or not all(type(x) is str for x in names):
+        raise ValueError("no names")
+    return tuple(names)
 
 
 def _used(raw: bytes, keys: int, at: int) -> tuple[dict[bytes, Numbers], int]:

@@ -66,7 +66,7 @@ class ProjectionRelease(Release):
         diagonal = np.diag(raw)
         sd = np.sqrt((np.outer(diagonal, diagonal) + raw**2) / len(self.rows))
         what = ("second moments", self._moments.value, self._guarantee, self._caveats)
-        return Estimate(*what, sd=sd, n=self._n).drawn_from(self._entry)
+        return Estimate(*what, sd=sd, n=self._n).named(self._columns).drawn_from(self._entry)
 
     def pca(self, k: int) -> PrincipalAxes:
         """The k first principal axes of X'X: the eigenvectors of Y'Y, which the floor leaves alone.
@@ -79,7 +79,7 @@ class ProjectionRelease(Release):
 
     def regression(
         self,
-        target: int = -1,
+        target: int | str = -1,
         *,
         columns: Any = None,
         ridge: float = 0.0,
@@ -89,8 +89,8 @@ class ProjectionRelease(Release):
 
         Parameters
         ----------
-        target : int, which coordinate; negative ones count from the last
-        columns : sequence of int, optional; which predict it: by default all others
+        target : int or str, which coordinate; negative ones count from the last, texts are names
+        columns : sequence of int or str, optional; which predict it: by default all others
         ridge : float, added to the diagonal of X'X, data units squared; ``floor**2`` leaves the
             floor in
         lasso : float, optional: the weight of sum |b_j| beside half the squared error of the sum
@@ -100,11 +100,9 @@ class ProjectionRelease(Release):
         MomentRegression: coefficients with standard deviations and intervals
         """
         d = self.rows.shape[1]
-        which = range(d)[_validate.whole("target", target, least=-d, most=d - 1)]
+        which = self._place("target", target)
         chosen = tuple(j for j in range(d) if j != which) if columns is None else tuple(columns)
-        chosen = tuple(
-            range(d)[_validate.whole("columns", j, least=-d, most=d - 1)] for j in chosen
-        )
+        chosen = tuple(self._place("columns", j) for j in chosen)
         if not chosen or which in chosen or len(set(chosen)) < len(chosen):
             raise ValueError("columns must be different coordinates, at least one, and no target")
         if lasso is None:
@@ -112,6 +110,15 @@ class ProjectionRelease(Release):
         if ridge:
             raise ValueError("give ridge or lasso, not both")
         return self._moments.lasso(which, chosen, _validate.nonnegative("lasso", lasso))
+
+    def _place(self, parameter: str, column: int | str) -> int:
+        d = self.rows.shape[1]
+        if not isinstance(column, str):
+            return range(d)[_validate.whole(parameter, column, least=-d, most=d - 1)]
+        if self._columns is None or column not in self._columns:
+            known = "none" if self._columns is None else ", ".join(map(repr, self._columns))
+            raise ValueError(f"{parameter} must be a place or a column's name: {known}")
+        return self._columns.index(column)
 
     @property
     def _raw(self) -> Array:
