@@ -52,6 +52,50 @@ def test_the_affine_network_reaches_the_optimum(setting, seed):
         made.guarantee_.epsilon(1e-6)
 
 
+@pytest.mark.parametrize("setting", TARGETS)
+def test_a_law_that_is_known_is_met(setting):
+    observe, covariance, k = covariances()[setting]
+    made = PrivacyNetwork("affine", observe=observe, distortion=TARGETS[setting])
+    point = made.fit_covariance(covariance, k).evaluate(covariance, k)
+    assert point.distortion == pytest.approx(TARGETS[setting], rel=1e-9)
+    assert made.distortion_ == pytest.approx(point.distortion) and made.distortion_error_ == 0
+    assert -2e-8 <= point.excess <= max(0.02 * point.optimum, 0.002)
+
+
+@pytest.mark.parametrize("setting", TARGETS)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_with_the_papers_rows_the_distortion_errs_by_sampling_alone(setting, seed):
+    """The limit is met on the 8,000 rows. On the law what is left is tr C(law) - tr C(rows), C
+    of Y less its estimate, whatever was learned: so no training keeps 1.5 % there."""
+    observe, covariance, k = covariances()[setting]
+    rows, wanted = draw(covariance, 8000, 100 + seed), TARGETS[setting]
+    made = PrivacyNetwork("affine", observe=observe, distortion=wanted, seed=seed, steps=200)
+    point = made.fit(rows[:, :k], rows[:, k:]).evaluate(covariance, k)
+    assert made.distortion_ == pytest.approx(wanted, rel=1e-9)
+    left = np.eye(len(covariance))[k:]  # Y - K W as a matrix times (X, Y)
+    left = left - made.matrix_ @ (left if observe == "useful" else np.eye(len(covariance)))
+    sampled = np.cov(rows, rowvar=False, bias=True)
+    moved = np.trace(left @ (covariance - sampled) @ left.T)
+    center = left @ rows.mean(0)
+    assert made.offset_ == pytest.approx(center)
+    assert point.distortion - wanted == pytest.approx(moved + center @ center, abs=1e-8)
+    error = (
+        2 * np.trace((left @ covariance @ left.T) @ (left @ covariance @ left.T)) / 8000
+    ) ** 0.5
+    assert made.distortion_error_ == pytest.approx(error, rel=0.1)
+    assert abs(point.distortion - wanted) < 5 * error
+
+
+def test_the_distortion_of_a_network_is_stated_with_its_error():
+    _, covariance, _ = covariances()["scalar, useful"]
+    rows, new = draw(covariance, 4000, 0), draw(covariance, 40_000, 1)
+    made = PrivacyNetwork("gaussian", distortion=0.5, steps=10, batch_size=500)
+    made.fit(rows[:, :1], rows[:, 1:])
+    seen = ((made.transform(new[:, 1:], seed=0) - new[:, 1:]) ** 2).mean()
+    assert made.distortion_error_ == pytest.approx(0.5 * (2 / 4000) ** 0.5, rel=0.2)
+    assert abs(made.distortion_ - seen) < 5 * made.distortion_error_
+
+
 def test_the_affine_evaluation_is_that_of_the_release():
     _, covariance, k = covariances()["vector, full"]
     rows = draw(covariance, 20_000, 5)
@@ -252,6 +296,7 @@ def test_seeds_decide_everything_and_files_keep_it(tmp_path):
         read = load(tmp_path / "net.safetensors")
         np.testing.assert_allclose(read.transform(rows[:, 1:], seed=9), first, **close)
         assert read.get_params() == made[0].get_params()
+        assert read.distortion_ == made[0].distortion_
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ..tradeoff import DiscreteTradeoff
 from . import networks
 from .ppan_training import Limit
 
-__all__ = ["channel_values", "train_channel"]
+__all__ = ["channel_values", "reader_of", "train_channel"]
 
 Array = NDArray[np.float64]
 
@@ -75,3 +78,12 @@ def _information(joint: torch.Tensor) -> torch.Tensor:
     apart = joint.sum(1, keepdim=True) * joint.sum(0, keepdim=True)
     logs = torch.log(joint.clamp(min=_TINY)) - torch.log(apart.clamp(min=_TINY))
     return (joint * logs).sum()
+
+
+def reader_of(channel: Array, letters: Any, guarantee: Any) -> DiscreteTradeoff:
+    """The same table in the exact solver's object, which knows how to draw."""
+    made = DiscreteTradeoff(multiplier=0.0)
+    made.channel_, made.guarantee_ = channel, guarantee
+    if letters is not None:
+        made.observed_values_ = letters
+    return made

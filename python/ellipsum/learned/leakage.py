@@ -9,12 +9,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..tradeoff import EstimatedInformation
+from ..tradeoff import EstimatedInformation, GaussianTradeoff
 from ..tradeoff.neighbors import ksg_information
 from . import networks
 from .adversary import Adversary, linear_posterior
 
-__all__ = ["Leakage", "LearnedPoint", "gaussian_information", "measured"]
+__all__ = [
+    "Leakage",
+    "LearnedPoint",
+    "affine_point",
+    "gaussian_information",
+    "measured",
+    "moment_rows",
+]
 
 Array = NDArray[np.float64]
 
@@ -78,6 +85,30 @@ def gaussian_information(joint: Array, size: int) -> float:
     """I(X; Z) of jointly Gaussian (X, Z) with this covariance, nats; X the first coordinates."""
     logs = [np.linalg.slogdet(part)[1] for part in (joint[:size, :size], joint[size:, size:])]
     return max(0.0, 0.5 * float(sum(logs) - np.linalg.slogdet(joint)[1]))
+
+
+def affine_point(
+    parts: tuple[Array, Array, Array], joint: Array, k: int, observe: str | Array
+) -> LearnedPoint:
+    """`LearnedPoint` of matrix w + root u + offset under N(0, joint) of (X, Y), X the first k."""
+    matrix, root, offset = parts
+    eye = np.eye(len(joint))
+    seen = {"useful": eye[k:], "full": eye}[observe] if isinstance(observe, str) else observe
+    gain = matrix @ seen  # of (X, Y)
+    spread = gain @ joint @ gain.T + root @ root.T
+    cross = joint[:k] @ gain.T
+    leakage = gaussian_information(np.block([[joint[:k, :k], cross], [cross.T, spread]]), k)
+    own = np.trace(joint[k:, k:]) - 2 * np.trace(joint[k:] @ gain.T)
+    distortion = float(own + np.trace(spread) + offset @ offset)
+    best = GaussianTradeoff(observe, distortion=distortion).from_covariance(joint, k)
+    return LearnedPoint(leakage, distortion, best.leakage_, best.gap_)
+
+
+def moment_rows(covariance: Array) -> Array:
+    """2m rows with mean 0 and exactly this m x m covariance: all that an affine map is made of."""
+    values, basis = np.linalg.eigh(covariance)
+    root = (basis * np.sqrt(len(values) * np.maximum(values, 0.0))).T
+    return np.vstack([root, -root])
 
 
 def measured(x: Array, y: Array, z: Array, distortion: float, seed: int) -> Leakage:

@@ -116,6 +116,7 @@ def build(
     generator: torch.Generator,
 ) -> Mechanism:
     """The mechanism of that name, its network at zero: it starts as the affine one."""
+    hidden = networks.sizes_of("hidden", hidden)
     if name == "affine":
         return affine
     if name == "universal":

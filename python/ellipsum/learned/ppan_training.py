@@ -16,7 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 from . import mechanisms, networks
 from .adversary import Adversary, LabelAdversary, linear_information
 
-__all__ = ["Limit", "Problem", "sensitive_columns", "train_affine", "train_network"]
+__all__ = [
+    "Limit",
+    "Problem",
+    "cost_of",
+    "mean_cost",
+    "sensitive_columns",
+    "train_affine",
+    "train_network",
+    "white_rows",
+]
 
 Array = NDArray[np.float64]
 
@@ -57,6 +66,7 @@ class Problem(NamedTuple):
     discriminator: float
     seeds: torch.Generator
     labels: torch.Tensor | None = None  # class numbers, where X is labels
+    unit: float = 1.0  # of the cost, in that of the data
 
 
 def sensitive_columns(
@@ -67,6 +77,22 @@ def sensitive_columns(
         return networks.finite_rows("X", X), None
     classes, which = networks.class_numbers("X", X, n)
     return np.eye(len(classes))[which][:, :-1], torch.as_tensor(which).to(device)
+
+
+def white_rows(x: Array) -> Array:
+    """Rows with mean 0 and the unit matrix as covariance."""
+    centered = x - x.mean(0)
+    root = np.linalg.cholesky(centered.T @ centered / len(x) + 1e-12 * np.eye(x.shape[1]))
+    return np.asarray(np.linalg.solve(root, centered.T).T)
+
+
+def cost_of(
+    utility: Any, center: torch.Tensor, scale: float
+) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None:
+    """Of standardised (y, z), a cost in the data's unit; None for what has a name."""
+    if not callable(utility):
+        return None
+    return lambda y, z: utility(center + scale * y, center + scale * z)
 
 
 def start(problem: Problem, size: int) -> mechanisms.AffineMechanism:
@@ -100,9 +126,9 @@ def train_affine(
         adam.step()
         cosine.step()
     with torch.no_grad():
-        made.offset.copy_(y.mean(0) - made.gain @ w.mean(0) if not problem.information else 0)
         if not problem.information:
-            _meet(moments, sizes, made, problem.limit)
+            _meet(moments, sizes, made, limit)
+            made.offset.copy_(y.mean(0) - made.gain @ w.mean(0))
     return made
 
 
@@ -125,19 +151,45 @@ def affine_values(
     return leakage, own.trace() - 2 * cross[k : k + n].trace() + spread.trace()
 
 
+def mean_cost(problem: Problem, made: mechanisms.Mechanism) -> tuple[float, float]:
+    """Mean cost of the rows in the data's unit, and its standard error.
+
+    Of an affine map with squared error exactly over its seed, else with one seed for each row.
+    """
+    y, w = problem.useful, problem.observed
+    with torch.no_grad():
+        if type(made) is mechanisms.AffineMechanism:
+            each = ((w @ made.gain.T + made.offset - y) ** 2).sum(1) + (made.noise**2).sum()
+        else:
+            z, weight = made(w, problem.seeds)
+            cost = problem.cost or (lambda y, z: ((z - y) ** 2).sum(1))
+            each = (weight * torch.stack([cost(y, part) for part in z])).sum(0)
+    found = problem.unit * networks.as_numpy(each)
+    return float(found.mean()), float(found.std() / len(found) ** 0.5)
+
+
 def _joint(own: torch.Tensor, cross: torch.Tensor, spread: torch.Tensor) -> torch.Tensor:
     return torch.cat([torch.cat([own, cross], 1), torch.cat([cross.T, spread], 1)], 0)
 
 
 def _meet(
-    moments: torch.Tensor, sizes: tuple[int, int], made: mechanisms.AffineMechanism, limit: float
+    moments: torch.Tensor, sizes: tuple[int, int], made: mechanisms.AffineMechanism, limit: Limit
 ) -> None:
-    """Scale the noise so that the cost is the limit, if the map alone leaves room for that."""
+    """Scale what the release lacks of the best estimate P w, and its noise, to the limit.
+
+    E|y - z|^2 = E|y - P w|^2 + E|P w - z|^2, so one factor meets it, whether there is noise or
+    (full data) none. Upwards only where the limit has a price: a release that tells nothing stays.
+    """
+    k, n = sizes
+    of_w = moments[k + n :]
+    best = torch.linalg.lstsq(of_w[:, k + n :], of_w[:, k : k + n]).solution.T
+    rest = best - made.gain
+    lost = ((rest @ of_w[:, k + n :]) * rest).sum() + (made.noise**2).sum()
     _, cost = affine_values(moments, sizes, made, False)
-    added = (made.noise**2).sum()
-    room = limit - (cost - added)
-    if room > 0.25 * added:  # never a large change
-        made.noise.mul_(torch.sqrt(room / added).clamp(0.5, 2.0))
+    room = (limit.most - (cost - lost)) / lost
+    if 0.25 < room < 4 and (room < 1 or limit.price > 0):  # never a large change
+        made.gain.copy_(best - torch.sqrt(room) * rest)
+        made.noise.mul_(torch.sqrt(room))
 
 
 def train_network(

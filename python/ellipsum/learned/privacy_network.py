@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _validate
-from ..tradeoff import DiscreteTradeoff, GaussianTradeoff, MutualInformation
+from ..tradeoff import MutualInformation
 from ..tradeoff.discrete import joint_table
 from . import finite_network, mechanisms, networks, ppan_training
-from .leakage import Leakage, LearnedPoint, gaussian_information, measured
+from .leakage import Leakage, LearnedPoint, affine_point, measured, moment_rows
 from .local_mechanism import unmeasured
 from .storage import Learned, grouped
 
@@ -74,6 +74,9 @@ class PrivacyNetwork(Learned):
     matrix_, noise_root_, offset_ : arrays, of ``"affine"``
         The release is ``offset_`` + ``matrix_`` w + ``noise_root_`` u, in the data's unit.
     channel_ : array (n_w, n_z), of ``"discrete"``
+    distortion_, distortion_error_ : float
+        Mean cost of the rows, and the standard error with which it stands for that of their law: a
+        limit on a law that is known through n rows alone is kept to that. Not with information.
     guarantee_ : MutualInformation or EstimatedInformation
 
     Source: Tripathy, Wang & Ishwar, with the limit on the *mean* distortion, Gaussian seeds and an
@@ -142,7 +145,7 @@ class PrivacyNetwork(Learned):
         affine = ppan_training.train_affine(problem, size, steps, self.learning_rate, self.progress)
         generator = problem.seeds
         self._made = mechanisms.build(
-            self.mechanism, affine, self._widths(), self.components, generator
+            self.mechanism, affine, self.hidden, self.components, generator
         )
         if self.mechanism != "affine":
             ppan_training.train_network(
@@ -155,7 +158,24 @@ class PrivacyNetwork(Learned):
             )
         self.n_features_in_, self._released = w.shape[1], size
         self._set_affine()
+        if not problem.information:
+            self.distortion_, self.distortion_error_ = ppan_training.mean_cost(problem, self._made)
         self.guarantee_: Any = unmeasured()
+        return self
+
+    def fit_covariance(
+        self, covariance: ArrayLike, n_sensitive: int, observe: ArrayLike | None = None
+    ) -> PrivacyNetwork:
+        """Train an ``"affine"`` mechanism on a Gaussian law of mean 0 that is known.
+
+        Its distortion is then that of the law; parameters as in `evaluate`.
+        """
+        if self.mechanism != "affine":
+            raise ValueError("fit_covariance is for mechanism='affine'; give rows to fit")
+        rows = moment_rows(_validate.square("covariance", covariance))
+        seen = None if observe is None else rows @ np.atleast_2d(np.asarray(observe)).T
+        self.fit(rows[:, :n_sensitive], rows[:, n_sensitive:], seen)
+        self.distortion_error_ = 0.0
         return self
 
     def fit_law(
@@ -205,7 +225,9 @@ class PrivacyNetwork(Learned):
         """
         check_is_fitted(self)
         if self.mechanism == "discrete":
-            return np.asarray(self._reader().transform(W, seed=seed))
+            letters = getattr(self, "observed_values_", None)
+            reader = finite_network.reader_of(self.channel_, letters, self.guarantee_)
+            return np.asarray(reader.transform(W, seed=seed))
         rows = networks.finite_rows("W", W, self.n_features_in_)
         with torch.no_grad():
             w = self._tensor((rows - self._center_w) / self._scale_w)
@@ -235,23 +257,14 @@ class PrivacyNetwork(Learned):
         check_is_fitted(self)
         if self.mechanism != "affine":
             raise ValueError("evaluate is exact for mechanism='affine'; measure the others")
-        joint, k = _validate.square("covariance", covariance), n_sensitive
-        eye = np.eye(len(joint))
-        seen = {"useful": eye[k:], "full": eye}.get(self.observe)
-        seen = np.atleast_2d(np.asarray(observe, dtype=np.float64)) if seen is None else seen
-        gain = self.matrix_ @ seen  # of (X, Y)
-        spread = gain @ joint @ gain.T + self.noise_root_ @ self.noise_root_.T
-        cross = joint[:k] @ gain.T
-        both = np.block([[joint[:k, :k], cross], [cross.T, spread]])
-        own = np.trace(joint[k:, k:]) - 2 * np.trace(joint[k:] @ gain.T)
-        distortion = float(own + np.trace(spread) + self.offset_ @ self.offset_)
-        leakage = gaussian_information(both, k)
-        best = GaussianTradeoff(
-            self.observe if self.observe != "given" else seen, distortion=distortion
-        ).from_covariance(joint, k)
-        gap = max(0.0, leakage - best.leakage_) + best.gap_
-        self.guarantee_ = MutualInformation(leakage, gap, "the Gaussian law of this covariance")
-        return LearnedPoint(leakage, distortion, best.leakage_, best.gap_)
+        joint = _validate.square("covariance", covariance)
+        given = self.observe == "given"
+        seen = np.atleast_2d(np.asarray(observe, float)) if given else self.observe
+        parts = self.matrix_, self.noise_root_, self.offset_
+        found = affine_point(parts, joint, n_sensitive, seen)
+        gap, law = max(0.0, found.excess) + found.gap, "the Gaussian law of this covariance"
+        self.guarantee_ = MutualInformation(found.leakage, gap, law)
+        return found
 
     def measure(
         self, X: ArrayLike, Y: ArrayLike, W: ArrayLike | None = None, *, seed: int = 0
@@ -299,9 +312,6 @@ class PrivacyNetwork(Learned):
             return None
         return -_validate.positive("least_information", self.least_information)
 
-    def _widths(self) -> list[int]:
-        return networks.sizes_of("hidden", self.hidden)
-
     def _observed(self, x: Array, y: Array, W: ArrayLike | None) -> Array:
         if (W is None) == (self.observe == "given"):
             raise ValueError("W goes with observe='given', and only with it")
@@ -318,27 +328,20 @@ class PrivacyNetwork(Learned):
         self._scale_w = np.where(sd > 0, sd, 1.0)
         self._center_y = np.zeros(y.shape[1]) if information else y.mean(0)
         self._scale_y = 1.0 if information else float(np.sqrt(y.var(0).mean())) or 1.0
-        centered = x - x.mean(0)
-        root = np.linalg.cholesky(centered.T @ centered / len(x) + 1e-12 * np.eye(x.shape[1]))
-        white = np.linalg.solve(root, centered.T).T
         useful = (y - y.mean(0)) / (y.std(0) if information else self._scale_y)
         limit = self._least_information() if information else self.distortion
         squared = 1.0 if information or callable(self.utility) else self._scale_y**2
         return ppan_training.Problem(
-            self._tensor(white),
+            self._tensor(ppan_training.white_rows(x)),
             self._tensor(useful),
             self._tensor((w - self._center_w) / self._scale_w),
             float(limit or 0.0) / squared,
             information,
-            self._cost() if callable(self.utility) else None,
+            ppan_training.cost_of(self.utility, self._tensor(self._center_y), self._scale_y),
             float(self.discriminator),
             networks.generator_of(self.seed),
+            unit=squared,
         )
-
-    def _cost(self) -> Callable[[torch.Tensor, torch.Tensor], torch.Tensor]:
-        center, scale = self._tensor(self._center_y), self._scale_y
-        utility: Any = self.utility
-        return lambda y, z: utility(center + scale * y, center + scale * z)
 
     def _set_affine(self) -> None:
         if self.mechanism == "affine":
@@ -354,14 +357,6 @@ class PrivacyNetwork(Learned):
         table, _, self.observed_values_ = joint_table(X, Y)
         return self.fit_law(table, 1.0 - np.eye(table.shape[1]))
 
-    def _reader(self) -> DiscreteTradeoff:
-        """The same tables in the exact solver's object, which knows how to draw."""
-        made = DiscreteTradeoff(multiplier=0.0)
-        made.channel_, made.guarantee_ = self.channel_, self.guarantee_
-        if hasattr(self, "observed_values_"):
-            made.observed_values_ = self.observed_values_
-        return made
-
     def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         if self.mechanism == "discrete":
             values: dict[str, Any] = {"leakage": self.leakage_, "distortion": self.distortion_}
@@ -374,7 +369,10 @@ class PrivacyNetwork(Learned):
             "scale_w": self._scale_w,
             "center_y": self._center_y,
         }
-        return arrays, {"scale_y": self._scale_y, "released": self._released}
+        values = {"scale_y": self._scale_y, "released": self._released}
+        if hasattr(self, "distortion_"):
+            values["distortion"] = [self.distortion_, self.distortion_error_]
+        return arrays, values
 
     def _restore(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
         self.guarantee_ = unmeasured()
@@ -387,11 +385,13 @@ class PrivacyNetwork(Learned):
         self._center_w, self._scale_w = arrays["center_w"], arrays["scale_w"]
         self._center_y, self._scale_y = arrays["center_y"], values["scale_y"]
         self.n_features_in_, self._released = len(self._center_w), values["released"]
+        if "distortion" in values:
+            self.distortion_, self.distortion_error_ = values["distortion"]
         start = self._tensor(np.zeros((self._released, self.n_features_in_)))
         self._made = mechanisms.build(
             self.mechanism,
             mechanisms.AffineMechanism(start, 1.0),
-            self._widths(),
+            self.hidden,
             self.components,
             networks.generator_of(0),
         )
