@@ -20,43 +20,27 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 from scipy.special import ndtr
 
-from ellipsum.tradeoff import LinearEraser, OracleShift, audit
-from learned_data import BUDGET, FACTORS, Labelled, breast_cancer, diabetes, digits, encoded, shapes
+from ellipsum.tradeoff import LinearEraser, OracleShift
+from filter_more import several, table4, table5
+from learned_baselines import (
+    DRAWS,
+    attacked,
+    cost_of,
+    erased,
+    flipped,
+    label_only,
+    releases_of,
+)
+from learned_baselines import FILTER_FILE as FILE
+from learned_baselines import keep_filters as keep
+from learned_data import BUDGET, Labelled, breast_cancer, diabetes, digits, encoded
 
-RESULTS = Path(__file__).parent / "results"
-FILE = RESULTS / "filter_figures.json"
-DRAWS = 4
-ALL = ("linear", "mlp", "rbf", "knn")
 #: Private and useful labels of the paper's two cases on digits.
 CASES = {"case 1": ("digit", "circle"), "case 2": ("5 or more", "odd")}
-
-
-def releases_of(made, latents: np.ndarray, labels=None) -> np.ndarray:
-    """Several releases of every row."""
-    if labels is not None:
-        return np.array([made.transform(latents, labels, seed=i) for i in range(DRAWS)])
-    return np.array([made.transform(latents, seed=i) for i in range(DRAWS)])
-
-
-def label_only(latents: np.ndarray, useful: np.ndarray, train: np.ndarray) -> np.ndarray:
-    """The useful label as a network predicts it: what to send if one task is known."""
-    from sklearn.svm import SVC
-
-    model = SVC(C=10.0).fit(latents[train], useful[train])
-    return model.predict(latents)[:, None].astype(float)
-
-
-def flipped(bits: np.ndarray, epsilon: float) -> np.ndarray:
-    """Randomised response on a predicted label: epsilon-DP for any two records."""
-    rng = np.random.default_rng(0)
-    keep = 1 / (1 + np.exp(-epsilon))
-    stay = rng.random((DRAWS, *bits.shape)) < keep
-    return np.where(stay, bits, 1 - bits)
 
 
 def table1_releases(data: Labelled, latents: np.ndarray):
@@ -102,17 +86,6 @@ def timed(job):
     start = time.process_time()
     made = job()
     return made, time.process_time() - start
-
-
-def attacked(released: np.ndarray, label: np.ndarray, test: np.ndarray, attackers=ALL) -> dict:
-    """Accuracy of each attacker, the largest, and the best lower bound of the information."""
-    found = audit(released, label, test=test, attackers=attackers)
-    row = {result.attacker: round(result.accuracy, 4) for result in found.results}
-    row["strongest"] = round(found.strongest.accuracy, 4)
-    row["se"] = round(found.strongest.accuracy_se, 4)
-    row["information"] = round(found.guarantee.lower, 4)
-    row["constant"] = round(found.baseline, 4)
-    return row
 
 
 def table1(results: dict) -> None:
@@ -181,7 +154,14 @@ def curve(results: dict) -> None:
         data.labels["5 or more"][data.train],
         data.labels["odd"][data.train],
     )
-    for budget in (0.5, 2.0, 5.0, 10.0):
+    for name, released in erased(latents, data.labels["5 or more"], data.train).items():
+        key = f"{name} {cost_of(latents, released, data.train):.3g}"
+        if key not in rows:
+            rows[key] = {
+                what: attacked(released, data.labels[label], data.test, ("rbf",))
+                for what, label in (("private", "5 or more"), ("useful", "odd"))
+            }
+    for budget in (0.5, 1.0, 2.0, 5.0, 10.0):
         for name in ("isotropic", "adversarial"):
             key = f"{name} {budget:g}"
             if key in rows:
@@ -245,6 +225,7 @@ def small(results: dict, table: str, data: Labelled, private: str, useful: str) 
         "oracle shift (label)": OracleShift().fit(*seen[:2]).transform(data.rows, hidden),
         "isotropic noise": released(GenerativeFilter(half, method="isotropic")),
         "filter": released(GenerativeFilter(half, steps=600)),
+        "filter, cells across 5 folds": released(GenerativeFilter(half, steps=600, folds=5)),
         "filter, noise alone": released(GenerativeFilter(half, steps=600, shift="none")),
         "predicted label alone": predicted,
         "randomised response, epsilon = 4": flipped(predicted, 4.0),
@@ -259,94 +240,6 @@ def small(results: dict, table: str, data: Labelled, private: str, useful: str) 
         }
     rows["labels"] = {"private": private, "useful": useful}
     keep(results)
-
-
-def table4(results: dict) -> None:
-    """Eight factors of drawings: each of the others is hidden, "round" is kept."""
-    from ellipsum.learned import GenerativeFilter
-
-    data = shapes()
-    _, latents = encoded(data, 12)
-    rows = results.setdefault("table4", {})
-    kept = data.labels["round"]
-    for factor in FACTORS[1:]:
-        hidden = data.labels[factor]
-        seen = (latents[data.train], hidden[data.train], kept[data.train])
-        row = rows.setdefault(factor, {})
-        row.setdefault("raw", attacked(latents, hidden, data.test, ("rbf",))["strongest"])
-        for name, params in {
-            "isotropic": {"method": "isotropic"},
-            "noise alone": {"shift": "none"},
-            "adversarial": {},
-        }.items():
-            if name in row:
-                continue
-            made = GenerativeFilter(6.0, steps=500, **params).fit(*seen)
-            released = releases_of(made, latents)[:2]
-            row[name] = {
-                "private": attacked(released, hidden, data.test, ("rbf",))["strongest"],
-                "useful": attacked(released, kept, data.test, ("rbf",))["strongest"],
-            }
-        keep(results)
-        print(factor, flush=True)
-
-
-def table5(results: dict) -> None:
-    """Two users with opposite choices: attackers trained on the pool, and on the user alone."""
-    from ellipsum.learned import FilterBank, GenerativeFilter
-
-    data = digits()
-    _, latents = encoded(data)
-    users = np.random.default_rng(0).integers(0, 2, len(latents))
-    first, second = data.labels["5 or more"], data.labels["odd"]
-    bank = FilterBank(GenerativeFilter(BUDGET)).fit(
-        latents[data.train],
-        users[data.train],
-        {0: (first[data.train], second[data.train]), 1: (second[data.train], first[data.train])},
-    )
-    rows = results.setdefault("table5", {})
-    for user, (private, useful) in enumerate((("5 or more", "odd"), ("odd", "5 or more"))):
-        for what, label in (("private", private), ("useful", useful)):
-            found = bank.measure(
-                latents, users, data.labels[label], user, test=data.test, attackers=("rbf", "knn")
-            )
-            rows[f"user {user + 1}, {what}: {label}"] = {
-                "pooled": round(found.pooled.strongest.accuracy, 4),
-                "informed": round(found.informed.strongest.accuracy, 4),
-                "se": round(found.informed.strongest.accuracy_se, 4),
-            }
-            keep(results)
-
-
-def several(results: dict) -> None:
-    """Two useful labels at once, private >= 5: trained inside, against randomised response."""
-    from ellipsum.learned import GuaranteedFilter
-
-    data = digits()
-    _, latents = encoded(data)
-    rows = results.setdefault("several", {})
-    train, private = data.train, data.labels["5 or more"]
-    useful = np.c_[data.labels["odd"], data.labels["circle"]]
-    made = GuaranteedFilter(4.0, dimension=2, steps=800, useful_weight=2.0)
-    made.fit(latents[train], private[train], useful[train])
-    predicted = np.hstack([label_only(latents, column, train) for column in useful.T])
-    for name, released in {
-        "trained inside, proved mu = 4": releases_of(made, latents),
-        "randomised response, epsilon = 2 + 2": flipped(predicted, 2.0),
-        "randomised response, epsilon = 4 + 4": flipped(predicted, 4.0),
-    }.items():
-        rows[name] = {
-            label: attacked(released, data.labels[label], data.test, ("mlp", "rbf"))
-            for label in ("5 or more", "odd", "circle")
-        }
-    rows["epsilon of mu = 4 at delta 1e-3"] = made.guarantee_.epsilon(1e-3)
-    keep(results)
-
-
-def keep(results: dict) -> None:
-    """Write what there is."""
-    RESULTS.mkdir(exist_ok=True)
-    FILE.write_text(json.dumps(results, indent=1) + "\n")
 
 
 def main() -> None:

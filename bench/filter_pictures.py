@@ -9,13 +9,21 @@ import numpy as np
 RESULTS = Path(__file__).parent / "results"
 
 
+USERS = """\
+User 1 hides "5 or more" and keeps "odd", user 2 the opposite. Accuracy of the attacker trained on
+the pool, and of one who knows the user. The other rows are closed forms of each user's records."""
+OPTIMUM = """\
+No table here has an optimum beside it: the law of the latents is not known. Where it is (Gaussian
+numbers, letters) it stands in ppan_figures.md."""
+
+
 def draw(results: dict) -> None:
     """filter_curve.png, filter_information.png, filter_samples.png, filter_latents.png, ..."""
     import matplotlib
 
     matplotlib.use("Agg")
     if "curve" in results:
-        _curve(results["curve"])
+        _curve(results["curve"], results["table1"]["predicted label alone"])
     if "information" in results:
         _information(results["information"])
     _digits()
@@ -68,7 +76,7 @@ def _drawings() -> None:
     _save(figure, "filter_drawings.png")
 
 
-def _curve(rows: dict) -> None:
+def _curve(rows: dict, alone: dict) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6))
@@ -82,6 +90,19 @@ def _curve(rows: dict) -> None:
             axes[0].plot(budgets, values, style, color=color[name], marker="o", label=label)
             values = [v[what]["information"] for _, v in points]
             axes[1].plot(budgets, values, style, color=color[name], marker="o")
+    for key, v in rows.items():
+        name, _, at = key.rpartition(" ")
+        if name not in color:
+            mark = "D" if name == "LEACE" else "^"
+            for what, full in (("useful", color["isotropic"]), ("private", "none")):
+                axes[0].plot(float(at), v[what]["strongest"], mark, mec="0.3", mfc=full, ms=5)
+                axes[1].plot(float(at), v[what]["information"], mark, mec="0.3", mfc=full, ms=5)
+    figure.suptitle(
+        "◆ LEACE, ▲ oracle shift, green: predicted label alone; open or dashed: private", fontsize=8
+    )
+    for what, style in (("useful", "-"), ("private", "--")):
+        axes[0].axhline(alone[what]["rbf"], color="#0f766e", ls=style, lw=0.8)
+        axes[1].axhline(alone[what]["information"], color="#0f766e", ls=style, lw=0.8)
     axes[0].axhline(0.5, color="0.8", zorder=0)
     axes[0].set_ylabel("accuracy of an RBF attacker")
     axes[1].set_ylabel("information, lower bound (nats)")
@@ -192,9 +213,12 @@ def seeds_lines(results: dict) -> list[str]:
 
 def table5_lines(results: dict) -> list[str]:
     """Two users."""
-    lines = ["| | pooled attacker | attacker who knows the user |", "|---|---|---|"]
-    for name, row in results.get("table5", {}).items():
-        lines.append(f"| {name} | {row['pooled']:.3f} | {row['informed']:.3f} |")
+    rows = results.get("table5", {})
+    parts = list(next(iter(rows.values()), {}))
+    lines = ["| release | " + " | ".join(parts) + " |", "|---" * (1 + len(parts)) + "|"]
+    for name, row in rows.items():
+        cells = [f"{row[k]['pooled']:.3f}, {row[k]['informed']:.3f}" for k in parts]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return lines
 
 
@@ -203,6 +227,7 @@ def write_tables(results: dict) -> str:
     parts = ["# Generative filter on stand-ins", "", "`python bench/filter_figures.py`", ""]
     if "encoder" in results:
         parts += [f"Encoder on digits: {results['encoder']}", ""]
+    parts += [OPTIMUM, ""]
     parts += ["## Table 1: digits, accuracy of linear / network / RBF / neighbours", ""]
     parts += [*table1_lines(results), ""]
     parts += ["## The same budget on three splits (strongest of network and RBF)", ""]
@@ -221,12 +246,16 @@ def write_tables(results: dict) -> str:
     if "table4" in results:
         parts += ["## Table 4: drawings, one factor hidden, round kept (RBF, b = 6)", ""]
         parts += ["(private, useful)", ""]
-        parts += ["| hidden | raw | isotropic noise | filter, noise alone | filter |"]
-        parts += ["|---|---|---|---|---|"]
+        names = {"isotropic": "isotropic noise", "noise alone": "filter, noise alone"}
+        names |= {"adversarial": "filter"}
+        names |= {k: k for k in next(iter(results["table4"].values())) if k not in names}
+        del names["raw"]
+        parts += ["| hidden | raw | " + " | ".join(names.values()) + " |"]
+        parts += ["|---" * (2 + len(names)) + "|"]
         for name, row in results["table4"].items():
             both = [
                 f"{row[k]['private']:.3f}, {row[k]['useful']:.3f}" if k in row else ""
-                for k in ("isotropic", "noise alone", "adversarial")
+                for k in names
             ]
             parts.append(f"| {name} | {row['raw']:.3f} | {' | '.join(both)} |")
         parts.append("")
@@ -239,7 +268,8 @@ def write_tables(results: dict) -> str:
                 parts.append(f"| {name} | {cells} |")
         epsilon = results["several"]["epsilon of mu = 4 at delta 1e-3"]
         parts += ["", f"mu = 4 is epsilon = {epsilon:.2f} at delta = 1e-3.", ""]
-    parts += ["## Table 5: two users with opposite choices (b = 5)", "", *table5_lines(results)]
+    parts += ["## Table 5: two users with opposite choices", "", USERS, ""]
+    parts += [*table5_lines(results)]
     text = "\n".join(parts) + "\n"
     (RESULTS / "filter_figures.md").write_text(text)
     return text

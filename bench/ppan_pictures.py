@@ -1,4 +1,4 @@
-"""Pictures and tables of ppan_figures.py."""
+"""Pictures of ppan_figures.py."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from ellipsum.tradeoff import DiscreteTradeoff, GaussianTradeoff
+from learned_baselines import noise_leakage, shift_distortion, shift_leakage
 from learned_settings import covariances, pairs_observed, symmetric_pair
 
 RESULTS = Path(__file__).parent / "results"
-IMAGE_RELEASES = ("learned", "plain noise")
 
 
 def draw(results: dict) -> None:
@@ -29,27 +29,6 @@ def draw(results: dict) -> None:
     _geometry()
 
 
-def noise_leakage(covariance: np.ndarray, k: int, distortion: float) -> float:
-    """I(X; Y + noise) of isotropic Gaussian noise with this squared error, exactly."""
-    noisy = covariance.copy()
-    r = len(covariance) - k
-    noisy[k:, k:] += distortion / r * np.eye(r)
-    logs = [np.linalg.slogdet(part)[1] for part in (noisy[:k, :k], noisy[k:, k:], noisy)]
-    return 0.5 * float(logs[0] + logs[1] - logs[2])
-
-
-def erasure_distortion(covariance: np.ndarray, k: int, observe: str) -> float:
-    """Squared error of linear erasure; Gaussian data then tell nothing.
-
-    With X it is the shift by the regression on X. Without, LEACE removes a space of the rank of
-    Cov(X, Y): here all of Y.
-    """
-    if observe == "full":
-        slope = np.linalg.solve(covariance[:k, :k], covariance[:k, k:])
-        return float(np.trace(slope.T @ covariance[:k, :k] @ slope))
-    return float(np.trace(covariance[k:, k:]))
-
-
 def _tradeoffs(results: dict) -> None:
     """Figures 3 to 6: the optimum as a line, what was learned as points."""
     import matplotlib.pyplot as plt
@@ -63,20 +42,26 @@ def _tradeoffs(results: dict) -> None:
         noisy = [noise_leakage(covariance, k, at) for at in curve.distortion]
         ax.plot(curve.distortion, noisy, "--", color="0.6", label="isotropic noise")
         mark = "oracle shift" if observe == "full" else "LEACE"
-        ax.plot(erasure_distortion(covariance, k, observe), 0.0, "D", ms=5, color="0.4")
-        rows = [r for r in results["affine"] if r["setting"] == name and r["rows"] == 8000]
-        ax.plot([r["distortion"] for r in rows], [r["leakage"] for r in rows], "o", ms=4,
-                color="#1d5fbf", label="affine, 3 seeds")  # fmt: skip
+        whole = shift_distortion(covariance, k) if observe == "full" else total
+        ax.plot(whole, 0.0, "D", ms=5, color="0.4")
+        if observe == "full":
+            ends = np.linspace(0.02 * whole, whole, 60)
+            part = [shift_leakage(covariance, k, at) for at in ends]
+            ax.plot(ends, part, ":", color="0.4", label="part of the oracle shift")
+        same = [r for r in results["affine"] if r["setting"] == name]
+        for kind, rows, style in (
+            ("affine, 8,000 rows, 3 seeds", [r for r in same if r["rows"] == 8000], "o"),
+            ("affine, law known", [r for r in same if r["rows"] is None], "+"),
+        ):
+            ax.plot([r["distortion"] for r in rows], [r["leakage"] for r in rows], style, ms=4,
+                    color="#1d5fbf" if style == "o" else "black", label=kind)  # fmt: skip
         nets = [v for key, v in results.get("network", {}).items() if key.startswith(name + ";")]
-        best = [
-            max(v["held-out network"], v["neighbours"] or 0.0) if k == 1 else v["held-out network"]
-            for v in nets
-        ]
+        best = [max(v["quadrature"], v["held-out network"]) for v in nets]
         ax.plot([v["distortion"] for v in nets], best, "x", color="#c2410c", label="network")
         ax.set_title(f"{name}; ◆ {mark}", fontsize=9)
         ax.set_xlabel("distortion")
         ax.set_ylabel("leakage (nats)")
-    axes.flat[0].legend(fontsize=8, frameon=False)
+    axes.flat[1].legend(fontsize=7, frameon=False)
     ax = axes.flat[5]
     joint, cost = symmetric_pair(), 1 - np.eye(10)
     for observe, color in (("useful", "0.4"), ("full", "0.7")):
@@ -227,120 +212,3 @@ def _save(figure, name: str) -> None:
     figure.tight_layout()
     figure.savefig(RESULTS / name, dpi=110)
     plt.close(figure)
-
-
-def table_lines(results: dict) -> list[str]:
-    """Table I, with the row that the paper's text lost, and the largest excess over the optimum.
-
-    The printed law of III-B4 is lost; the text of that section gives it, with W = Y alone.
-    """
-    joint = "N(0, [[I, R], [R, I]]), R = diag(.47, .24, .85, .07, .66)"
-    models = {
-        "III-A": ("symmetric pair, m = 10, p = .4", "Pr[Y ≠ Z]", "useful", None),
-        "III-A, full": ("the same", "Pr[Y ≠ Z]", "full", None),
-        "III-B2": ("X = Y, N(0, diag(.47, .24, .85, .07, .66))", "E‖Y - Z‖²", "X = Y",
-                   "rate-distortion"),
-        "III-B3": ("N(0, [[1, .85], [.85, 1]])", "E(Y - Z)²", "useful", "scalar, useful"),
-        "III-B3, full": ("the same", "E(Y - Z)²", "full", "scalar, full"),
-        "III-B4": (joint, "E‖Y - Z‖²", "useful", "vector, useful"),
-        "III-B4, full": ("the same", "E‖Y - Z‖²", "full", "vector, full"),
-    }  # fmt: skip
-    lines = ["| section | law of X, Y | W | distortion | points | worst excess (nats) |"]
-    lines += ["|---|---|---|---|---|---|"]
-    for section, (law, metric, observed, setting) in models.items():
-        if setting is None:
-            rows = [r["exact"] for r in results.get("discrete", []) if r["observe"] == observed]
-        else:
-            rows = [r for r in results.get("affine", []) if r["setting"] == setting]
-        worst = max((r["leakage"] - r["optimum"] for r in rows), default=float("nan"))
-        seen = {"useful": "Y", "full": "(X, Y)"}.get(observed, observed)
-        lines.append(f"| {section} | {law} | {seen} | {metric} | {len(rows)} | {worst:.5f} |")
-    return lines
-
-
-def affine_lines(results: dict) -> list[str]:
-    """Worst of three seeds, by setting and rows."""
-    lines = [
-        "| setting | rows | target | worst excess (nats) | of optimum | distortion off | "
-        "optimum | noise of the same size | CPU s |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    rows = results.get("affine", [])
-    for key in dict.fromkeys((r["setting"], r["rows"], r["target"]) for r in rows):
-        same = [r for r in rows if (r["setting"], r["rows"], r["target"]) == key]
-        worst = max(same, key=lambda r: r["leakage"] - r["optimum"])
-        excess = worst["leakage"] - worst["optimum"]
-        _, covariance, k = covariances()[key[0]]
-        noise = noise_leakage(covariance, k, worst["distortion"])
-        off = max(abs(r["distortion"] / r["target"] - 1) for r in same)
-        lines.append(
-            f"| {key[0]} | {key[1]:,} | {key[2]:g} | {excess:.5f} | "
-            f"{excess / worst['optimum']:.2%} | {off:.1%} | {worst['optimum']:.4f} | "
-            f"{noise:.4f} | {max(r['seconds'] for r in same)} |"
-        )
-    return lines
-
-
-def recipe_lines(results: dict) -> list[str]:
-    """The paper's recipe."""
-    lines = [
-        "| distortion | optimum | plug-in | over the optimum | neighbours | over the optimum |",
-        "|---|---|---|---|---|---|",
-    ]
-    for row in results.get("recipe", {}).values():
-        cells = []
-        for name in ("plug-in", "neighbours"):
-            cells += [f"{row[name]:.4f}", f"{row[name] / row['optimum'] - 1:+.1%}"]
-        lines.append(
-            f"| {row['distortion']:.3f} | {row['optimum']:.4f} | " + " | ".join(cells) + " |"
-        )
-    return lines
-
-
-def image_lines(results: dict) -> list[str]:
-    """Digits: a fresh RBF attacker and the information that it proves."""
-    lines = ["| discriminator | squared error (share) | learned: RBF (nats) | "]
-    lines[-1] += "noise, same error: RBF (nats) | CPU s |"
-    lines += ["|---|---|---|---|---|"]
-    for key, r in results["images"].items():
-        cells = [f"{r[n]['rbf']:.3f} ({r[n]['information']:.2f})" for n in IMAGE_RELEASES]
-        share = f"{r['squared error']:.2f} ({r['squared error'] / r['variance']:.0%})"
-        weight = key.split(";")[0]
-        lines.append(f"| {weight} | {share} | {' | '.join(cells)} | {r['seconds']} |")
-    return lines
-
-
-def write_tables(results: dict) -> str:
-    """All tables as Markdown, also to bench/results/ppan_figures.md."""
-    parts = ["# Privacy networks beside the optimum", "", "`python bench/ppan_figures.py`", ""]
-    parts += ["## Table I: the models, and the worst of what was learned on each", ""]
-    parts += [*table_lines(results), ""]
-    parts += ["## Affine, exact on the true covariance", "", *affine_lines(results), ""]
-    parts += ["## Networks, 40,000 new rows (nats)", ""]
-    parts += ["| run | distortion | optimum | quadrature | plug-in | held-out network | "]
-    parts[-1] += "neighbours | CPU s |"
-    parts += ["|---|---|---|---|---|---|---|---|"]
-    for name, r in results.get("network", {}).items():
-        near, exact = (
-            "" if r.get(how) is None else f"{r[how]:.4f}" for how in ("neighbours", "quadrature")
-        )
-        parts.append(
-            f"| {name} | {r['distortion']:.4f} | {r['optimum']:.4f} | {exact} | "
-            f"{r['plug-in']:.4f} | {r['held-out network']:.4f} ± {r['se']:.4f} | {near} | "
-            f"{r['seconds']} |"
-        )
-    parts += ["", "## Ten letters (Figure 3): leakage, excess over the optimum there", ""]
-    parts += ["| observed | target | exact law | excess | 10,000 samples | excess |"]
-    parts += ["|---|---|---|---|---|---|"]
-    for r in results.get("discrete", []):
-        cells = []
-        for name in ("exact", "10,000 samples"):
-            cells += [f"{r[name]['leakage']:.4f}", f"{r[name]['leakage'] - r[name]['optimum']:.5f}"]
-        parts.append(f"| {r['observe']} | {r['target']} | " + " | ".join(cells) + " |")
-    parts += ["", "## The paper's own recipe", "", *recipe_lines(results), ""]
-    if "images" in results:
-        parts += ["## Digits 8 x 8: hide the digit, keep the pixels (Figures 7 to 9)", ""]
-        parts += image_lines(results)
-    text = "\n".join(parts) + "\n"
-    (RESULTS / "ppan_figures.md").write_text(text)
-    return text

@@ -267,6 +267,19 @@ def test_the_game_hides_what_isotropic_noise_of_the_same_size_cannot_keep_apart(
     assert accuracy["adversarial"][0] < accuracy["isotropic"][0] + 0.05
 
 
+def test_cells_are_read_by_networks_that_have_not_seen_the_row():
+    """Labels by chance, 200 rows: read in sample they look known, across folds they are not."""
+    from ellipsum.learned.label_reader import LabelReader, cross_read
+
+    z = people(200)[0]
+    cells = np.random.default_rng(1).integers(0, 2, 200)
+    own = LabelReader(np.eye(4), 2, "cpu").fit(z, cells, generator_of(0)).read(z)
+    found = cross_read(z, cells, np.eye(4), 2, "cpu", generator_of(0))
+    assert (own == cells).mean() > 0.8 and 0.3 < (found == cells).mean() < 0.7
+    made = [GenerativeFilter(2.0, steps=3, folds=n).fit(z, cells) for n in (1, 2)]
+    assert (made[0].V_ != made[1].V_).any()
+
+
 def test_spectral_norms_are_those_of_the_jacobian():
     from ellipsum.learned.encoder import spectral_norm
 

@@ -14,11 +14,11 @@ from ellipsum.tradeoff import (  # noqa: E402
     DiscreteTradeoff,
     GaussianTradeoff,
     audit,
-    ksg_information,
 )
 from learned_settings import (  # noqa: E402
     covariances,
     draw,
+    paired_information,
     pairs_observed,
     scalar_information,
     symmetric_pair,
@@ -42,7 +42,7 @@ def test_the_affine_network_reaches_the_optimum(setting, seed):
     observe, covariance, k = covariances()[setting]
     rows = draw(covariance, 100_000, 100 + seed)
     wanted = TARGETS[setting]
-    made = PrivacyNetwork("affine", observe=observe, distortion=wanted, seed=seed, steps=500)
+    made = PrivacyNetwork("affine", observe=observe, distortion=wanted, seed=seed)
     made.fit(rows[:, :k], rows[:, k:])
     point = made.evaluate(covariance, k)
     assert -2e-8 <= point.excess <= max(0.02 * point.optimum, 0.005)
@@ -144,6 +144,19 @@ def test_quadrature_sees_what_a_gaussian_plug_in_does_not():
     assert uniform > exact + 0.01
 
 
+def test_quadrature_by_pairs_is_exact_for_gaussian_noise_and_sees_uniform_noise():
+    """Five pairs, 4,000 draws to each of 41 points: errs by about 0.002 nats."""
+    rng = np.random.default_rng(0)
+    observe, covariance, k = covariances()["vector, useful"]
+    exact = -0.5 * np.log(1 - np.diagonal(covariance[:k, k:]) ** 2 / 2).sum()
+
+    def seen(noise):
+        return paired_information(lambda y: y + noise(y.shape), observe, covariance, k, 4000)
+
+    assert seen(lambda shape: rng.normal(size=shape)) == pytest.approx(exact, abs=5e-3)
+    assert seen(lambda shape: 12**0.5 * (rng.random(shape) - 0.5)) > exact + 0.015
+
+
 def test_a_label_is_hidden_from_classifiers_and_pixels_are_kept():
     """Y = (place of the label, a sign): the sign is kept, noise of the same size blurs it."""
     rng = np.random.default_rng(0)
@@ -164,19 +177,27 @@ def test_a_label_is_hidden_from_classifiers_and_pixels_are_kept():
         made.measure(label, y)
 
 
-def test_a_network_beats_the_affine_map_where_the_law_is_not_gaussian():
-    """X is the sign of Y's first coordinate, hidden by its size alone: Y = (s r, t)."""
+def told(sign, z):
+    """I(sign; z) in nats from 40 bins of 9,000 rows: errs by about 0.006, alike for one seed."""
+    place = np.searchsorted(np.quantile(z, np.arange(1, 40) / 40), z)
+    table = np.histogram2d(sign, place, (2, 40))[0] / len(z)
+    apart, live = np.outer(table.sum(1), table.sum(0)), table > 0
+    return float((table[live] * np.log(table[live] / apart[live])).sum())
+
+
+def test_a_network_keeps_up_with_the_affine_map_where_the_law_is_not_gaussian():
+    """X is the sign of Y's first coordinate; of the release the first coordinate alone tells it."""
     rng = np.random.default_rng(0)
-    sign = rng.choice([-1.0, 1.0], 6000)
-    y = np.c_[2 * sign + 0.3 * rng.normal(size=6000), rng.normal(size=6000)]
-    x = sign[:, None] + 0.1 * rng.normal(size=(6000, 1))
+    sign = rng.choice([-1.0, 1.0], 12_000)
+    y = np.c_[2 * sign + 0.3 * rng.normal(size=12_000), rng.normal(size=12_000)]
+    x = sign[:, None] + 0.1 * rng.normal(size=(12_000, 1))
     seen = {}
     for mechanism in ("affine", "universal"):
         made = PrivacyNetwork(mechanism, distortion=2.5, steps=300, batch_size=500)
         made.fit(x[:3000], y[:3000])
         z = made.transform(y[3000:], seed=0)
-        seen[mechanism] = ksg_information(x[3000:], z)
-        assert ((z - y[3000:]) ** 2).sum(1).mean() < 2.8
+        seen[mechanism] = told(sign[3000:], z[:, 0])
+        assert ((z - y[3000:]) ** 2).sum(1).mean() < 2.6
     assert seen["universal"] < seen["affine"] + 0.02
 
 

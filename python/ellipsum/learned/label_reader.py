@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from . import networks
 
-__all__ = ["LabelReader", "cells_of"]
+__all__ = ["LabelReader", "cells_of", "cross_read"]
 
 Array = NDArray[np.float64]
 
@@ -83,3 +83,20 @@ class LabelReader:
         weights = {n.removeprefix("net/"): a for n, a in arrays.items() if n.startswith("net/")}
         made._net.load_state_dict({n: torch.as_tensor(a) for n, a in weights.items()})
         return made
+
+
+def cross_read(
+    latents: Array,
+    cells: NDArray[np.int64],
+    whiten: Array,
+    folds: int,
+    device: Any,
+    generator: torch.Generator,
+) -> NDArray[np.int64]:
+    """The cell of each row by a reader that was trained on the other folds."""
+    found = np.empty_like(cells)
+    fold = torch.randperm(len(latents), generator=generator).numpy() % folds
+    for held in (fold == number for number in range(min(folds, len(latents)))):
+        reader = LabelReader(whiten, int(cells.max()) + 1, device)
+        found[held] = reader.fit(latents[~held], cells[~held], generator).read(latents[held])
+    return found

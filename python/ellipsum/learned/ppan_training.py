@@ -35,6 +35,9 @@ _LABEL_ANSWERS = 4  # with two, a fresh attacker reads digits .73 right in place
 _ADVERSARY_RATE = 3e-3
 _LAST = 0.1  # share of the steps with all rows in each batch
 _START_GAIN, _START_NOISE = 0.7, 0.3
+_INNER = 20  # quasi-Newton steps at one price
+_FLOOR = 3e-3  # standard deviations of noise that are always there: all is smooth, 1e-5 of cost
+_CLOSE = 1e-6  # of the limit: the rest is scaled away
 
 
 class Limit:
@@ -45,13 +48,21 @@ class Limit:
         self._count = 0
 
     def term(self, cost: torch.Tensor) -> torch.Tensor:
-        """What is added to the objective."""
-        pull = (self.price + self.penalty * (cost - self.most)).clamp(min=0)
+        """What is added to the objective; every few calls the price moves."""
         self._count += 1
+        value = self.value(cost)
         if self._count % _MULTIPLIER_EVERY == 0:
-            excess = float(cost.detach()) - self.most
-            self.price = max(0.0, self.price + _MULTIPLIER_STEP * self.penalty * excess)
+            self.move(float(cost.detach()), _MULTIPLIER_STEP)
+        return value
+
+    def value(self, cost: torch.Tensor) -> torch.Tensor:
+        """What is added to the objective at this price."""
+        pull = (self.price + self.penalty * (cost - self.most)).clamp(min=0)
         return (pull**2 - self.price**2) / (2 * self.penalty)
+
+    def move(self, cost: float, share: float = 1.0) -> None:
+        """Towards the price at which the limit is met."""
+        self.price = max(0.0, self.price + share * self.penalty * (cost - self.most))
 
 
 class Problem(NamedTuple):
@@ -106,26 +117,43 @@ def start(problem: Problem, size: int) -> mechanisms.AffineMechanism:
 
 
 def train_affine(
-    problem: Problem, size: int, steps: int, rate: float, progress: bool
+    problem: Problem, size: int, steps: int, progress: bool
 ) -> mechanisms.AffineMechanism:
     """The affine mechanism. Expectations over its seed are taken in closed form: it needs the
-    moments of the rows alone, and neither batches nor a network."""
+    moments of the rows alone, and neither batches nor a network: quasi-Newton steps, and the price
+    of the limit between them."""
     made = start(problem, size)
     x, y, w = problem.sensitive, problem.useful, problem.observed
     joint = torch.cat([x, y, w], 1)
     joint = joint - joint.mean(0)
     moments = joint.T @ joint / len(joint)
     limit = Limit(problem.limit)
-    adam, cosine = networks.optimizer([made.gain, made.noise], rate, steps)
-    sizes = (x.shape[1], y.shape[1])
-    for _ in networks.steps_shown(steps, progress, "affine mechanism"):
-        leakage, cost = affine_values(moments, sizes, made, problem.information)
-        loss = leakage + limit.term(cost)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        cosine.step()
+    sizes, moving = (x.shape[1], y.shape[1]), [made.gain, made.noise]
+
+    floor = _FLOOR**2 * torch.eye(size, dtype=y.dtype, device=y.device)
+
+    def values() -> tuple[torch.Tensor, torch.Tensor]:
+        noise = made.noise @ made.noise.T + floor
+        return affine_values(moments, sizes, made.gain, noise, problem.information)
+
+    def value() -> torch.Tensor:
+        leakage, cost = values()
+        return leakage + limit.value(cost)
+
+    for _ in networks.steps_shown(max(1, steps // _INNER), progress, "affine mechanism"):
+        with torch.no_grad():
+            before, kept = float(value()), [part.clone() for part in moving]
+        networks.quasi_newton(moving, value, _INNER)
+        with torch.no_grad():
+            if not float(value()) <= before:  # a line search that failed
+                for part, old in zip(moving, kept, strict=True):
+                    part.copy_(old)
+            cost = float(values()[1])
+        limit.move(cost)
+        if limit.price > 0 and abs(cost - limit.most) < _CLOSE * abs(limit.most):
+            break
     with torch.no_grad():
+        made.noise.copy_(torch.linalg.cholesky(made.noise @ made.noise.T + floor))
         if not problem.information:
             _meet(moments, sizes, made, limit)
             made.offset.copy_(y.mean(0) - made.gain @ w.mean(0))
@@ -135,15 +163,15 @@ def train_affine(
 def affine_values(
     moments: torch.Tensor,
     sizes: tuple[int, int],
-    made: mechanisms.AffineMechanism,
+    gain: torch.Tensor,
+    noise: torch.Tensor,
     information: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """I(X; Z) and the cost of an affine mechanism under Gaussian (X, Y, W) of these moments."""
+    """I(X; Z) and the cost of gain w + noise of this covariance, (X, Y, W) Gaussian."""
     k, n = sizes
-    gain = made.gain
     of_w = moments[:, k + n :]
     cross = of_w @ gain.T
-    spread = gain @ cross[k + n :] + made.noise @ made.noise.T
+    spread = gain @ cross[k + n :] + noise
     leakage = linear_information(_joint(moments[:k, :k], cross[:k], spread), k)
     own = moments[k : k + n, k : k + n]
     if information:
@@ -185,7 +213,7 @@ def _meet(
     best = torch.linalg.lstsq(of_w[:, k + n :], of_w[:, k : k + n]).solution.T
     rest = best - made.gain
     lost = ((rest @ of_w[:, k + n :]) * rest).sum() + (made.noise**2).sum()
-    _, cost = affine_values(moments, sizes, made, False)
+    _, cost = affine_values(moments, sizes, made.gain, made.noise @ made.noise.T, False)
     room = (limit.most - (cost - lost)) / lost
     if 0.25 < room < 4 and (room < 1 or limit.price > 0):  # never a large change
         made.gain.copy_(best - torch.sqrt(room) * rest)

@@ -27,7 +27,7 @@ _DEGENERATE = (
     "sees Y itself: the fractional part of a multiple of Y carries as much of I(Y; Z) as one likes "
     "at no leakage. Give W without Y (observe='given'), or use finite alphabets"
 )
-_STEPS = 800  # of the affine map
+_STEPS = 400  # of the affine map
 _TABLE_STEPS, _TABLE_RATE = 2000, 0.3
 _NETWORK_STEPS = 1000
 
@@ -62,7 +62,7 @@ class PrivacyNetwork(Learned):
     components : int, of ``"mixture"``
     hidden : sequence of int
     steps : int or None
-        Of the network; 1000, 800 for ``"affine"``, 2000 for ``"discrete"``, if left out.
+        Of the network; 1000, 400 for ``"affine"``, 2000 for ``"discrete"``, if left out.
     batch_size : int
     learning_rate : float
     seed : int, numpy Generator or None
@@ -142,7 +142,7 @@ class PrivacyNetwork(Learned):
         problem = self._problem(x, y, w)._replace(labels=labels)
         size = y.shape[1]
         steps = _STEPS if self.steps is None or self.mechanism != "affine" else self.steps
-        affine = ppan_training.train_affine(problem, size, steps, self.learning_rate, self.progress)
+        affine = ppan_training.train_affine(problem, size, steps, self.progress)
         generator = problem.seeds
         self._made = mechanisms.build(
             self.mechanism, affine, self.hidden, self.components, generator
