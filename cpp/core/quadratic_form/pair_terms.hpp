@@ -36,8 +36,8 @@ struct PairSum {
 struct PairSums {
   PairSum log_mgf;  // of K(t), without the linear part of far terms
   PairSum drift;    // K'(t) without that part and the logarithms' share, which the nodes have
-  PairSum linear;             // coefficient of that part, to be subtracted
-  double rest;                // slope of what was summed at t itself
+  PairSum linear;   // coefficient of that part, to be subtracted
+  double rest;      // slope of what was summed at t itself
   double doubt, drift_doubt;  // bounds of errors of log_mgf and drift, in units of roundoff,
   double ends;                // but for this one's share: sum |end| of far terms
   double phi2, phi3;          // derivatives of K, in the unit
