@@ -18,6 +18,7 @@ ELSEWHERE = (
         "mean_*",
         "poulsen*",
         "record_release",
+        "sources",
         "priv_unit",
         "demo",
         "plot",

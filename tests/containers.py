@@ -13,6 +13,7 @@ import numpy as np
 import pandas
 import polars
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.parquet as pq
 
 from ellipsum import Ellipsoid, ExactSum
@@ -146,13 +147,19 @@ WAYS: dict[str, Callable[[pa.Table, Path], Iterable[np.ndarray]]] = {
     "batches": in_memory(lambda t: iter(t.to_batches(max_chunksize=2))),
     "polars": in_memory(polars.from_arrow),
     "duckdb": in_memory(lambda t: duckdb.from_arrow(t)),
+    "dataset": in_memory(pyarrow.dataset.dataset),
+    "scanner": in_memory(lambda t: pyarrow.dataset.Scanner.from_batches(t.to_reader(2))),
+    "lazy frame": in_memory(lambda t: polars.from_arrow(t).lazy()),
     "pandas": in_memory(lambda t: t.to_pandas(types_mapper=pandas.ArrowDtype)),
     "parquet": in_file("parquet", lambda t, p: pq.write_table(t, p, row_group_size=3)),
     "arrow": in_file("arrow", write_ipc(pa.ipc.new_file)),
     "arrows": in_file("arrows", write_ipc(pa.ipc.new_stream)),
 }
 #: What a producer has no type for.
-LACKS = {("polars", "wide decimal"), ("duckdb", "wide decimal"), ("duckdb", "float16")}
+LACKS = {
+    *(("polars", "wide decimal"), ("lazy frame", "wide decimal")),
+    *(("duckdb", "wide decimal"), ("duckdb", "float16")),
+}
 
 
 def columns() -> Iterator[Container]:
@@ -176,6 +183,7 @@ LISTS = {
     "fixed list": pa.list_(pa.float64(), D), "list of int": pa.list_(pa.int64()),
     "list of decimal": pa.list_(pa.decimal128(9, 2)),
 }  # fmt: skip
+IN_TABLES = ("table", "stream", "polars", "lazy frame", "duckdb", "dataset")
 STRUCT = pa.struct({"a": pa.float64(), "b": pa.int32()})
 ARRAYS: dict[str, Callable[[pa.Array], Any]] = {
     "array": lambda a: a,
@@ -192,7 +200,7 @@ def nested() -> Iterator[Container]:
         odd += [] if sized else [[], [1], [1, 2, 3], [None]]
         for way, wrap in ARRAYS.items():
             yield Container(f"{name}, {way}", odd, [[1, 2], [3, 4]], arrays_of(kind, wrap))
-        for way in ("table", "stream", "polars", "duckdb", "parquet", "arrow", "arrows"):
+        for way in (*IN_TABLES, "parquet", "arrow", "arrows"):
             read = WAYS[way]
             yield Container(
                 f"{name} column, {way}",
@@ -225,6 +233,14 @@ def array_of(dtype: str) -> Callable[[Sequence[Any]], np.ndarray]:
     return array
 
 
+def save_zipped(records: np.ndarray, folder: Path, whole: bool) -> Iterator[np.ndarray]:
+    if whole:
+        np.savez_compressed(folder / "x.npz", rows=records)
+    else:
+        np.savez(folder / "x.npz", a=records[:, 0], b=records[:, 1])
+    return open_rows(folder / "x.npz").batches(D)
+
+
 def save(records: np.ndarray, folder: Path) -> Iterator[np.ndarray]:
     np.save(folder / "x.npy", records)
     return open_rows(folder / "x.npy").batches(D)
@@ -238,6 +254,9 @@ NUMPY: dict[str, Callable[[np.ndarray, Path], Iterable[np.ndarray]]] = {
     "iterator of rows": lambda a, _: as_batches(iter(a), D),
     "npy": save,
     "Fortran npy": lambda a, folder: save(np.asfortranarray(a), folder),
+    "npz": lambda a, folder: save_zipped(a, folder, True),
+    "Fortran npz": lambda a, folder: save_zipped(np.asfortranarray(a), folder, True),
+    "npz of columns": lambda a, folder: save_zipped(a, folder, False),
     "pandas": lambda a, _: as_batches(pandas.DataFrame(a.astype(a.dtype.newbyteorder("="))), D),
 }
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _validate, noise
 from .adaptive.domain import EITHER, ERROR_WHERE, Domain, named_domain
 from .adaptive.part_pass import passes_over
-from .adaptive.passes import one_shot
+from .adaptive.passes import countable
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
 from .budget.budget import Budget, Entry, Share, draw_from
@@ -29,7 +29,6 @@ from .noise_keys import Use, root_key
 from .one_sum import NoiseLevels, center_share, noise_levels, noise_sd, one_sum, sum_keys
 from .present import IGNORED_WHERE
 from .rows.files import Rows
-from .rows.partitioned import Partitioned
 from .sum_bytes import MISSING
 from .sum_release import SumRelease
 from .users import UserUnit, make_unit, refuse_users
@@ -227,7 +226,8 @@ class PrivateSum:
         data : array (n, d), iterator of such batches, ExactSum, or Arrow stream
             With a box or ball, something that can be read several times: an array, a memory
             map, a table, ``open_rows(...)``, or a function that returns a new iterator.
-            Arrow streams are anything with ``__arrow_c_stream__`` (pyarrow, Polars, DuckDB).
+            Arrow streams are anything with ``__arrow_c_stream__`` (pyarrow, Polars, DuckDB),
+            pyarrow Datasets and Polars LazyFrames.
         users : column, optional
             Whose row it is, one entry for each row, where ``data`` has no columns with names.
         budget : Budget or Share, optional
@@ -357,10 +357,9 @@ class PrivateSum:
         """The region: of a shape the best one, never another in its place (claim parts-4)."""
         if self._shape is None:
             return self.ellipsoid
-        tabular = callable(data) or len(getattr(data, "shape", ())) == 2
         if isinstance(data, ExactSum):
             rows = data.count
-        elif (tabular or isinstance(data, (Rows, Partitioned, list, tuple))) and not one_shot(data):
+        elif countable(data):
             rows = passes_over(data, self._shape.d).count_rows()
         else:
             raise ValueError(_UNCOUNTED)

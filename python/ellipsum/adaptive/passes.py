@@ -18,9 +18,11 @@ from ..exact_sum import ExactSum, add_partial, as_integers, kernel_parts
 from ..kernels.backend import kernels, thread_count
 from ..rows.batches import is_batch, kernel_batches
 from ..rows.files import Rows
+from ..rows.partitioned import Partitioned
+from ..rows.queries import is_query, scans_once
 from .domain import Frame
 
-__all__ = ["Passes", "one_shot"]
+__all__ = ["Passes", "countable", "one_shot"]
 
 Array = NDArray[np.float64]
 
@@ -49,7 +51,14 @@ def one_shot(data: Any) -> bool:
 
 
 def _once(data: Any) -> bool:
-    return hasattr(type(data), "__next__") or hasattr(type(data), "read_next_batch")
+    reader = hasattr(type(data), "__next__") or hasattr(type(data), "read_next_batch")
+    return reader or scans_once(data)
+
+
+def countable(data: Any) -> bool:
+    """Whether the rows can be counted before they are read: by metadata, or by a pass."""
+    tabular = callable(data) or len(getattr(data, "shape", ())) == 2 or is_query(data)
+    return (tabular or isinstance(data, (Rows, Partitioned, list, tuple))) and not one_shot(data)
 
 
 class Passes:

@@ -19,6 +19,7 @@ from ..column_names import Columns, coordinate_names, in_order
 from .c_stream import CStream
 from .columns import ColumnBlock
 from .decimals import decimals
+from .queries import is_query, opened_query, refuse_inferred
 
 __all__ = [
     "Layout",
@@ -130,8 +131,9 @@ class Layout:
 
 
 def is_arrow(data: Any) -> bool:
-    """Whether ``data`` speaks the Arrow C interface."""
-    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+    """Whether ``data`` speaks the Arrow C interface, or is a query whose rows do."""
+    speaks = hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
+    return speaks or is_query(data)
 
 
 def stream_batches(
@@ -149,10 +151,11 @@ def stream_batches(
 
 
 def named_batches(data: Any) -> tuple[Any, Iterator[Any]]:
-    """Schema and record batches of anything with the Arrow C interface; no error has its text."""
+    """Schema and record batches of what :func:`is_arrow` takes; no error has a producer's text."""
     pa = pyarrow("Arrow data")
+    refuse_inferred(data)
     try:
-        schema, batches = _batches(pa, data)
+        schema, batches = _batches(pa, opened_query(data))
     except ImportError:
         raise
     except Exception:  # a producer that cannot convert a column quotes what it failed on

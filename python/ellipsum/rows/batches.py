@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from typing import Any
 
@@ -49,6 +49,8 @@ def as_batches(data: Any, d: int, columns: Columns | None = None) -> Iterator[ND
                                       its own rows, **anything else one row**, whatever it is
     ``__arrow_c_stream__``            one or more for each record batch: pyarrow, polars,
     or ``__arrow_c_array__``          DuckDB, pandas; see `Layout` for the columns
+    pyarrow Dataset, Scanner          the same: a query runs once for each pass, and its batches
+    Polars LazyFrame                  are taken as they come (a Scanner for one pass alone)
     pandas frame of floats            itself, whole, where its columns lie evenly in one array
     ``Rows`` (`ellipsum.open_rows`)   blocks of the files
     ================================  =====================================================
@@ -98,7 +100,7 @@ def kernel_batches(
             raise ValueError(f"data must have shape (n, {d}), got {data.shape[1]} columns")
         return iter([data])
     refuse_far_rows(data)
-    if isinstance(data, (str, bytes, dict, set, frozenset)) or hasattr(data, "__fspath__"):
+    if isinstance(data, (str, bytes, Mapping, set, frozenset)) or hasattr(data, "__fspath__"):
         raise TypeError(
             f"data must be rows of numbers, got {type(data).__name__}: "
             "read files by open_rows(paths), and make a mapping an array or a table first"
@@ -116,11 +118,6 @@ def kernel_batches(
         return iter([_validate.rows("data", data, d=d)])
     if isinstance(data, Iterable):
         return _runs(data, d, columns)
-    if hasattr(data, "collect"):  # a Polars LazyFrame
-        raise TypeError(
-            f"data is a query that has not run, a {type(data).__name__}: give what its .collect() "
-            "returns, or write it by .sink_parquet(path) and read that by open_rows(path)"
-        )
     raise TypeError(
         f"data must be an array, an iterable of rows or Arrow data, got {type(data).__name__}"
     )

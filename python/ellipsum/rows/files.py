@@ -1,4 +1,4 @@
-"""Rows from files: Parquet, Arrow IPC, CSV and ``.npy``, any number of them as one data set."""
+"""Rows from files: Parquet, Arrow IPC, CSV and NumPy's, any number of them as one data set."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ..column_names import Columns, coordinate_names
 from .ahead import read_ahead
 from .columns import ColumnBlock, as_arrays
 from .csv_file import CsvFile
+from .npz_file import NpzFile
+from .paths import files_named
 from .progress import DrawnMeter, Meter, watch
 from .sources import ArrowFile, LabelledBlock, NumpyFile, ParquetFile, Source, reading
 
@@ -27,6 +29,7 @@ _SUFFIXES = {
     ".ipc": "arrow",
     ".arrows": "stream",
     ".npy": "npy",
+    ".npz": "npz",
     ".csv": "csv",
     ".tsv": "csv",
     ".txt": "csv",
@@ -242,12 +245,15 @@ def open_rows(
     Parameters
     ----------
     paths : path or sequence of paths
-        The files; their format is known by their first bytes, or else by the suffix
-        (``.parquet .pq .arrow .feather .ipc .arrows .csv .tsv .txt .npy``; CSV may be
-        compressed: ``.csv.gz``). Together they are one data set with the same columns.
+        Files, folders (all files in them, but for names that begin with a dot or ``_``) and
+        patterns (``"2025/**/*.parquet"``); each file once. Their format is known by their first
+        bytes, or else by the suffix (``.parquet .pq .arrow .feather .ipc .arrows .csv .tsv .txt
+        .npy .npz``; CSV may be compressed: ``.csv.gz``). Together they are one data set with the
+        same columns. Names of files are public.
     columns : sequence of str, optional
         Numeric columns to read, in this order, or one column of lists. All of them if left out.
-        In CSV without names they are called ``f0``, ``f1``, and so on.
+        In CSV without names they are called ``f0``, ``f1``, and so on. In ``.npz``, arrays of one
+        dimension are columns, and one of two dimensions is a column of lists.
     header : bool
         For CSV: whether the first line holds names, which are public. Without names, give False:
         the first line is then a record like the others.
@@ -264,21 +270,22 @@ def open_rows(
         A file is not there, truncated, damaged, or of no known format.
     ValueError, TypeError
         A column is missing or not numeric, a CSV's first line should hold names and holds
-        numbers, or the files do not agree.
+        numbers, the files do not agree, or one is named twice.
     ImportError
         pyarrow is needed and missing.
     """
-    names = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    if not names:
+    named = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not named:
         raise ValueError("paths must name at least one file")
     if isinstance(columns, str):
         raise TypeError(f"columns must be a sequence of names: give [{columns!r}]")
     if not isinstance(header, bool):
         raise TypeError(f"header must be True or False, got {type(header).__name__}")
     labels = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
-    sources = [_open(os.fspath(names[0]), columns, header, labels)]
+    names = files_named(os.fspath(name) for name in named)
+    sources = [_open(names[0], columns, header, labels)]
     for name in names[1:]:
-        source = _open(os.fspath(name), sources[0].columns, header, labels)
+        source = _open(name, sources[0].columns, header, labels)
         if not _agree(source, sources[0]):
             raise ValueError(
                 f"{source.path} and {sources[0].path} do not agree: the files of one data set "
@@ -315,12 +322,14 @@ def _open(
         return ParquetFile(path, columns, by)
     if kind == "csv":
         return CsvFile(path, columns, header, by)
+    if kind == "npz":
+        return NpzFile(path, columns, by)
     return ArrowFile(path, columns, by, stream=kind == "stream")
 
 
 def _format(path: str, header: bool) -> str:
     if os.path.exists(path) and not os.path.isfile(path):
-        raise OSError(f"{path} is not a regular file: name the files themselves")
+        raise OSError(f"{path} is not a regular file: write it as one first")
     with reading(path), open(path, "rb") as file:
         start = file.read(8)
     kind = next((k for s, k in _SUFFIXES.items() if s in _suffixes(path)), "")
@@ -329,7 +338,7 @@ def _format(path: str, header: bool) -> str:
     for magic, known in _MAGIC.items():
         if start.startswith(magic):
             return known
-    if kind == "csv":
+    if kind == "csv" or (kind == "npz" and start.startswith(b"PK")):
         return kind
     if kind in ("arrow", "stream") and start[:4] in (b"\xff\xff\xff\xff", b""):
         return "stream"

@@ -1,0 +1,63 @@
+"""Which files a path names: a file, a folder's files, or those that match a pattern; each once."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+
+from .sources import reading
+
+__all__ = ["files_named"]
+
+
+def files_named(names: Iterable[str]) -> list[str]:
+    """The files of paths, folders and patterns, in the order given; of each one by name.
+
+    A file may come once: a record that counts twice moves a sum by twice its bound (claim rows-6).
+
+    Raises
+    ------
+    OSError
+        A folder or a pattern has no files.
+    ValueError
+        A file is named twice, be it by another path or link.
+    """
+    found = [path for name in names for path in _files(name)]
+    known: dict[tuple[int, int], str] = {}
+    for path in found:
+        with reading(path):
+            facts = os.stat(path)
+        file = facts.st_dev, facts.st_ino
+        if file in known:
+            other = "" if known[file] == path else f", also as {known[file]}"
+            raise ValueError(f"{path} is named twice{other}: its rows would count twice")
+        known[file] = path
+    return found
+
+
+def _files(name: str) -> Iterator[str]:
+    if os.path.isdir(name):
+        files = sorted(_inside(name))
+        if not files:
+            raise FileNotFoundError(f"{name} is a folder without files: check its name")
+        yield from files
+    elif os.path.lexists(name) or not any(mark in name for mark in "*?["):
+        yield str(name)
+    else:
+        found = sorted(glob.glob(name, recursive=True))
+        if not found:
+            raise FileNotFoundError(f"{name} matches no file: check it")
+        for path in found:
+            yield from _files(path)
+
+
+def _inside(folder: str) -> Iterator[str]:
+    """The files in a folder and its folders, but for those whose name begins with . or _."""
+    for entry in os.scandir(folder):
+        if entry.name.startswith((".", "_")):
+            continue
+        if entry.is_dir():
+            yield from _inside(entry.path)
+        else:
+            yield entry.path
