@@ -21,7 +21,7 @@ MAX_ROWS = (
     "--public, or --bounds with --one-pass"
 )
 FILES = "--resume and --jobs go without --user"
-MISSING = "--missing ignore goes with mean, without --user"
+MISSING = "--missing ignore goes with mean, and with --user for --group alone"
 USERS = ["--user", "age", "--columns", "height,weight"]
 JOINED = ["--neighbors", "add-remove", *USERS]
 

@@ -76,9 +76,10 @@ static void distance_counts(const py::object& rows, const py::array& center, con
 
 static py::tuple group_sums(const py::array& rows, const py::array& index, const py::array& center,
                             const py::array& scale, const py::array& matrix, const py::array& limit,
-                            double radius, py::array table, py::array counts) {
+                            double radius, py::array table, py::array counts, bool stretch) {
   const ellipsum::Batch batch = batch_view(rows);
   ellipsum::Region region = region_view(batch.d, center, scale, matrix);
+  region.stretch = stretch;
   region.limit = limit.size() ? input_view<double>(limit, batch.d, "limit") : nullptr;
   region.radius = radius;
   region.task = region.limit ? ellipsum::Task::box : ellipsum::Task::ball;
@@ -169,9 +170,10 @@ void bind_clip(py::module_& m) {
       "counts d/k times, k of its d cells present; returns (clipped, nonfinite).");
   m.def("group_sums", &group_sums, py::arg("rows"), py::arg("index"), py::arg("center"),
         py::arg("scale"), py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("table"),
-        py::arg("counts"),
+        py::arg("counts"), py::arg("stretch") = false,
         "Add each clipped, quantised row to the sums of its group in `table` (int64, groups x d), "
-        "and 1 to its group in `counts`; index -1 is in no group. Returns (clipped, nonfinite).");
+        "and 1 to its group in `counts`; index -1 is in no group; `stretch` as in clip_sum. "
+        "Returns (clipped, nonfinite).");
   m.def("distance_counts", &distance_counts, py::arg("rows"), py::arg("center"), py::arg("scale"),
         py::arg("matrix"), py::arg("edges"), py::arg("counts"), py::arg("threads") = 1,
         py::arg("absent") = py::array_t<std::int64_t>(0), py::arg("stretch") = false,

@@ -33,8 +33,6 @@ def check_usage(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name):
             flag = name.replace("_", "-")
             raise Problem(Exit.USAGE, f"--{flag} does not go with --group")
-    if arguments.missing != "center":
-        raise Problem(Exit.USAGE, "--missing ignore does not go with --group")
     if arguments.bounds is not None and not arguments.one_pass:
         raise Problem(Exit.USAGE, "--bounds with --group is of one pass: give --one-pass too")
     if arguments.max_keys is not None and arguments.user is None:
@@ -63,6 +61,7 @@ def release_of(
             rho=arguments.rho,
             mu=arguments.mu,
             neighbors=arguments.neighbors,
+            missing=arguments.missing,
         )
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, own_text(error)) from None

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _validate, noise
 from ..budget.budget import Budget, Share
@@ -15,10 +16,12 @@ from ..exact_sum import as_integers
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..noise_keys import Use
 from ..rows.labelled import labelled_batches
+from ..sum_bytes import MISSING
 from ..users import STATISTICS, user_runs
 from .base import Groups
 from .bounded import Users, limited
 from .guarantee import GroupGuarantee
+from .holes import IGNORED_WHERE, absent_levels, noisy_holes
 from .release import GroupRelease, NoisyGroups
 from .table import ExactGroupSum, MadeOf
 
@@ -58,6 +61,10 @@ class PrivateGroupSum(Groups):
         *and other keys*; the number of all users is public, that of no group.
     statistic : ``"mean"`` or ``"sum"``, optional
         What a user's rows in a group become. Default: as the release's name says.
+    missing : ``"center"`` or, for means, ``"ignore"``
+        What a cell counts for that is missing: the centre of its coordinate, or nothing (the mean
+        of each coordinate and group is then one of its present cells). A user's row in a group
+        lacks the coordinates in which none of the user's rows there has a number.
 
     Raises
     ------
@@ -83,11 +90,17 @@ class PrivateGroupSum(Groups):
         mu: float | None = None,
         neighbors: str = "add-remove",
         statistic: str | None = None,
+        missing: str = "center",
     ) -> None:
         if isinstance(ellipsoid, Mapping) and keys is None:
             keys = list(ellipsoid)
-        self._region = ellipsoid
+        self._region, self._missing = ellipsoid, _validate.one_of("missing", missing, MISSING)
+        if missing == "ignore" and self._kind != "mean":
+            raise ValueError(IGNORED_WHERE)
         ExactGroupSum(ellipsoid, keys)  # its checks
+        if missing == "ignore":
+            for region in self._regions():
+                absent_levels(region, 1.0)  # its checks
         chosen = _validate.one_of("statistic", statistic or self._kind, STATISTICS)
         self._divide = chosen == "mean"
         super().__init__(keys, max_keys, (epsilon, delta, rho, mu), neighbors)
@@ -135,8 +148,9 @@ class PrivateGroupSum(Groups):
                 raise TypeError(
                     "an ExactGroupSum has its keys: give user, the column's name, alone"
                 )
-            if not rows.alike(ExactGroupSum(self._region, self._keys)):
-                raise ValueError("the ExactGroupSum has another region, or other public keys")
+            if not rows.alike(self._empty()):
+                what = "region, missing policy, or other public keys"
+                raise ValueError(f"the ExactGroupSum has another {what}")
             self._check_units(rows.made_of, user)
             table = rows
         else:
@@ -162,7 +176,7 @@ class PrivateGroupSum(Groups):
         if key is None:
             raise TypeError("key must name the column that says which group a row is in")
         self._check_user(user)
-        table = ExactGroupSum(self._region, self._keys)
+        table = self._empty()
         table.made_of = self._made_of(user)
         table.mark()
         if user is None:
@@ -177,6 +191,13 @@ class PrivateGroupSum(Groups):
             table.add_indexed(block, index)
         table.units = len(seen)
         return table
+
+    def _empty(self) -> ExactGroupSum:
+        return ExactGroupSum(self._region, self._keys, missing=self._missing)
+
+    def _regions(self) -> list[Ellipsoid]:
+        region = self._region
+        return list(region.values()) if isinstance(region, Mapping) else [region]
 
     def _made_of(self, user: Any) -> MadeOf:
         """What a table of this mechanism is made of."""
@@ -205,7 +226,10 @@ class PrivateGroupSum(Groups):
         shared = all(region is regions[0] for region in regions) and bool(regions)
         prints = [r.fingerprint() for r in (regions[:1] if shared else regions)]
         names = [table.book.keys[i] for i in order]
-        keys = self._keys_of_draws(promise, seed, *map(repr, names), *prints, low, high, counts)
+        absent = table.absent(order)
+        holes = () if self._missing == "center" else (self._missing, absent)
+        exact = (low, high, counts, *holes)
+        keys = self._keys_of_draws(promise, seed, *map(repr, names), *prints, *exact)
         entry = self._draw(budget, promise, keys)
         size_sigma = self._size_sigma(promise)
         sizes, named = None, np.ones(len(order), np.bool_)
@@ -218,6 +242,10 @@ class PrivateGroupSum(Groups):
             sigma = np.repeat(np.array(levels), table.d)
             draw = noise.rounded_gaussian(len(order) * table.d, sigma, key=keys.of(Use.SUM))
             integers = integers + draw.astype(object).reshape(len(order), table.d)
+        holes_sigma: list[NDArray[np.float64]] | None = None
+        if self._missing == "ignore":
+            pairs = zip(own, levels, strict=True)
+            holes_sigma = [absent_levels(region, level) for region, level in pairs]
         kept = np.flatnonzero(named)
         noisy = NoisyGroups(
             [names[i] for i in kept],
@@ -226,6 +254,10 @@ class PrivateGroupSum(Groups):
             (levels if shared else [levels[i] for i in kept]) or [0.0],
             None if sizes is None else sizes[kept],
             size_sigma,
+            None
+            if holes_sigma is None
+            else noisy_holes(absent, holes_sigma, keys.of(Use.ABSENT))[kept],
+            holes_sigma if shared or holes_sigma is None else [holes_sigma[i] for i in kept],
         )
         public = float(table.units) if promise.neighbors.count_is_public else None
         release = GroupRelease(self._kind, noisy, promise, seed_caveats(seed), n=public)
@@ -233,8 +265,8 @@ class PrivateGroupSum(Groups):
 
     def _share(self) -> float:
         """Share of mu^2 for the sizes, add-remove: as of one mean; 0 where none is needed."""
-        regions = self._region.values() if isinstance(self._region, Mapping) else [self._region]
-        d = next(iter(regions)).d
+        regions = self._regions()
+        d = regions[0].d
         needed = self._keys is None or self._kind == "mean"
         if not needed and not any(region.center.any() for region in regions):
             return 0.0
@@ -262,7 +294,8 @@ class PrivateGroupMean(PrivateGroupSum):
     """Differentially private mean of the rows of each group: noisy sum over noisy size.
 
     **Guarantees.** As :class:`PrivateGroupSum`; each mean is a function of the group's noisy sum
-    and noisy size, which are released jointly.
+    and noisy size, which are released jointly. With ``missing="ignore"`` it is one of the present
+    cells: noisy sum over the noisy number of present cells, which cost no noise (claim groups-7).
 
     Parameters, exceptions and source: as :class:`PrivateGroupSum`.
     """

@@ -12,6 +12,7 @@ from ..column_names import printable
 from ..ellipsoid import Ellipsoid
 from ..guarantee import ROW
 from ..plot_groups import plot_groups
+from ..present import PresentMean
 from ..release import Release
 from ..sum_release import MISSING_CENTER, NoisySum, SumRelease
 from .guarantee import GroupGuarantee
@@ -33,6 +34,8 @@ class NoisyGroups(NamedTuple):
     sum_sigma: list[float]  #: grid units, of each group, or one for all
     sizes: Array | None  #: noisy users (rows) of each group
     size_sigma: float | None
+    absent: Array | None = None  #: (groups, d), noisy holes, where they are counted
+    absent_sigma: list[Array] | None = None  #: cells, of each group, or one for all
 
 
 class GroupRelease(Release):
@@ -86,7 +89,10 @@ class GroupRelease(Release):
         sigma = noisy.sum_sigma[i if len(noisy.sum_sigma) > 1 else 0]
         size = None if noisy.sizes is None else float(noisy.sizes[i])
         one = NoisySum(region, noisy.integers[i], sigma, size, noisy.size_sigma)
-        return SumRelease(self._one, one, guarantee, caveats).named(self._columns)
+        if noisy.absent is None or noisy.absent_sigma is None:
+            return SumRelease(self._one, one, guarantee, caveats).named(self._columns)
+        levels = noisy.absent_sigma[i if len(noisy.absent_sigma) > 1 else 0]
+        return PresentMean(one, noisy.absent[i], levels, guarantee, caveats).named(self._columns)
 
     def _single(self, i: int) -> SumRelease:
         return self._part(i, self._promise, self._caveats)
@@ -97,7 +103,12 @@ class GroupRelease(Release):
         return (*self._caveats, *self._remarks())
 
     def _remarks(self) -> tuple[str, ...]:
-        return () if self._noisy.integers is None else (MISSING_CENTER,)
+        if self._noisy.absent is None:
+            return () if self._noisy.integers is None else (MISSING_CENTER,)
+        lost = 0 if self.sd is None else int(np.isinf(self.sd).sum())
+        cells = "cells" if self._promise.unit == ROW else "cells of users"
+        few = f"{lost} of {self._value.size} means have too few present {cells} for their noise: "
+        return (f"{few}their value is the centre, and nothing is known of them",) if lost else ()
 
     @property
     def keys(self) -> list[Any]:
@@ -130,6 +141,13 @@ class GroupRelease(Release):
     def size_sd(self) -> float | None:
         """Noise standard deviation of each of ``sizes``."""
         return self._noisy.size_sigma
+
+    @property
+    def present(self) -> Array | None:
+        """Noisy number of present cells of each group and coordinate, with ``missing="ignore"``."""
+        if self._noisy.absent is None or self._noisy.sizes is None:
+            return None
+        return np.asarray(self._noisy.sizes[:, None] - self._noisy.absent)
 
     @property
     def integers(self) -> NDArray[np.object_] | None:
@@ -173,20 +191,24 @@ class GroupRelease(Release):
     def parameters(self) -> dict[str, Any]:
         """The public parameters of the release, as plain numbers and strings."""
         noisy = self._noisy
-        own = {"groups": len(self), "size_sigma": noisy.size_sigma}
+        own: dict[str, Any] = {"groups": len(self), "size_sigma": noisy.size_sigma}
         if noisy.regions is None:
             return own
         first = noisy.regions[0]
         one = len(noisy.regions) == 1
         shape = {"shape": first.kind, "clip_norm": first.clip_norm, "grid": first.grid}
-        return own | {"d": first.d} | (shape if one else {}) | {"sum_sigma": noisy.sum_sigma}
+        own |= {"d": first.d} | (shape if one else {}) | {"sum_sigma": noisy.sum_sigma}
+        if noisy.absent_sigma is None:
+            return own
+        return own | {"missing": "ignore", "absent_sigma": [x.tolist() for x in noisy.absent_sigma]}
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values that JSON can hold."""
         sizes = None if self.sizes is None else self.sizes.tolist()
         keys = [key.hex() if isinstance(key, bytes) else key for key in self.keys]
         bins = {} if self._edges is None else {"edges": self._edges.tolist()}
-        return super().to_dict() | {"keys": keys, "sizes": sizes} | bins
+        present = {} if self.present is None else {"present": self.present.tolist()}
+        return super().to_dict() | {"keys": keys, "sizes": sizes} | present | bins
 
     def table(self, level: float = 0.95) -> dict[str, Any]:
         """Return keys, values, noise and intervals as columns: a row a group and coordinate.
@@ -214,6 +236,8 @@ class GroupRelease(Release):
         columns |= {name: part.ravel().tolist() for name, part in drawn.items()}
         if self._noisy.integers is not None and self.sizes is not None:
             columns["size"] = np.repeat(self.sizes, d).tolist()
+        if self.present is not None:
+            columns["present"] = self.present.ravel().tolist()
         return columns
 
     def plot(self, ax: Any = None, **options: Any) -> Any:

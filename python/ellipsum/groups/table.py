@@ -16,6 +16,9 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers, kernel_parts
 from ..kernels.backend import kernels
 from ..rows.labels import labels_of
+from ..sum_bytes import MISSING
+from .holes import count_holes
+from .key_bytes import key_at, key_bytes
 from .keys import KeyBook
 
 __all__ = ["ExactGroupSum", "MadeOf"]
@@ -23,12 +26,12 @@ __all__ = ["ExactGroupSum", "MadeOf"]
 Ints = NDArray[np.int64]
 
 _MAGIC = b"ELLIPGRP"
-_VERSION = 2
+#: What becomes of holes, by the version that says it: of version 3 are tables that count them.
+_MISSING_OF = {2: "center", 3: "ignore"}
 # magic, version, whether the keys are given, digest of the regions, d, groups, units, made of
 _HEADER = struct.Struct("<8sHB32sIQQqB")
 _CHECKSUM_BYTES = 16
 _CONVERSION = 1 << 19
-_INTEGER, _TEXT, _BYTES = 0, 1, 2
 
 
 class MadeOf(NamedTuple):
@@ -66,11 +69,19 @@ class ExactGroupSum:
         One region for all groups, or one for each (the keys are then those of the mapping).
     keys : sequence, optional
         The keys, public; rows of other keys are left out. None: every key that comes.
+    missing : ``"center"`` or ``"ignore"``
+        ``"ignore"`` counts the holes of each group and coordinate beside the sums, as
+        :class:`ellipsum.ExactSum` does: 8 d bytes a group more.
     """
 
     def __init__(
-        self, ellipsoid: Ellipsoid | Mapping[Any, Ellipsoid], keys: Sequence[Any] | None = None
+        self,
+        ellipsoid: Ellipsoid | Mapping[Any, Ellipsoid],
+        keys: Sequence[Any] | None = None,
+        *,
+        missing: str = "center",
     ) -> None:
+        self._missing = _validate.one_of("missing", missing, MISSING)
         self._regions: list[Ellipsoid] | None = None
         if isinstance(ellipsoid, Mapping):
             keys, self._regions = _own_regions(ellipsoid, keys)
@@ -84,6 +95,7 @@ class ExactGroupSum:
         groups = len(self.book)
         self._partial = np.zeros((groups, self.d), np.int64)
         self._counts = np.zeros(groups, np.int64)
+        self._absent = np.zeros((groups, self._holes), np.int64)
         self._low: NDArray[np.uint64] | None = None
         self._high: Ints | None = None
         self._waiting = 0  # rows in the partial sums
@@ -92,6 +104,16 @@ class ExactGroupSum:
         #: Names of the coordinates, where the region or rows had some: public.
         self.columns = Columns(ellipsoid.columns)
         self._marks: lineage.Marks = frozenset()
+
+    @property
+    def missing(self) -> str:
+        """What holes count for: ``"center"`` or ``"ignore"``."""
+        return self._missing
+
+    @property
+    def _holes(self) -> int:
+        """Coordinates whose holes are counted: all of them, or none."""
+        return self.d if self._missing == "ignore" else 0
 
     @property
     def keys(self) -> list[Any]:
@@ -147,29 +169,33 @@ class ExactGroupSum:
             )
 
     def _add_part(self, part: NDArray[Any], index: Ints) -> None:
-        if part.strides[1] != part.itemsize:  # the kernel reads rows of contiguous numbers
-            step = max(1, _CONVERSION // self.d)
-            for start in range(0, len(part), step):
-                block = np.array(
-                    part[start : start + step], order="C"
-                )  # new strides for d = 1, too
-                self._add_rows(block, index[start : start + step])
-        else:
+        # The kernel reads rows of contiguous numbers; and where holes are counted here, nobody may
+        # write to what it reads.
+        if not self._holes and part.strides[1] == part.itemsize:
             self._add_rows(part, index)
+            return
+        step = max(1, _CONVERSION // self.d)
+        for start in range(0, len(part), step):
+            block = np.array(part[start : start + step], order="C")  # new strides for d = 1, too
+            here = index[start : start + step]
+            if self._holes:
+                count_holes(self._absent, block, here)
+            self._add_rows(block, here)
 
     def _add_rows(self, part: NDArray[Any], index: Ints) -> None:
         index = np.ascontiguousarray(index)
-        table, counts = self._partial, self._counts
+        table, counts, stretch = self._partial, self._counts, bool(self._holes)
         if self._regions is None:
             arguments = self._ellipsoid.kernel_arguments()
-            kernels().group_sums(part, index, *arguments, table, counts)
+            kernels().group_sums(part, index, *arguments, table, counts, stretch)
             return
         for group, region in enumerate(self._regions):
             here = np.flatnonzero(index == group)
             if len(here):
                 own, one = table[group : group + 1], counts[group : group + 1]
                 rows, first = np.ascontiguousarray(part[here]), np.zeros(len(here), np.int64)
-                kernels().group_sums(rows, first, *region.kernel_arguments(), own, one)
+                arguments = region.kernel_arguments()
+                kernels().group_sums(rows, first, *arguments, own, one, stretch)
 
     def _grow(self) -> None:
         """Room for the book's keys: twice as much as is there, at least."""
@@ -180,6 +206,7 @@ class ExactGroupSum:
         wide = np.zeros((more, self.d), np.int64)
         self._partial = np.concatenate([self._partial, wide])
         self._counts = np.concatenate([self._counts, np.zeros(more, np.int64)])
+        self._absent = np.concatenate([self._absent, np.zeros((more, self._holes), np.int64)])
         if self._low is not None and self._high is not None:
             self._low = np.concatenate([self._low, wide.view(np.uint64)])
             self._high = np.concatenate([self._high, wide])
@@ -216,7 +243,7 @@ class ExactGroupSum:
         if other is self:
             raise ValueError("other is this table itself: its rows would count twice")
         if not self.alike(other):
-            raise ValueError("other has another region, or other public keys")
+            raise ValueError("other has another region, missing policy, or other public keys")
         if not self._marks.isdisjoint(other._marks):
             raise ValueError("other has rows that this table has: they would count twice")
         columns = self.columns.joined(other.columns)
@@ -234,12 +261,15 @@ class ExactGroupSum:
         self._low, self._high, self._waiting = low, high, 0
         self._partial[:] = 0
         self._counts[places] += other._counts[:groups]
+        self._absent[places] += other._absent[:groups]
         self.units += other.units
         self._marks |= other._marks
         return self
 
     def alike(self, other: ExactGroupSum) -> bool:
-        """Whether another table has the same regions and the same public keys, if any."""
+        """Whether another table has the same regions, public keys, if any, and ``missing``."""
+        if self._missing != other._missing:
+            return False
         if self.book.closed != other.book.closed or self._ellipsoid != other._ellipsoid:
             return False
         if self.book.closed and self.book.keys != other.book.keys:
@@ -264,6 +294,11 @@ class ExactGroupSum:
         low, high = self._wide()
         return order, low[order], high[order], self._counts[order]
 
+    def absent(self, order: Sequence[int]) -> Ints:
+        """Holes (groups, d) of the groups of these indices; none are counted for
+        ``missing="center"``. **Private.**"""
+        return self._absent[order]
+
     def to_bytes(self) -> bytes:
         """The table as bytes, without its region: the same for every order and split. **Private.**
 
@@ -271,12 +306,14 @@ class ExactGroupSum:
         which table it was made from (:mod:`ellipsum.lineage`); its bytes do not.
         """
         order, low, high, counts = self.ordered()
-        keys = [_key_bytes(self.book.keys[i]) for i in order]
+        keys = [key_bytes(self.book.keys[i]) for i in order]
         closed, size = self.book.closed, len(order)
-        first = (_MAGIC, _VERSION, closed, self._mark(), self.d, size, self.units)
+        version = next(v for v, missing in _MISSING_OF.items() if missing == self._missing)
+        first = (_MAGIC, version, closed, self._mark(), self.d, size, self.units)
         head = _HEADER.pack(*first, *self.made_of)
-        body = b"".join([head, *keys, *(a.astype(f"<{a.dtype.str[1:]}").tobytes()
-                                        for a in (low, high, counts))])  # fmt: skip
+        arrays = (low, high, counts, self.absent(order))
+        numbers = [a.astype(f"<{a.dtype.str[1:]}").tobytes() for a in arrays]
+        body = b"".join([head, *keys, *numbers])
         checksum = hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()
         return lineage.MarkedBytes.of(body + checksum, self._marks)
 
@@ -311,13 +348,13 @@ class ExactGroupSum:
         if wrong or hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest() != checksum:
             raise ValueError("data is no ExactGroupSum: it is truncated or has been altered")
         _, version, closed, mark, d, groups, units, most, counted = head.unpack_from(body)
-        if version != _VERSION:
-            raise ValueError(f"data is of version {version}, and this release reads {_VERSION}")
+        if version not in _MISSING_OF:
+            raise ValueError(f"data is of version {version}, and this release reads 2 and 3")
         keys, at = [], head.size
         for _ in range(groups):
-            key, at = _key_at(body, at)
+            key, at = key_at(body, at)
             keys.append(key)
-        table = cls(ellipsoid, keys if closed else None)
+        table = cls(ellipsoid, keys if closed else None, missing=_MISSING_OF[version])
         table.book.add(keys)
         table._grow()
         if table._mark() != mark or table.d != d or len(table.book) != groups:
@@ -332,6 +369,8 @@ class ExactGroupSum:
         table._high[:groups] = np.frombuffer(body, "<i8", groups * d, at).reshape(groups, d)
         at += words.nbytes
         table._counts[:groups] = np.frombuffer(body, "<i8", groups, at)
+        holes = np.frombuffer(body, "<i8", groups * table._holes, at + 8 * groups)
+        table._absent[:groups] = holes.reshape(groups, table._holes)
         return table
 
     def __repr__(self) -> str:
@@ -352,25 +391,3 @@ def _own_regions(
     if not all(isinstance(region, Ellipsoid) and region.d == own[0].d for region in own):
         raise ValueError("a mapping of regions must have Ellipsoids of the same d")
     return chosen, own
-
-
-def _key_bytes(key: Any) -> bytes:
-    if isinstance(key, str):
-        kind, data = _TEXT, key.encode("utf-8", "surrogatepass")
-    elif isinstance(key, bytes):
-        kind, data = _BYTES, key
-    else:
-        kind, data = _INTEGER, repr(key).encode()  # an integer, or a fraction's shortest digits
-    return struct.pack("<BI", kind, len(data)) + data
-
-
-def _key_at(body: bytes, at: int) -> tuple[Any, int]:
-    kind, size = struct.unpack_from("<BI", body, at)
-    at += 5
-    data = body[at : at + size]
-    if kind == _TEXT:
-        return data.decode("utf-8", "surrogatepass"), at + size
-    if kind == _BYTES:
-        return data, at + size
-    text = data.decode()
-    return (int(text) if text.lstrip("-").isdigit() else float(text)), at + size

@@ -51,6 +51,7 @@ def group_sums(
     radius: float,
     table: _Ints,
     counts: _Ints,
+    stretch: bool = False,
 ) -> tuple[int, int]: ...
 def distance_counts(
     rows: Any,

@@ -220,7 +220,7 @@ def _clip_sum(rows, center, scale, columns, limit, radius, stretch, partial, abs
 
 
 @jit
-def _group_sums(rows, index, center, scale, columns, limit, radius, table, counts):
+def _group_sums(rows, index, center, scale, columns, limit, radius, stretch, table, counts):
     n, d = rows.shape
     x = np.empty(d)
     h = np.empty(d)
@@ -230,7 +230,7 @@ def _group_sums(rows, index, center, scale, columns, limit, radius, table, count
     clipped = 0
     nonfinite = 0
     for i in range(n):
-        shape = center, scale, columns, limit, radius, False
+        shape = center, scale, columns, limit, radius, stretch
         seen = _clip_row(rows[i], *shape, x, h, y, lane, absent)
         clipped += seen[0]
         nonfinite += seen[1]
@@ -336,12 +336,12 @@ def clip_sum(
     return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
 
 
-def group_sums(rows, index, center, scale, matrix, limit, radius, table, counts):
+def group_sums(rows, index, center, scale, matrix, limit, radius, table, counts, stretch=False):
     """Add each clipped, quantised row to its group's sums; return (clipped, nonfinite)."""
     d = center.size
     if d == 1 and not (matrix.size or limit.size):
         limit = np.array([radius])
-    shape = center, scale, _columns(matrix, d), limit, float(radius)
+    shape = center, scale, _columns(matrix, d), limit, float(radius), stretch
     return _group_sums(rows, index, *shape, table.reshape(counts.size, d), counts)
 
 

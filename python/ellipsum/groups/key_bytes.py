@@ -1,0 +1,34 @@
+"""A key as bytes, and back."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+__all__ = ["key_at", "key_bytes"]
+
+_INTEGER, _TEXT, _BYTES = 0, 1, 2
+
+
+def key_bytes(key: Any) -> bytes:
+    """Kind, length and data of a key."""
+    if isinstance(key, str):
+        kind, data = _TEXT, key.encode("utf-8", "surrogatepass")
+    elif isinstance(key, bytes):
+        kind, data = _BYTES, key
+    else:
+        kind, data = _INTEGER, repr(key).encode()  # an integer, or a fraction's shortest digits
+    return struct.pack("<BI", kind, len(data)) + data
+
+
+def key_at(body: bytes, at: int) -> tuple[Any, int]:
+    """The key that begins at a place, and the place after it."""
+    kind, size = struct.unpack_from("<BI", body, at)
+    at += 5
+    data = body[at : at + size]
+    if kind == _TEXT:
+        return data.decode("utf-8", "surrogatepass"), at + size
+    if kind == _BYTES:
+        return data, at + size
+    text = data.decode()
+    return (int(text) if text.lstrip("-").isdigit() else float(text)), at + size
