@@ -24,43 +24,64 @@ from ellipsum.jobs.checkpoint import Checkpoint, Job
 CALLS = ("write", "fsync", "replace", "unlink", "open")
 REGION = Ellipsoid.ball(3.0, d=2)
 EVERY = 1 << 13  # bytes between checkpoints: many of them in a small job
+PEOPLE = 300
+#: Kinds of jobs, and files at a time, that are killed at random.
+KINDS = [("sum", 1), ("sum", 2), ("plan", 1), ("users", 1), ("users", 2), ("users' plan", 1)]
 
 
 def mechanism(kind: str) -> PrivateMean:
-    """One pass, or a plan of several."""
-    if kind == "plan":
-        return PrivateMean(lower=[-9, -9], upper=[9, 9], mu=0.9)
-    return PrivateMean(REGION, mu=0.9)
+    """One pass, or a plan of several; of rows, or of users."""
+    by = "u" if "users" in kind else None
+    if "plan" in kind:
+        return PrivateMean(lower=[-9, -9], upper=[9, 9], mu=0.9, by=by)
+    return PrivateMean(REGION, mu=0.9, by=by)
 
 
-def make_files(folder: Path) -> np.ndarray:
-    """Files of all kinds, in many blocks; returns the rows."""
+def make_files(folder: Path, kind: str = "sum") -> np.ndarray:
+    """Files of all kinds, in many blocks; returns the rows (of users: one each)."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rows = np.random.default_rng(0).normal(size=(3000, 2))
+    users = np.arange(3000) % PEOPLE  # each has rows in every file
     for k, part in enumerate(np.array_split(rows, 3)):
         table = pa.table({"a": part[:, 0], "b": part[:, 1]})
+        own = [f"u{user}" for user in users[1000 * k : 1000 * k + 1000]]
+        if "users" in kind:
+            table = table.append_column("u", pa.array(own))
         if k == 0:
             pq.write_table(table, folder / "0.parquet", row_group_size=200)
         elif k == 1:
             with pa.ipc.new_file(folder / "1.arrow", table.schema) as file:
                 file.write_table(table, max_chunksize=150)
         else:
-            np.savetxt(
-                folder / "2.csv", part, fmt="%.17g", delimiter=",", header="a,b", comments=""
-            )
-            rows[2000:] = np.loadtxt(folder / "2.csv", delimiter=",", skiprows=1)
-    return rows
+            lines = [",".join(table.column_names)]
+            for row, user in zip(part, own, strict=True):
+                lines.append(",".join([f"{x:.17g}" for x in row] + [user] * ("users" in kind)))
+            (folder / "2.csv").write_text("\n".join(lines) + "\n")
+            known = {"delimiter": ",", "skiprows": 1, "usecols": (0, 1)}
+            rows[2000:] = np.loadtxt(folder / "2.csv", **known)
+    return means(rows, users) if "users" in kind else rows
+
+
+def means(rows: np.ndarray, users: np.ndarray) -> np.ndarray:
+    """The correctly rounded mean of each user's rows."""
+    found = []
+    for user in range(PEOPLE):
+        own = rows[users == user].T
+        found.append([float(sum(map(Fraction, x)) / len(x)) for x in own])
+    return np.array(found)
 
 
 def release(folder: Path, kind: str, jobs: int, key: bytes | None = None) -> Any:
     """One run of the job, and what it would publish, in a log that only grows."""
-    rows = open_rows([folder / name for name in ("0.parquet", "1.arrow", "2.csv")])
-    budget = Budget(mu=1, path=folder / "job.ledger")
+    files = [folder / name for name in ("0.parquet", "1.arrow", "2.csv")]
+    rows = open_rows(files, by="u" if "users" in kind else ())
+    unit = mechanism(kind).guarantee.unit
+    budget = Budget(mu=1, path=folder / "job.ledger", unit=unit)
     checkpoint = Checkpoint(folder / "job.ck", every=EVERY, key=key)
     found = mechanism(kind)(rows, resume=checkpoint, jobs=jobs, budget=budget)
-    bits = found.transcript if kind == "plan" else [found.integers]
+    bits = found.transcript if "plan" in kind else [found.integers]
     line = json.dumps([[int(x) for x in step] for step in bits]) + "\n"
     with open(folder / "published", "a") as log:
         log.write(line)
@@ -92,8 +113,9 @@ def die_at(step: int, share: float) -> None:
 
 def small_blocks() -> None:
     """Blocks of a few rows, so that a small file has many."""
-    from ellipsum.rows import csv_file, seek
+    from ellipsum.rows import csv_file, divided, seek
 
+    divided.MEMORY_BYTES = 1 << 13  # of users' rows, so that they go to files
     csv_file.CHUNK_BYTES = 1 << 11
     seek.PART_BYTES = 1 << 11
 
@@ -121,12 +143,13 @@ def check(folder: Path, kind: str, rows: np.ndarray) -> None:
     assert len(budget.entries) == 1 and budget.spent.mu_squared == Fraction(0.9) ** 2
     job = Checkpoint(folder / "job.ck")
     root = job._parsed(job._read()).root
-    if kind == "plan":  # without a checkpoint, under the same key
-        bits = mechanism(kind)(rows, seed=root).transcript
+    of_rows = mechanism("plan" if "plan" in kind else "sum")
+    if "plan" in kind:  # without a checkpoint, under the same key
+        bits = of_rows(rows, seed=root).transcript
         assert [[int(x) for x in step] for step in bits] == found[0]
     else:
         total = ExactSum(REGION).add(rows)
-        noise = mechanism(kind).noise_of(total, root)
+        noise = of_rows.noise_of(total, root)
         assert [x - n for x, n in zip(found[0][0], noise, strict=True)] == list(total.integers())
 
 
@@ -148,10 +171,10 @@ def random_kills(number: int, seed: int) -> None:
     """Jobs that are killed at random times until so many kills are counted; each is checked."""
     draws, kills, done = random.Random(seed), 0, 0
     while kills < number:
-        kind, jobs = draws.choice([("sum", 1), ("sum", 2), ("plan", 1)])
+        kind, jobs = draws.choice(KINDS)
         with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
             folder = Path(name)
-            rows = make_files(folder)
+            rows = make_files(folder, kind)
             most = draws.choice([0.05, 0.1, 0.2, 0.4])
             while True:
                 child = forked(partial(release, folder, kind, jobs))

@@ -20,7 +20,7 @@ MAX_ROWS = (
     "--max-rows goes with --neighbors add-remove and a region of one pass: --ball, --sigma, "
     "--public, or --bounds with --one-pass"
 )
-FILES = "--resume and --jobs go without --user"
+FILES = "--jobs does not go with --grouped: a user's rows may go on in the next file"
 MISSING = "--missing ignore goes with mean, and with --user for --group alone"
 USERS = ["--user", "age", "--columns", "height,weight"]
 JOINED = ["--neighbors", "add-remove", *USERS]
@@ -37,8 +37,7 @@ REFUSED = {
     "rows that are replaced": ([*MEAN, "--ball", "300", "--max-rows", "2", *USERS], MAX_ROWS),
     "a sum's cells": (["sum", *MEAN[1:], "--ball", "300", "--missing", "ignore"], MISSING),
     "users' cells": ([*MEAN, "--ball", "300", "--missing", "ignore", *USERS], MISSING),
-    "users' files": ([*MEAN, *BOX, *USERS, "--jobs", "2"], FILES),
-    "users' place": ([*MEAN, *BOX, *USERS, "--resume", "x"], FILES),
+    "users' files": ([*MEAN, *BOX, *USERS, "--grouped", "--jobs", "2"], FILES),
 }  # fmt: skip
 
 

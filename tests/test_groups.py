@@ -22,9 +22,9 @@ from ellipsum import (
     PrivateGroupSum,
     PrivateSum,
     open_rows,
-    users,
 )
 from ellipsum.groups.keys import KeyBook
+from ellipsum.rows import divided
 from regions import make_regions
 
 BALL = Ellipsoid.ball(3.0, [0.1, 0.2])
@@ -60,7 +60,7 @@ def test_any_order_and_split_gives_the_same_bytes(seed, user, keys, monkeypatch)
     assert exact_table(mechanism, shuffled, user=user).to_bytes() == want
     stream = pa.Table.from_pandas(shuffled, preserve_index=False).to_reader(max_chunksize=7)
     assert exact_table(mechanism, stream, user=user).to_bytes() == want
-    monkeypatch.setattr(users, "MEMORY_BYTES", 200)
+    monkeypatch.setattr(divided, "MEMORY_BYTES", 200)
     assert exact_table(mechanism, shuffled, user=user).to_bytes() == want
 
 

@@ -63,7 +63,7 @@ MAY_IMPORT = {
     },
     "jobs": {
         "adaptive", "column_names", "durable", "ellipsoid", "exact_sum", "guarantee", "noise_keys",
-        "rows", "sealed_bytes",
+        "rows", "sealed_bytes", "users",
     },
     "present": {"_validate", "ellipsoid", "guarantee", "sum_release"},
     "one_sum": {

@@ -25,7 +25,11 @@ from ellipsum.rows.seek import blocks_from, sources_of
 from killed_jobs import REGION, check, make_files, mechanism, release, run_all
 
 #: Calls of a run, and which of them are the step at which a run is killed.
-STEPS = {("sum", 1): range(1, 42), ("sum", 2): range(1, 77, 5), ("plan", 1): range(1, 62, 4)}
+STEPS = {
+    **{("sum", 1): range(1, 42), ("sum", 2): range(1, 77, 5), ("plan", 1): range(1, 62, 4)},
+    **{("users", 1): range(1, 300, 17), ("users", 2): range(5, 300, 43)},
+    ("users' plan", 1): range(1, 62, 7),
+}
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ def test_a_kill_at_any_step_loses_nothing_and_counts_nothing_twice(memory_path, 
     for step in STEPS[kind, jobs]:
         folder = memory_path / str(step)
         folder.mkdir()
-        rows = make_files(folder)
+        rows = make_files(folder, kind)
         tasks += [(folder, kind, jobs, step, step % 5 / 4), (folder, kind, 1, 0, 0.0)]
     tasks += [tasks[-1]]  # one more run of the last, and of all others below
     ends = run_all(tasks)

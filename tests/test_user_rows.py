@@ -24,7 +24,7 @@ def table(seed, n=400, people=40):
 
 
 def kept(rows, users, most, **known):
-    parts = list(UserRows(rows, 3, users, **known).least(most))
+    parts = list(UserRows(rows, 3, users, most=most, **known).batches())
     return np.concatenate(parts) if parts else np.empty((0, 3))
 
 
@@ -47,9 +47,11 @@ def test_any_order_split_and_container_keeps_the_same_rows(most, monkeypatch):
         together = np.argsort(pd.Series(users).fillna(-1).to_numpy(int), kind="stable")
         got = kept(rows[together], users[together], most, grouped=True)
         assert (total(got) == total(whole)).all()
-        monkeypatch.setattr("ellipsum.users._NUMBERS_PER_BLOCK", 50)  # runs over blocks' ends
+        monkeypatch.setattr(
+            "ellipsum.rows.divided._NUMBERS_PER_BLOCK", 50
+        )  # runs over blocks' ends
         assert (total(kept(rows, users, most)) == total(whole)).all()
-        monkeypatch.setattr("ellipsum.users.MEMORY_BYTES", 1000)  # and files
+        monkeypatch.setattr("ellipsum.rows.divided.MEMORY_BYTES", 1000)  # and files
         assert (total(kept(rows, users, most)) == total(whole)).all()
         monkeypatch.undo()
 

@@ -17,8 +17,9 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from ellipsum import Ellipsoid, ExactSum, GaussianShape, PrivateMean, PrivateSum, open_rows, users
+from ellipsum import Ellipsoid, ExactSum, GaussianShape, PrivateMean, PrivateSum, open_rows
 from ellipsum.guarantee import DeltaGuarantee
+from ellipsum.rows import divided
 from ellipsum.rows.labels import labels_of
 from ellipsum.users import UserRows
 from regions import make_regions
@@ -67,7 +68,7 @@ def test_any_order_and_split_of_the_rows_gives_the_same_bits(seed, monkeypatch):
     assert sum_of(reader, "u") == want
     by_user = np.argsort(ids, kind="stable")
     assert sum_of(rows[by_user], ids[by_user], grouped=True) == want
-    monkeypatch.setattr(users, "MEMORY_BYTES", 200)  # by files, several levels of them
+    monkeypatch.setattr(divided, "MEMORY_BYTES", 200)  # by files, several levels of them
     assert sum_of(rows[order], ids[order]) == want
 
 
@@ -328,10 +329,10 @@ def test_a_person_with_many_rows_has_k_times_mu():
 
 
 def test_files_on_disk_are_private_nameless_and_gone(tmp_path, monkeypatch):
-    monkeypatch.setattr(users, "MEMORY_BYTES", 2000)
-    monkeypatch.setattr(users.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(divided, "MEMORY_BYTES", 2000)
+    monkeypatch.setattr(divided.tempfile, "tempdir", str(tmp_path))
     seen = []
-    make = users._File.__init__
+    make = divided._File.__init__
 
     def watched(self):
         make(self)
@@ -339,7 +340,7 @@ def test_files_on_disk_are_private_nameless_and_gone(tmp_path, monkeypatch):
         assert stat.S_IMODE(os.fstat(self._file.fileno()).st_mode) == 0o600
         assert list(tmp_path.iterdir()) == []  # no name that anybody could open
 
-    monkeypatch.setattr(users._File, "__init__", watched)
+    monkeypatch.setattr(divided._File, "__init__", watched)
     rows = np.random.default_rng(6).normal(size=(500, 2))
     batches = UserRows(rows, 2, np.arange(500) % 50).batches()
     next(batches)
@@ -348,7 +349,7 @@ def test_files_on_disk_are_private_nameless_and_gone(tmp_path, monkeypatch):
 
 
 def test_one_user_may_have_more_rows_than_memory(monkeypatch):
-    monkeypatch.setattr(users, "MEMORY_BYTES", 2000)
+    monkeypatch.setattr(divided, "MEMORY_BYTES", 2000)
     rows = np.random.default_rng(8).normal(size=(3000, 2))
     ids = np.where(np.arange(3000) % 10 == 0, np.arange(3000), -1)
     want = ExactSum(BALL)

@@ -31,7 +31,7 @@ from .present import IGNORED_WHERE
 from .rows.files import Rows
 from .sum_bytes import MISSING
 from .sum_release import SumRelease
-from .users import UserUnit, make_unit, refuse_users
+from .users import make_unit, refuse_users
 
 __all__ = ["PrivateMean", "PrivateSum"]
 
@@ -234,9 +234,11 @@ class PrivateSum:
             What the release is drawn from, before its noise is: refused where there is no room.
         resume : Checkpoint or path, optional
             For ``open_rows(...)``: a secret file from which a run that was killed goes on, and
-            which repeats the same release until it is discarded (:class:`Checkpoint`).
+            which repeats the same release until it is discarded (:class:`Checkpoint`). With ``by``
+            the files are read again, and the users that are in the sum are left out.
         jobs : int
-            Files of ``open_rows(...)`` that are read at the same time, where an ellipsoid is given.
+            Files of ``open_rows(...)`` that are read at the same time, where an ellipsoid is given;
+            with ``by`` in any case, but for ``grouped``.
         spend_again : bool
             Release an ExactSum that was released before: the budget is then spent twice.
         threads : int, optional
@@ -255,29 +257,24 @@ class PrivateSum:
             was released before; a budget without room for it (BudgetError).
         """
         workers, columns = _validate.whole("jobs", jobs, least=1), Columns(self._names)
-        if self._users is not None:
-            if resume is not None or workers > 1:
-                raise ValueError("resume and jobs do not go with by, whose rows are matched first")
-            data = self._rows_of_users(self._users, data, users, columns)
-        else:
-            refuse_users(data, users)
+        refuse_users(data, users, self._users)
         if (resume is not None or workers > 1) and not isinstance(data, Rows):
             raise TypeError("resume and jobs need files as data: give open_rows(...)")
-        if isinstance(data, Rows):
-            data = data.arranged(columns, self._d)
+        files = data = data.arranged(columns, self._d) if isinstance(data, Rows) else data
+        if self._users is not None:
+            rows = self._users.rows(data, self._d, users, columns, jobs=workers)
+            # For several passes, or to be counted first, something to call.
+            several, kept = self._ellipsoid is None, resume is not None
+            data = rows.stored() if several else rows if kept else rows.batches()
         if resume is not None and seed is not None:
             raise ValueError("give resume or seed: a checkpoint has a key of its own")
         known = (workers, threads, partial(self._draw, budget), seed_caveats(seed), columns)
         if resume is None:
             return self._released(data, How(None, root_key(seed), *known), again=spend_again)
         region = self._region_for(data) if self._domain is None else self._domain
-        binding = binding_of(data, self._kind, self.guarantee, region, self._missing)
-        with Checkpoint.of(resume).opened(binding) as job:
-            return self._released(data, How(job, job.root, *known), again=True)
-
-    def _rows_of_users(self, unit: UserUnit, data: Any, users: Any, columns: Columns) -> Any:
-        """One row a user; for several passes, or to be counted first, something to call."""
-        return unit.rows(data, self._d, users, columns, several=self._ellipsoid is None)
+        what = (self._kind, self.guarantee, region, self._missing, self._users)
+        with Checkpoint.of(resume).opened(binding_of(files, *what)) as job:
+            return self._released(data, How(job, job.root, *known, files), again=True)
 
     @property
     def _d(self) -> int:

@@ -8,8 +8,9 @@ users (claim users-2).
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +22,9 @@ from .column_names import Columns
 from .kernels.backend import kernels
 from .rows.batches import OF_USERS
 from .rows.distinct import fixed_width
+from .rows.divided import Divided, Store
 from .rows.files import Rows
-from .rows.labelled import labelled_batches
+from .rows.labelled import OTHER_TYPE, labelled_batches
 from .rows.labels import mixed
 
 __all__ = ["STATISTICS", "UserRows", "UserUnit", "make_unit", "refuse_users", "user_runs"]
@@ -31,14 +33,6 @@ Array = NDArray[Any]
 Words = NDArray[np.uint64]
 
 STATISTICS = ("mean", "sum")
-
-#: Bytes of rows that are kept in memory before they go to files.
-MEMORY_BYTES = 256 << 20
-#: Files that rows are divided among, by 6 bits of the user's digest at a time.
-_PARTS = 64
-#: Numbers handed on at a time.
-_NUMBERS_PER_BLOCK = 1 << 19
-_PLACES = 10  # of 6 bits each, in the first word of a digest
 
 
 @dataclass(frozen=True)
@@ -57,17 +51,14 @@ class UserUnit:
         return f"all rows of one value of {self.by}{how}"
 
     def rows(
-        self, data: Any, d: int, users: Any, columns: Columns | None = None, *, several: bool
-    ) -> Any:
-        """One row a user: an iterator, or what begins ``several`` passes when it is called."""
+        self, data: Any, d: int, users: Any, columns: Columns | None = None, *, jobs: int = 1
+    ) -> UserRows:
+        """The rows of the users of data: one each, or at most ``max_rows``."""
+        known: dict[str, Any] = {"grouped": self.grouped, "columns": columns, "jobs": jobs}
         column = self.by if users is None else users
-        if self.max_rows is not None:
-            most = UserRows(data, d, column, grouped=self.grouped, columns=columns)
-            return most.least(self.max_rows)
-        one = UserRows(
-            data, d, column, statistic=self.statistic, grouped=self.grouped, columns=columns
-        )
-        return one.stored() if several else one.batches()
+        if self.max_rows is None:
+            known["statistic"] = self.statistic
+        return UserRows(data, d, column, most=self.max_rows, **known)
 
 
 def make_unit(
@@ -92,8 +83,10 @@ def make_unit(
     return UserUnit(by, chosen, grouped, max_rows)
 
 
-def refuse_users(data: Any, users: Any) -> None:
+def refuse_users(data: Any, users: Any, unit: UserUnit | None = None) -> None:
     """Raise where a column of users is at hand, and the mechanism would protect single rows."""
+    if unit is not None:
+        return
     if users is not None:
         raise TypeError("users is given, but the mechanism was made without by=, their name")
     if isinstance(data, Rows) and data.by:
@@ -120,6 +113,8 @@ class UserRows:
     statistic : ``"mean"`` or ``"sum"``, of a user's finite numbers in each coordinate
     grouped : bool; the holder of the data says that each user's rows stand together
     columns : Columns, optional; the names of the coordinates
+    most : int, optional; in place of one row at most so many of a user's own (claim users-6)
+    jobs : int; files of ``Rows`` that are read at the same time
     """
 
     def __init__(
@@ -131,33 +126,84 @@ class UserRows:
         statistic: str = "mean",
         grouped: bool = False,
         columns: Columns | None = None,
+        most: int | None = None,
+        jobs: int = 1,
     ) -> None:
+        if jobs > 1 and grouped:
+            raise ValueError(
+                "jobs does not go with grouped: a user's rows may go on in the next file"
+            )
         self._data, self.d, self._user = data, d, user
+        self._most, self._jobs, self._kind = most, jobs, ""
         self._divide = _validate.one_of("statistic", statistic, STATISTICS) == "mean"
         self._grouped, self._columns = grouped, columns
 
     def batches(self) -> Iterator[Array]:
-        """One pass: float64 arrays (n, d), a row a user, in no order that tells anything."""
-        for rows, _ in user_runs(self._labelled(), self.d, self._divide, self._grouped):
-            yield rows
+        """One pass: float64 arrays (n, d), in no order that tells anything."""
+        for _, rows in self.parts():
+            yield from rows
 
     def stored(self) -> Callable[[], Iterator[Array]]:
-        """The users' rows, kept for several passes; each call begins another."""
-        return _Store(self.batches(), self.d).batches
+        """What begins a pass over the users' rows, which are kept when the first one is made."""
+        return Store(self.batches, self.d).batches
 
-    def least(self, most: int) -> Iterator[Array]:
-        """One pass: float64 arrays (n, d), at most ``most`` rows a user (claim users-6)."""
+    def parts(self, done: Collection[int] = ()) -> Iterator[tuple[int | None, Iterator[Array]]]:
+        """One pass: the rows of the users of each part, by the part's number.
+
+        A user is in one part, by the user's digest, whatever the order of the rows; None is the
+        number of what is not divided, as too few or grouped rows.
+
+        Parameters
+        ----------
+        done : collection of int, parts whose users are left out
+        """
         if self._grouped:
-            yield from _least(self._labelled(), self.d, most)
+            yield None, self._of_users(self._labelled(self._data))
             return
-        with _Parts(self.d) as parts:
-            parts.take(self._labelled())
-            for part in parts.sorted():
-                yield from _least(part, self.d, most)
+        with Divided(self.d, done=done) as divided:
+            self._read(divided)
+            for number, batches in divided.parts():
+                yield number, self._of_users(batches)
 
-    def _labelled(self) -> Iterator[tuple[Array, Words]]:
-        data = self._data() if callable(self._data) else self._data
+    def _of_users(self, batches: Iterator[tuple[Array, Words]]) -> Iterator[Array]:
+        if self._most is not None:
+            return _least(batches, self.d, self._most)
+        return (rows for rows, _ in _runs(batches, self.d, self._divide))
+
+    def _read(self, divided: Divided) -> None:
+        """All rows, from several files at a time."""
+        files = self._data.each_file() if self._jobs > 1 else [self._data]
+        if len(files) == 1:
+            divided.take(self._labelled(self._data))
+            return
+        meter, lock, stop = self._data.meter(), threading.Lock(), threading.Event()
+
+        def one(file: Rows) -> None:
+            for rows, words in self._labelled(file, lock):
+                if stop.is_set():
+                    return
+                divided.add(rows, words)
+                meter.add(len(rows))
+
+        with ThreadPoolExecutor(self._jobs) as pool:
+            try:
+                for result in [pool.submit(one, file) for file in files]:
+                    result.result()
+            finally:
+                stop.set()  # after an error the others end at their next block
+                pool.shutdown(cancel_futures=True)
+                meter.close()
+
+    def _labelled(
+        self, data: Any, lock: threading.Lock | None = None
+    ) -> Iterator[tuple[Array, Words]]:
+        data = data() if callable(data) else data
         for rows, (labels,) in labelled_batches(data, self.d, [self._user], self._columns):
+            if lock is not None:
+                with lock:
+                    self._kind = self._kind or labels.kind
+                    if labels.kind != self._kind:
+                        raise TypeError(OTHER_TYPE)
             words = labels.rows()
             if (named := words.any(1)).any():  # a row without a user is nobody's
                 yield rows[named], words[named]
@@ -178,9 +224,9 @@ def user_runs(
     if grouped:
         yield from _runs(labelled, d, divide)
     else:
-        with _Parts(d) as parts:
-            parts.take(labelled)
-            for part in parts.sorted():
+        with Divided(d) as divided:
+            divided.take(labelled)
+            for _, part in divided.parts():
                 yield from _runs(part, d, divide)
 
 
@@ -246,153 +292,3 @@ def _finished(
     if before is not None and len(ends) and ends[0] == 0:
         owners[0] = before
     return out, owners
-
-
-class _Parts:
-    """Rows and digests in memory, or divided among files by their digests."""
-
-    def __init__(self, d: int, place: int = 0) -> None:
-        self._d, self._place = d, place
-        self._rows: list[tuple[Array, Words]] = []
-        self._bytes = 0
-        self._files: list[_File] = []
-        self._same = True
-        self._first: Words | None = None
-
-    def __enter__(self) -> _Parts:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        for file in self._files:
-            file.close()
-        self._rows = []
-
-    def take(self, batches: Iterator[tuple[Array, Words]]) -> None:
-        for rows, words in batches:
-            self._first = words[0] if self._first is None else self._first
-            self._same &= bool((words == self._first).all())
-            step = max(1, _NUMBERS_PER_BLOCK // self._d)
-            for start in range(0, len(rows), step):
-                with np.errstate(all="ignore"):  # a warning would tell of a value
-                    part = np.array(rows[start : start + step], np.float64)
-                self._rows.append((part, words[start : start + step]))
-                self._bytes += part.nbytes + words[start : start + step].nbytes
-                if self._bytes > MEMORY_BYTES:
-                    self._spill()
-
-    def _spill(self) -> None:
-        if not self._files:
-            self._files = [_File() for _ in range(_PARTS)]
-        for rows, words in self._rows:
-            part = words[:, 0] >> np.uint64(6 * self._place) & np.uint64(_PARTS - 1)
-            for k in np.unique(part):
-                here = part == k
-                self._files[int(k)].append(rows[here], words[here])
-        self._rows, self._bytes = [], 0
-
-    def sorted(self) -> Iterator[Iterator[tuple[Array, Words]]]:
-        """Parts that no digest is in two of, each with equal digests together."""
-        if not self._files:
-            yield from [_in_order(self._rows)] if self._rows else []
-            return
-        self._spill()
-        for file in self._files:
-            width = 0 if self._first is None else self._first.size
-            blocks = file.blocks(self._d, width)
-            if file.size <= MEMORY_BYTES:
-                yield _in_order(list(blocks))
-            elif self._same:
-                yield blocks  # one user's rows may be any number
-            elif self._place + 1 == _PLACES:  # digests alike in 60 bits, which nobody has by chance
-                yield _in_order(list(blocks))
-            else:
-                with _Parts(self._d, self._place + 1) as parts:
-                    parts.take(blocks)
-                    yield from parts.sorted()
-            file.close()
-
-
-def _in_order(parts: list[tuple[Array, Words]]) -> Iterator[tuple[Array, Words]]:
-    if not parts:
-        return
-    rows = np.concatenate([part for part, _ in parts])
-    words = np.concatenate([part for _, part in parts])
-    order = _together(words)
-    step = max(1, _NUMBERS_PER_BLOCK // rows.shape[1])
-    for start in range(0, len(order), step):
-        here = order[start : start + step]
-        yield rows[here], words[here]
-
-
-def _together(words: Words) -> NDArray[np.int64]:
-    """Rows in an order in which equal ones stand together, and those of one user too.
-
-    One sort by the first word tells nearly all apart: it is a digest's.
-    """
-    order = np.argsort(words[:, 0])
-    same = np.ones(max(len(words) - 1, 0), np.bool_)
-    for column in range(1, words.shape[1]):
-        before, here = words[order, column - 1], words[order, column]
-        same &= before[1:] == before[:-1]
-        if (same & (here[1:] != here[:-1])).any():
-            if column == 1 or int(here.max()) >= 1 << 32:
-                return np.lexsort(words.T[::-1])
-            run = np.cumsum(np.append(False, ~same)).astype(np.uint64)
-            order = order[np.argsort(run << np.uint64(32) | here)]
-    return order
-
-
-class _File:
-    """Blocks of rows in a temporary file: mode 0600, and without a name where that can be."""
-
-    def __init__(self) -> None:
-        self._file: Any = tempfile.TemporaryFile(prefix="ellipsum-")
-        self._counts: list[int] = []
-        self.size = 0
-
-    def append(self, rows: Array, words: Words) -> None:
-        for part in (rows, words):
-            self._file.write(np.ascontiguousarray(part).data.cast("B"))
-            self.size += part.nbytes
-        self._counts.append(len(rows))
-
-    def blocks(self, d: int, width: int) -> Iterator[tuple[Array, Words]]:
-        """The blocks as they were written: ``d`` coordinates, ``width`` words of digest."""
-        self._file.seek(0)
-        for count in self._counts:
-            rows = np.frombuffer(self._file.read(8 * count * d), np.float64)
-            words = np.frombuffer(self._file.read(8 * count * width), np.uint64)
-            yield rows.reshape(count, d), words.reshape(count, width)
-
-    def close(self) -> None:
-        self._file.close()
-
-
-class _Store:
-    """Rows for several passes: in memory, or beyond 256 MiB in a temporary file."""
-
-    def __init__(self, batches: Iterator[Array], d: int) -> None:
-        self._d = d
-        self._memory: list[Array] = []
-        self._file: _File | None = None
-        size = 0
-        for rows in batches:
-            size += rows.nbytes
-            if size > MEMORY_BYTES and self._file is None:
-                self._file = _File()
-                for kept in self._memory:
-                    self._file.append(kept, _none(kept))
-                self._memory = []
-            if self._file is None:
-                self._memory.append(rows)
-            else:
-                self._file.append(rows, _none(rows))
-
-    def batches(self) -> Iterator[Array]:
-        if self._file is None:
-            return iter([rows for rows in self._memory if len(rows)])
-        return (rows for rows, _ in self._file.blocks(self._d, 0) if len(rows))
-
-
-def _none(rows: Array) -> Words:
-    return np.empty((len(rows), 0), np.uint64)

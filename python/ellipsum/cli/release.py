@@ -177,8 +177,11 @@ def _check_users(arguments: argparse.Namespace, several: bool) -> None:
         for name in ("grouped", "max_rows"):
             if getattr(arguments, name):
                 raise Problem(Exit.USAGE, f"--{name.replace('_', '-')} goes with --user")
-    elif arguments.resume is not None or (arguments.jobs or 1) > 1:
-        raise Problem(Exit.USAGE, "--resume and --jobs go without --user")
+    elif arguments.grouped and (arguments.jobs or 1) > 1:
+        raise Problem(
+            Exit.USAGE,
+            "--jobs does not go with --grouped: a user's rows may go on in the next file",
+        )
     if arguments.max_rows is not None and (several or arguments.neighbors == "replace"):
         raise Problem(
             Exit.USAGE,

@@ -28,16 +28,31 @@ from ..rows.files import Rows
 from ..rows.partitioned import Partitioned
 from ..rows.progress import Meter
 from ..rows.seek import Place, blocks_from, inputs_of, sources_of
+from ..users import UserRows, UserUnit
 from .checkpoint import CheckpointError, Job
 
-__all__ = ["How", "KeptPasses", "binding_of", "by_plan", "entry_name", "sum_of", "sum_of_files"]
+__all__ = [
+    "How",
+    "KeptPasses",
+    "binding_of",
+    "by_plan",
+    "entry_name",
+    "sum_of",
+    "sum_of_files",
+    "sum_of_users",
+]
 
 #: The version of what a checkpoint holds: a run of another one does not go on from it.
 _FORMAT = 2
 
 
 def binding_of(
-    rows: Rows, kind: str, guarantee: Any, region: Ellipsoid | Domain, missing: str
+    rows: Rows,
+    kind: str,
+    guarantee: Any,
+    region: Ellipsoid | Domain,
+    missing: str,
+    users: UserUnit | None = None,
 ) -> dict[str, Any]:
     """What a job is, as plain values: a checkpoint of another one is refused (claim resume-3)."""
     if isinstance(region, Ellipsoid):
@@ -52,6 +67,7 @@ def binding_of(
         "inputs": inputs_of(rows),
         "columns": rows.columns,
         **({} if missing == "center" else {"missing": missing}),
+        **({} if users is None else {"users": list(dataclasses.astuple(users))}),
     }
 
 
@@ -71,6 +87,7 @@ class How(NamedTuple):
     draw: Callable[[str], Any]  #: takes an entry's name, gives the entry
     caveats: tuple[str, ...]
     columns: Columns  #: names of the coordinates, which the passes may learn
+    files: Rows | None = None  #: what is read, where a checkpoint keeps what it gives
 
     def __repr__(self) -> str:
         return "How(secret)"
@@ -90,7 +107,7 @@ def by_plan(
         how.root,
         how.threads,
         before_noise=lambda: entries.append(how.draw("" if job is None else entry_name(job))),
-        keep=lambda rows: rows if job is None else KeptPasses(rows, job, data),
+        keep=lambda rows: rows if job is None else KeptPasses(rows, job, how.files),
         columns=how.columns,
     )
     release = AdaptiveRelease(kind, outcome, domain, promise, how.caveats).named(how.columns.names)
@@ -102,12 +119,14 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
 
     Parameters
     ----------
-    data : as for :class:`PrivateSum`
+    data : as for :class:`PrivateSum`, or the rows of users of files
     empty : ExactSum of no rows: what region and policies the sum has, and threads
     how : How
     """
-    if how.job is not None or how.jobs > 1:
+    if isinstance(data, Rows) and (how.job is not None or how.jobs > 1):
         return sum_of_files(data, empty, how.job, jobs=how.jobs)
+    if how.job is not None and how.files is not None:
+        return sum_of_users(data, empty, how.job, how.files)
     if isinstance(data, ExactSum):
         if data.ellipsoid != empty.ellipsoid:
             raise ValueError("data is an ExactSum over another ellipsoid: use region_for(n)")
@@ -142,6 +161,44 @@ def sum_of_files(rows: Rows, empty: ExactSum, job: Job | None, *, jobs: int) -> 
     jobs : int, files that are read at the same time
     """
     return _SumOfFiles(rows, empty, job, jobs).run()
+
+
+def sum_of_users(data: Any, empty: ExactSum, job: Job, files: Rows) -> ExactSum:
+    """The exact sum of the rows of users, from the parts of the users that a checkpoint lacks.
+
+    **Guarantees.** Each user counts once (claim resume-5). The checkpoint holds no row: a run that
+    goes on reads the files again, and leaves out the users of the parts that are in the sum.
+
+    Parameters
+    ----------
+    data : UserRows, or a callable that begins a pass over their rows
+    empty : ExactSum of no rows
+    job : Job
+    files : Rows, which must not change
+    """
+    done: set[int] = set()
+    if "sum" in job.blobs:
+        empty.merge_partial(job.blobs["sum"])
+        done |= set(job.facts["parts"])
+    if job.facts.get("whole"):
+        return empty
+
+    def keep(**more: bool) -> None:
+        job.blobs = {"sum": bytes(empty.partial())}
+        job.facts = {"parts": sorted(done), **more}
+
+    parts = data.parts(done) if isinstance(data, UserRows) else [(None, data())]
+    for number, rows in parts:
+        for batch in rows:
+            empty.add(batch)
+        if number is not None:  # what has no number is all that is left
+            done.add(number)
+            keep()
+            job.save_soon()
+    job.check_inputs(inputs_of(files))
+    keep(whole=True)
+    job.save()
+    return empty
 
 
 class _SumOfFiles:
@@ -253,7 +310,7 @@ class KeptPasses:
     rows : Rows, whose files must not change
     """
 
-    def __init__(self, passes: Passes, job: Job, rows: Rows) -> None:
+    def __init__(self, passes: Passes, job: Job, rows: Any) -> None:
         self._passes, self._job, self._rows = passes, job, rows
         self._index = 0
 

@@ -20,9 +20,11 @@ from .columns import as_arrays
 from .files import Rows
 from .labels import Labels, labels_of
 
-__all__ = ["column_of", "label_batches", "labelled_batches"]
+__all__ = ["OTHER_TYPE", "column_of", "label_batches", "labelled_batches"]
 
 _Batch = tuple[NDArray[Any], list[Labels]]
+
+OTHER_TYPE = "a column of labels has another type in a later batch: cast it first"
 
 
 def labelled_batches(
@@ -118,7 +120,7 @@ def _of_one_kind(parts: Iterator[_Batch]) -> Iterator[_Batch]:
     for rows, labels in parts:
         here = [label.kind for label in labels]
         if kinds is not None and here != kinds:
-            raise TypeError("a column of labels has another type in a later batch: cast it first")
+            raise TypeError(OTHER_TYPE)
         kinds = here
         yield rows, labels
 
@@ -232,6 +234,8 @@ def _of_record_batches(
 
 def _of_files(rows: Rows, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
     for label in by:
+        if not isinstance(label, str):  # it is somebody's, and is not quoted
+            raise TypeError("files have their labels by name: open_rows(..., by=[...])")
         if label not in rows.by:
             raise ValueError(
                 f"the files were opened without the column {label!r}: open_rows(..., by=[...])"

@@ -1,0 +1,220 @@
+"""Rows divided by a digest beside each of them, so that equal ones come together: in memory, or
+beyond it in temporary files (claim users-5)."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable, Collection, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Divided", "Store"]
+
+Array = NDArray[Any]
+Words = NDArray[np.uint64]
+
+#: Bytes of rows that are kept in memory before they go to files.
+MEMORY_BYTES = 256 << 20
+#: Files that rows are divided among, by 6 bits of the user's digest at a time.
+_PARTS = 64
+#: Numbers handed on at a time.
+_NUMBERS_PER_BLOCK = 1 << 19
+_PLACES = 10  # of 6 bits each, in the first word of a digest
+
+
+class Divided:
+    """Rows and digests in memory, or divided among files by their digests. Threads may share it.
+
+    Parameters
+    ----------
+    d : int
+    place : int
+        Which 6 bits of a digest divide the files: of the first part they are the first.
+    done : collection of int
+        Parts of the first place whose rows are left out: they are dealt with.
+    """
+
+    def __init__(self, d: int, place: int = 0, *, done: Collection[int] = ()) -> None:
+        self._d, self._place = d, place
+        self._done = np.array(sorted(done), np.uint64)
+        self._lock = threading.Lock()
+        self._rows: list[tuple[Array, Words]] = []
+        self._bytes = 0
+        self._files: list[_File] = []
+        self._same = True
+        self._first: Words | None = None
+
+    def __enter__(self) -> Divided:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for file in self._files:
+            file.close()
+        self._rows = []
+
+    def take(self, batches: Iterator[tuple[Array, Words]]) -> None:
+        """Add all batches of rows (n, d) and digests (n, k)."""
+        for rows, words in batches:
+            self.add(rows, words)
+
+    def add(self, rows: Array, words: Words) -> None:
+        """Add rows (n, d) and their digests (n, k), n > 0."""
+        if self._done.size:
+            left = ~np.isin(self._part_of(words), self._done)
+            rows, words = rows[left], words[left]
+        step = max(1, _NUMBERS_PER_BLOCK // self._d)
+        for start in range(0, len(rows), step):
+            with np.errstate(all="ignore"):  # a warning would tell of a value
+                part = np.array(rows[start : start + step], np.float64)
+            self._keep(part, words[start : start + step])
+
+    def _keep(self, part: Array, words: Words) -> None:
+        with self._lock:
+            self._first = words[0] if self._first is None else self._first
+            self._same &= bool((words == self._first).all())
+            self._rows.append((part, words))
+            self._bytes += part.nbytes + words.nbytes
+            if self._bytes > MEMORY_BYTES:
+                self._spill()
+
+    def _part_of(self, words: Words) -> Words:
+        return words[:, 0] >> np.uint64(6 * self._place) & np.uint64(_PARTS - 1)
+
+    def _spill(self) -> None:
+        if not self._files:
+            self._files = [_File() for _ in range(_PARTS)]
+        for rows, words in self._rows:
+            part = self._part_of(words)
+            for k in np.unique(part):
+                here = part == k
+                self._files[int(k)].append(rows[here], words[here])
+        self._rows, self._bytes = [], 0
+
+    def parts(self) -> Iterator[tuple[int | None, Iterator[tuple[Array, Words]]]]:
+        """Parts that no digest is in two of, each with equal digests together; None for the number
+        of the one part of rows that are in memory."""
+        if not self._files:
+            if self._rows:
+                yield None, _in_order(self._rows)
+            return
+        self._spill()
+        for k, file in enumerate(self._files):
+            yield k, self._sorted(file)
+            file.close()
+
+    def _sorted(self, file: _File) -> Iterator[tuple[Array, Words]]:
+        blocks = file.blocks(self._d, 0 if self._first is None else self._first.size)
+        if file.size <= MEMORY_BYTES:
+            yield from _in_order(list(blocks))
+        elif self._same:
+            yield from blocks  # one user's rows may be any number
+        elif self._place + 1 == _PLACES:  # digests alike in 60 bits, which nobody has by chance
+            yield from _in_order(list(blocks))
+        else:
+            with Divided(self._d, self._place + 1) as divided:
+                divided.take(blocks)
+                for _, batches in divided.parts():
+                    yield from batches
+
+
+def _in_order(parts: list[tuple[Array, Words]]) -> Iterator[tuple[Array, Words]]:
+    if not parts:
+        return
+    rows = np.concatenate([part for part, _ in parts])
+    words = np.concatenate([part for _, part in parts])
+    order = _together(words)
+    step = max(1, _NUMBERS_PER_BLOCK // rows.shape[1])
+    for start in range(0, len(order), step):
+        here = order[start : start + step]
+        yield rows[here], words[here]
+
+
+def _together(words: Words) -> NDArray[np.int64]:
+    """Rows in an order in which equal ones stand together, and those of one user too.
+
+    One sort by the first word tells nearly all apart: it is a digest's.
+    """
+    order = np.argsort(words[:, 0])
+    same = np.ones(max(len(words) - 1, 0), np.bool_)
+    for column in range(1, words.shape[1]):
+        before, here = words[order, column - 1], words[order, column]
+        same &= before[1:] == before[:-1]
+        if (same & (here[1:] != here[:-1])).any():
+            if column == 1 or int(here.max()) >= 1 << 32:
+                return np.lexsort(words.T[::-1])
+            run = np.cumsum(np.append(False, ~same)).astype(np.uint64)
+            order = order[np.argsort(run << np.uint64(32) | here)]
+    return order
+
+
+class _File:
+    """Blocks of rows in a temporary file: mode 0600, and without a name where that can be."""
+
+    def __init__(self) -> None:
+        self._file: Any = tempfile.TemporaryFile(prefix="ellipsum-")
+        self._counts: list[int] = []
+        self.size = 0
+
+    def append(self, rows: Array, words: Words) -> None:
+        for part in (rows, words):
+            self._file.write(np.ascontiguousarray(part).data.cast("B"))
+            self.size += part.nbytes
+        self._counts.append(len(rows))
+
+    def blocks(self, d: int, width: int) -> Iterator[tuple[Array, Words]]:
+        """The blocks as they were written: ``d`` coordinates, ``width`` words of digest."""
+        self._file.seek(0)
+        for count in self._counts:
+            rows = np.frombuffer(self._file.read(8 * count * d), np.float64)
+            words = np.frombuffer(self._file.read(8 * count * width), np.uint64)
+            yield rows.reshape(count, d), words.reshape(count, width)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Store:
+    """Rows for several passes: in memory, or beyond 256 MiB in a temporary file.
+
+    Parameters
+    ----------
+    make : callable that returns the batches (n, d), called when they are first asked for
+    d : int
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Array]], d: int) -> None:
+        self._make, self._d, self._filled = make, d, False
+        self._memory: list[Array] = []
+        self._file: _File | None = None
+
+    def batches(self) -> Iterator[Array]:
+        """One pass."""
+        if not self._filled:
+            self._fill()
+            self._filled = True
+        kept = self._memory if self._file is None else self._of_file(self._file)
+        yield from (rows for rows in kept if len(rows))
+
+    def _of_file(self, file: _File) -> Iterator[Array]:
+        return (rows for rows, _ in file.blocks(self._d, 0))
+
+    def _fill(self) -> None:
+        self._memory, self._file, size = [], None, 0
+        for rows in self._make():
+            size += rows.nbytes
+            if size > MEMORY_BYTES and self._file is None:
+                self._file = _File()
+                for kept in self._memory:
+                    self._file.append(kept, _none(kept))
+                self._memory = []
+            if self._file is None:
+                self._memory.append(rows)
+            else:
+                self._file.append(rows, _none(rows))
+
+
+def _none(rows: Array) -> Words:
+    return np.empty((len(rows), 0), np.uint64)
