@@ -50,6 +50,27 @@ MUTATIONS = [
         "_SCALE_BITS = 30",
         "tests/test_clip_kernels.py tests/test_ellipsoid.py",
     ),
+    Mutation(
+        "groups: holes weigh as in one table",
+        P + "groups/holes.py",
+        "absence_weights(region, Neighbors.ADD_REMOVE)",
+        "absence_weights(region, Neighbors.REPLACE)",
+        "tests/test_group_missing.py",
+    ),
+    Mutation(
+        "resume: users of finished parts are added again",
+        P + "rows/divided.py",
+        "if self._done.size:",
+        "if False and self._done.size:",
+        "tests/test_resume_users.py",
+    ),
+    Mutation(
+        "files: one that is named twice counts twice",
+        P + "rows/paths.py",
+        "if file in known:",
+        "if path in known:",
+        "tests/test_sources.py",
+    ),
     # ---- noise levels, budget ----
     Mutation(
         "level: noise rounded down",
