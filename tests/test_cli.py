@@ -321,7 +321,7 @@ def test_missing_cells_are_ignored_where_asked_for(capsys, tmp_path):
     code, _, err = run(capsys, "sum", *arguments, "ignore")
     assert (code, err) == (
         Exit.USAGE,
-        "ellipsum: --missing ignore goes with mean, and with --user for --group alone\n",
+        "ellipsum: --missing ignore goes with mean\n",
     )
 
 

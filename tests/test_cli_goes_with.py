@@ -21,7 +21,7 @@ MAX_ROWS = (
     "--public, or --bounds with --one-pass"
 )
 FILES = "--jobs does not go with --grouped: a user's rows may go on in the next file"
-MISSING = "--missing ignore goes with mean, and with --user for --group alone"
+MISSING = "--missing ignore goes with mean"
 USERS = ["--user", "age", "--columns", "height,weight"]
 JOINED = ["--neighbors", "add-remove", *USERS]
 
@@ -36,7 +36,6 @@ REFUSED = {
     "rows of a plan": ([*MEAN, *BOX, "--max-rows", "2", *JOINED], MAX_ROWS),
     "rows that are replaced": ([*MEAN, "--ball", "300", "--max-rows", "2", *USERS], MAX_ROWS),
     "a sum's cells": (["sum", *MEAN[1:], "--ball", "300", "--missing", "ignore"], MISSING),
-    "users' cells": ([*MEAN, "--ball", "300", "--missing", "ignore", *USERS], MISSING),
     "users' files": ([*MEAN, *BOX, *USERS, "--grouped", "--jobs", "2"], FILES),
 }  # fmt: skip
 

@@ -15,6 +15,7 @@ from ellipsum import (
     Ellipsoid,
     ExactSum,
     GaussianGuarantee,
+    GaussianShape,
     Parts,
     PrivateMean,
     PrivateSum,
@@ -197,6 +198,43 @@ def test_intervals_cover_where_the_number_of_cells_is_near_its_noise():
         assert inside >= 0.9 * runs - 5.5 * math.sqrt(0.09 * runs), cells
 
 
+# ---- users ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("neighbors", BOTH)
+def test_a_users_row_has_the_cells_that_some_row_of_theirs_has(neighbors, tmp_path):
+    rows, users = rows_with_holes(600), np.arange(600) % 150
+    rows[users < 9, 1] = np.nan
+    means = []
+    for cells in (rows[users == user].T for user in range(150)):
+        present = [x[np.isfinite(x)] for x in cells]
+        means.append([math.fsum(x) / len(x) if len(x) else math.nan for x in present])
+    assert np.isnan(means).any()
+    known = {"mu": 1.0, "neighbors": neighbors, "missing": "ignore"}
+    region = Ellipsoid(np.array([5.0, -3.0, 40.0]), np.array([1.0, 0.5, 1.0]), 6.0)
+    mean = PrivateMean(region, **known, by="u")
+    release = mean(rows, users=users, seed=2)
+    wanted = PrivateMean(region, **known)(np.array(means), seed=2)
+    assert isinstance(release, PresentMean) and (release.present == wanted.present).all()
+    np.testing.assert_allclose(release.value, wanted.value, rtol=1e-12)
+    np.savez(tmp_path / "x.npz", rows=rows, u=users)
+    files = open_rows(tmp_path / "x.npz", ["rows"], by="u")
+    first, again = (mean(files, resume=tmp_path / "job.ck") for _ in range(2))
+    assert (first.present == again.present).all() and first.private
+
+
+def test_several_rows_of_a_user_have_the_noise_of_all_their_holes():
+    rows, users = rows_with_holes(600), np.arange(600) % 150
+    known = {"mu": 1.0, "neighbors": "add-remove", "missing": "ignore"}
+    region = Ellipsoid.ball(30.0, d=3)
+    three = PrivateMean(region, **known, by="u", max_rows=3)(rows, users=users).parameters
+    one = PrivateMean(region, **known)(rows).parameters
+    shape = PrivateMean(GaussianShape([1.0] * 3), mu=1.0, missing="ignore", by="u")
+    assert shape(rows, users=users).n == 150
+    for name in ("sum_sigma", "count_sigma", "absent_sigma"):
+        np.testing.assert_allclose(three[name], 3 * np.array(one[name]), rtol=1e-12)
+
+
 # ---- what is said, carried and refused ------------------------------------------------------
 
 
@@ -240,10 +278,8 @@ class RowsElsewhere(Partitioned):
 
 
 def test_what_does_not_go_together_is_refused(region, rows):
-    with pytest.raises(ValueError, match='missing="ignore" goes with a mean of rows'):
+    with pytest.raises(ValueError, match='missing="ignore" goes with a mean, not with a sum'):
         PrivateSum(region, mu=1.0, missing="ignore")
-    with pytest.raises(ValueError, match="or by"):
-        PrivateMean(region, mu=1.0, missing="ignore", by="id")
     with pytest.raises(ValueError, match="missing must be 'center' or 'ignore'"):
         PrivateMean(region, mu=1.0, missing="drop")
     with pytest.raises(ValueError, match="different missing policy"):

@@ -18,8 +18,7 @@ Array = NDArray[np.float64]
 
 #: What is said where a mechanism does not count missing cells apart.
 IGNORED_WHERE = (
-    'missing="ignore" goes with a mean of rows, not with a sum, rows in an engine, or by: use '
-    "PrivateMean"
+    'missing="ignore" goes with a mean, not with a sum or with rows in an engine: use PrivateMean'
 )
 
 #: Covers the roundings of a weight (under 8 of 2^-53): it is never too large.

@@ -165,7 +165,7 @@ class PrivateSum:
             self._shape, ellipsoid = ellipsoid, None
         self._ellipsoid = ellipsoid
         self._missing = _validate.one_of("missing", missing, MISSING)
-        if missing == "ignore" and (self._kind, by) != ("mean", None):
+        if missing == "ignore" and self._kind != "mean":
             raise ValueError(IGNORED_WHERE)
 
     def __repr__(self) -> str:

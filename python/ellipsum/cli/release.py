@@ -188,11 +188,8 @@ def _check_users(arguments: argparse.Namespace, several: bool) -> None:
             "--max-rows goes with --neighbors add-remove and a region of one pass: --ball, "
             "--sigma, --public, or --bounds with --one-pass",
         )
-    alone = arguments.user is not None and arguments.group is None
-    if arguments.missing == "ignore" and (arguments.kind != "mean" or alone):
-        raise Problem(
-            Exit.USAGE, "--missing ignore goes with mean, and with --user for --group alone"
-        )
+    if arguments.missing == "ignore" and arguments.kind != "mean":
+        raise Problem(Exit.USAGE, "--missing ignore goes with mean")
 
 
 def _given(arguments: argparse.Namespace, name: str) -> bool:

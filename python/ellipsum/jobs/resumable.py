@@ -142,7 +142,8 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
             'missing="ignore" does not go with rows in an engine: make an ExactSum of each part, '
             'and add their partial() to Parts(region, missing="ignore")'
         )
-    for batch in kernel_batches(data, empty.ellipsoid.d, how.columns):
+    rows = data() if callable(data) else data  # of users, that were counted first
+    for batch in kernel_batches(rows, empty.ellipsoid.d, how.columns):
         empty.add(batch)
     return empty
 
