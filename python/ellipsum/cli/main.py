@@ -57,7 +57,8 @@ own unit (all columns then need the same unit).
 an object keyed by column name), or text with one coordinate on each line.
 
 data:
-  Parquet, Arrow IPC, CSV (one line, one record) and .npy; several files are one data set.
+  Parquet, Arrow IPC, CSV (one line, one record), .npy and .npz; several files, folders or
+  quoted patterns are one data set.
   The first line of a CSV names its columns: with --no-header it is a record like the others.
   The number of coordinates is then that of --dim or the shape, else of the first line's cells.
   A missing cell counts as the centre of its column, a CSV line of another length as the centre
