@@ -17,8 +17,8 @@ from ellipsum.groups.keys import KeyBook
 from ellipsum.kernels.backend import use_kernels
 from ellipsum.rows.cells import plain_value
 from ellipsum.rows.distinct import Strings, StringTable, joined
+from ellipsum.rows.divided import _together
 from ellipsum.rows.labels import labels_of
-from ellipsum.users import _together
 from regions import KERNEL_SETS
 
 #: Values that are near one another in some way in which a table may go wrong.

@@ -78,7 +78,7 @@ MAY_IMPORT = {
     "groups": {
         "_validate", "accounting", "budget", "calibrate", "column_names", "ellipsoid", "exact_sum",
         "guarantee", "kernels", "lineage", "noise", "noise_keys", "plot_groups", "present",
-        "release", "rows", "sum_bytes", "sum_release", "users",
+        "release", "rows", "sealed_bytes", "sum_bytes", "sum_release", "users",
     },
     "engines": {"adaptive", "column_names", "ellipsoid", "exact_sum", "rows"},
     "estimates": {"adaptive", "budget", "guarantee", "private_sum", "release"},

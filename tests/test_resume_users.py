@@ -113,6 +113,38 @@ def test_a_job_of_other_users_or_of_rows_is_refused(folder):
         PrivateMean(REGION, mu=0.9)(rows, resume=folder / "job.ck")
 
 
+def test_a_job_goes_on_in_the_way_that_it_was_begun(folder):
+    """By other users, over a shape that has the same region, or with a line more: refused."""
+    with pytest.raises(ValueError, match="users must be a column itself"):
+        USERS(open_rows([folder / name for name in NAMES], by=["u"]), users="store")
+    shape = MECHANISMS["shape"]
+    USERS(files_in(folder), resume=folder / "job.ck")
+    region = PrivateMean(shape.region_for(PEOPLE), mu=0.9, by="u")
+    region(files_in(folder), resume=folder / "other.ck")
+    with pytest.raises(CheckpointError, match=r"of another job .*users"):
+        shape(files_in(folder), resume=folder / "other.ck")
+    assert region(files_in(folder), resume=folder / "other.ck").n == PEOPLE
+    (folder / "x.csv").write_text("f0,f1\n1,2\n3,4\n")
+    run, names = PrivateMean(REGION, mu=0.9), ["f0", "f1"]
+    run(open_rows(folder / "x.csv", names), resume=folder / "line.ck")
+    with pytest.raises(CheckpointError, match=r"of another job .*header"):
+        run(open_rows(folder / "x.csv", names, header=False), resume=folder / "line.ck")
+
+
+def test_a_file_that_changes_before_users_are_counted_is_seen(folder, monkeypatch):
+    shape, region_for = MECHANISMS["shape"], PrivateMean._region_for
+
+    def touched(self, data):
+        found = region_for(self, data)
+        with open(folder / "2.csv", "a") as file:
+            file.write("1,2,u0\n")
+        return found
+
+    monkeypatch.setattr(PrivateMean, "_region_for", touched)
+    with pytest.raises(CheckpointError, match=r"2\.csv changed while it was read"):
+        shape(files_in(folder), resume=folder / "job.ck")
+
+
 def test_a_file_that_changes_while_users_are_matched_is_refused(folder, monkeypatch):
     add = divided.Divided.add
 

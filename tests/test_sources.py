@@ -214,6 +214,53 @@ def test_folders_and_patterns_without_files_are_refused(tmp_path):
     fails(FileNotFoundError, "is not there", lambda: open_rows(tmp_path / "x.npy"))
 
 
+def test_patterns_name_files_and_no_hidden_ones(tmp_path):
+    (tmp_path / "sub" / "_tmp").mkdir(parents=True)
+    (tmp_path / "part=1.npy").mkdir()
+    names = ["a.npy", "sub/b.npy", "sub/_tmp/b.npy", "part=1.npy/x.npy"]
+    for k, name in enumerate(names):
+        np.save(tmp_path / name, np.full((2, 1), k))
+    (tmp_path / "sub" / "loop").symlink_to(tmp_path, target_is_directory=True)
+    assert len(open_rows(tmp_path).paths) == 3  # a link to a folder is not followed
+    (tmp_path / "sub" / "loop").unlink()
+    for pattern in ("**", "**/*", "**/*.npy"):
+        assert len(open_rows(tmp_path / pattern).paths) == 3
+    assert len(open_rows(tmp_path / "sub" / "_tmp" / "*").paths) == 1  # it is spelt out
+    assert len(open_rows(tmp_path / "part=*").paths) == 1  # a folder: what is in it
+
+
+# ---- queries whose records decide -------------------------------------------------------
+
+
+def test_a_relation_is_not_run_for_its_shape():
+    """It would run outside of what hides a record in an error."""
+    query = f"select 1.0::double a, 2.0::double b from (values ('1'), ('x{CANARY}')) t(s)"
+    with duckdb.connect() as connection:
+        for mechanism in (
+            PrivateMean(GaussianShape([1.0, 1.0]), mu=5.0),
+            PrivateMean(**PLAN, mu=5.0),
+            PrivateMean(**PLAN, mu=5.0, neighbors="add-remove"),
+        ):
+            bad = connection.sql(query + " where cast(s as double) > 0")
+            fails((TypeError, OSError), "data", lambda run=mechanism, bad=bad: run(bad))
+        good = connection.sql(query)
+        assert PrivateMean(GaussianShape([1.0, 1.0]), mu=5.0)(good).n == 2
+
+
+def test_a_data_set_of_unlike_files_is_refused_whatever_their_cells(tmp_path):
+    def write(k, a):
+        pq.write_table(pa.table({"a": a, "b": [1.0, 2.0]}), tmp_path / f"{k}.parquet")
+
+    for first, cells in ((pa.int64(), [4.0, 4.5]), (pa.int32(), [4, 2**40])):
+        write(0, pa.array([1, 2], first))
+        for cell in cells:
+            write(1, pa.array([1, cell]))
+            data = pa.dataset.dataset(tmp_path, format="parquet")
+            mean = PrivateMean(BALL, mu=1.0)
+            fails(TypeError, "other types than its first", lambda run=mean, data=data: run(data))
+            assert mean(open_rows(tmp_path, ["a", "b"])).n == 4
+
+
 # ---- archives of arrays ------------------------------------------------------------------
 
 

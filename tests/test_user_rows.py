@@ -135,3 +135,13 @@ def test_where_it_does_not_go_is_said():
         PrivateSum(REGION, by="u", max_rows=2, mu=1.0)
     with pytest.raises(ValueError, match="region"):
         PrivateSum(lower=[0], upper=[1], by="u", max_rows=2, **add)
+
+
+def test_users_beyond_the_memory_are_kept_in_a_file_for_every_pass(monkeypatch):
+    rng = np.random.default_rng(3)
+    rows, users = rng.random((5000, 2)), np.arange(5000)
+    plan = PrivateMean(lower=[0, 0], upper=[1, 1], mu=1.0, by="u")
+    whole = plan(rows, users=users, seed=1)
+    monkeypatch.setattr("ellipsum.rows.divided.MEMORY_BYTES", 1 << 14)
+    spilt = plan(rows, users=users, seed=1)
+    assert (spilt.value == whole.value).all() and spilt.n == 5000

@@ -68,7 +68,7 @@ def unpack_part(raw: bytes) -> PartState:
     ValueError
         For bytes that are truncated, altered, or of another version.
     """
-    fields = header_of(raw, _HEADER, _MAGIC, len(MISSING), not_a_part)
+    fields = header_of(raw, _HEADER, _MAGIC, range(1, 1 + len(MISSING)), not_a_part)
     version, policy, d, rows, clipped, nonfinite, releases, mark = fields
     holes = d if version == 2 else 0
     size = _HEADER.size + 16 * d + 8 * holes + CHECKSUM_BYTES

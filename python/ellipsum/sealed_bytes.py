@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 __all__ = ["CHECKSUM_BYTES", "header_of", "is_whole", "sealed"]
@@ -30,7 +30,11 @@ def is_whole(raw: bytes) -> bool:
 
 
 def header_of(
-    raw: bytes, header: struct.Struct, magic: bytes, latest: int, error: Callable[[str], ValueError]
+    raw: bytes,
+    header: struct.Struct,
+    magic: bytes,
+    versions: Collection[int],
+    error: Callable[[str], ValueError],
 ) -> tuple[Any, ...]:
     """What a header says after its magic word, from the version on.
 
@@ -39,7 +43,7 @@ def header_of(
     raw : bytes
     header : struct.Struct, of the magic word, the version, and more
     magic : 8 bytes
-    latest : int, of the versions 1, 2, ... that can be read
+    versions : collection of those that can be read
     error : makes the error of what is wrong
 
     Raises
@@ -50,7 +54,7 @@ def header_of(
     if len(raw) < header.size + CHECKSUM_BYTES or raw[: len(magic)] != magic:
         raise error("it is too short or starts otherwise")
     fields = header.unpack_from(raw)[1:]
-    if not 1 <= fields[0] <= latest:
-        known = " and ".join(str(version) for version in range(1, latest + 1))
+    if fields[0] not in versions:
+        known = " and ".join(map(str, versions))
         raise error(f"its version is {fields[0]}, and this release reads {known}")
     return fields

@@ -77,7 +77,7 @@ def unpack(raw: bytes) -> SumState:
     ValueError
         If the bytes are truncated, altered, or of another version.
     """
-    fields = header_of(raw, _HEADER, _MAGIC, max(_MISSING_OF), not_a_sum)
+    fields = header_of(raw, _HEADER, _MAGIC, _MISSING_OF, not_a_sum)
     version, kind, policy, ndim, d, count, clipped, nonfinite, releases, clip_norm = fields
     if kind >= len(KINDS) or policy >= len(POLICIES) or ndim not in (1, 2) or d == 0:
         raise not_a_sum("its header is altered")

@@ -86,6 +86,10 @@ def make_unit(
 def refuse_users(data: Any, users: Any, unit: UserUnit | None = None) -> None:
     """Raise where a column of users is at hand, and the mechanism would protect single rows."""
     if unit is not None:
+        if isinstance(users, str) and users != unit.by:
+            raise ValueError(
+                "users must be a column itself: the name of one is by=, which the guarantee names"
+            )
         return
     if users is not None:
         raise TypeError("users is given, but the mechanism was made without by=, their name")

@@ -16,10 +16,11 @@ from ..column_names import Columns
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum, add_partial, as_integers, kernel_parts
 from ..kernels.backend import kernels, thread_count
+from ..rows.arrow import is_arrow
 from ..rows.batches import is_batch, kernel_batches
 from ..rows.files import Rows
 from ..rows.partitioned import Partitioned
-from ..rows.queries import is_query, scans_once
+from ..rows.queries import is_query, scans_once, shape_of
 from .domain import Frame
 
 __all__ = ["Passes", "countable", "one_shot"]
@@ -57,8 +58,9 @@ def _once(data: Any) -> bool:
 
 def countable(data: Any) -> bool:
     """Whether the rows can be counted before they are read: by metadata, or by a pass."""
-    tabular = callable(data) or len(getattr(data, "shape", ())) == 2 or is_query(data)
-    return (tabular or isinstance(data, (Rows, Partitioned, list, tuple))) and not one_shot(data)
+    if callable(data) or len(shape_of(data)) == 2 or is_query(data) or is_arrow(data):
+        return not one_shot(data)
+    return isinstance(data, (Rows, Partitioned, list, tuple)) and not one_shot(data)
 
 
 class Passes:
@@ -110,8 +112,8 @@ class Passes:
 
     def count_rows(self) -> int:
         """Number of rows: from the shape where there is one, else by a pass."""
-        shape = getattr(self._data, "shape", None)
-        if self.count is None and isinstance(shape, tuple) and len(shape) == 2:
+        shape = shape_of(self._data)
+        if self.count is None and len(shape) == 2:
             self.count = int(shape[0])
         if self.count is None and isinstance(self._data, Rows):
             self.count = self._data.n

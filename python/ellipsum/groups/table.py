@@ -16,6 +16,7 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers, kernel_parts
 from ..kernels.backend import kernels
 from ..rows.labels import labels_of
+from ..sealed_bytes import CHECKSUM_BYTES, header_of, is_whole, sealed
 from ..sum_bytes import MISSING
 from .holes import count_holes
 from .key_bytes import key_at, key_bytes
@@ -30,8 +31,11 @@ _MAGIC = b"ELLIPGRP"
 _MISSING_OF = {2: "center", 3: "ignore"}
 # magic, version, whether the keys are given, digest of the regions, d, groups, units, made of
 _HEADER = struct.Struct("<8sHB32sIQQqB")
-_CHECKSUM_BYTES = 16
 _CONVERSION = 1 << 19
+
+
+def _no_table(what: str) -> ValueError:
+    return ValueError(f"data is no ExactGroupSum: {what}; keep the bytes of to_bytes() whole")
 
 
 class MadeOf(NamedTuple):
@@ -313,9 +317,7 @@ class ExactGroupSum:
         head = _HEADER.pack(*first, *self.made_of)
         arrays = (low, high, counts, self.absent(order))
         numbers = [a.astype(f"<{a.dtype.str[1:]}").tobytes() for a in arrays]
-        body = b"".join([head, *keys, *numbers])
-        checksum = hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest()
-        return lineage.MarkedBytes.of(body + checksum, self._marks)
+        return lineage.MarkedBytes.of(sealed(b"".join([head, *keys, *numbers])), self._marks)
 
     def __reduce__(self) -> tuple[Any, ...]:
         regions: Any = self._ellipsoid
@@ -342,15 +344,12 @@ class ExactGroupSum:
             If ``data`` is truncated, altered, of another version or region.
         """
         raw = bytes(memoryview(data))
-        head = _HEADER
-        body, checksum = raw[:-_CHECKSUM_BYTES], raw[-_CHECKSUM_BYTES:]
-        wrong = len(raw) < head.size + _CHECKSUM_BYTES or raw[:8] != _MAGIC
-        if wrong or hashlib.blake2b(body, digest_size=_CHECKSUM_BYTES).digest() != checksum:
-            raise ValueError("data is no ExactGroupSum: it is truncated or has been altered")
-        _, version, closed, mark, d, groups, units, most, counted = head.unpack_from(body)
-        if version not in _MISSING_OF:
-            raise ValueError(f"data is of version {version}, and this release reads 2 and 3")
-        keys, at = [], head.size
+        fields = header_of(raw, _HEADER, _MAGIC, _MISSING_OF, _no_table)
+        version, closed, mark, d, groups, units, most, counted = fields
+        if not is_whole(raw):
+            raise _no_table("it is truncated or has been altered")
+        body = raw[:-CHECKSUM_BYTES]
+        keys, at = [], _HEADER.size
         for _ in range(groups):
             key, at = key_at(body, at)
             keys.append(key)

@@ -53,8 +53,15 @@ def binding_of(
     region: Ellipsoid | Domain,
     missing: str,
     users: UserUnit | None = None,
+    *,
+    counted: bool = False,
+    inputs: list[list[Any]] | None = None,
 ) -> dict[str, Any]:
-    """What a job is, as plain values: a checkpoint of another one is refused (claim resume-3)."""
+    """What a job is, as plain values: a checkpoint of another one is refused (claim resume-3).
+
+    ``counted`` says that the users were counted first: their rows are then not read in parts.
+    ``inputs`` are the files as they were before that.
+    """
     if isinstance(region, Ellipsoid):
         shape = region.fingerprint()
     else:
@@ -64,10 +71,11 @@ def binding_of(
         "kind": kind,
         "budget": json.loads(json.dumps(guarantee.to_dict())),
         "region": shape.hex(),
-        "inputs": inputs_of(rows),
+        "inputs": inputs_of(rows) if inputs is None else inputs,
         "columns": rows.columns,
+        **({} if rows.header else {"header": False}),
         **({} if missing == "center" else {"missing": missing}),
-        **({} if users is None else {"users": list(dataclasses.astuple(users))}),
+        **({} if users is None else {"users": [*dataclasses.astuple(users), counted]}),
     }
 
 
@@ -188,6 +196,8 @@ def sum_of_users(data: Any, empty: ExactSum, job: Job, files: Rows) -> ExactSum:
         job.blobs = {"sum": bytes(empty.partial())}
         job.facts = {"parts": sorted(done), **more}
 
+    if done and not isinstance(data, UserRows):
+        raise CheckpointError("the checkpoint is of a job that reads users in parts: discard it")
     parts = data.parts(done) if isinstance(data, UserRows) else [(None, data())]
     for number, rows in parts:
         for batch in rows:

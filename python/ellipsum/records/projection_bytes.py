@@ -59,7 +59,7 @@ def unpack(raw: bytes) -> SketchState:
     ValueError
         For bytes that are truncated, altered, or of another version.
     """
-    fields = header_of(raw, _HEADER, _MAGIC, 1, _no_sketch)
+    fields = header_of(raw, _HEADER, _MAGIC, (1,), _no_sketch)
     _, relation, m, d, keys, named, epsilon, delta, radius, mark = fields
     if not is_whole(raw):
         raise _no_sketch("its checksum does not fit")

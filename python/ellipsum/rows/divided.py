@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
@@ -155,11 +156,12 @@ class _File:
 
     def __init__(self) -> None:
         self._file: Any = tempfile.TemporaryFile(prefix="ellipsum-")
+        self._end = weakref.finalize(self, self._file.close)  # also of what nobody closes
         self._counts: list[int] = []
         self.size = 0
 
     def append(self, rows: Array, words: Words) -> None:
-        for part in (rows, words):
+        for part in (part for part in (rows, words) if part.size):  # no view of nothing
             self._file.write(np.ascontiguousarray(part).data.cast("B"))
             self.size += part.nbytes
         self._counts.append(len(rows))
@@ -173,7 +175,7 @@ class _File:
             yield rows.reshape(count, d), words.reshape(count, width)
 
     def close(self) -> None:
-        self._file.close()
+        self._end()
 
 
 class Store:

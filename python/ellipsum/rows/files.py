@@ -60,13 +60,15 @@ class Rows:
         Bytes of the files.
     by : tuple of str
         Columns that say whose row it is, or which group it is in: no coordinates.
+    header : bool
+        Whether the first line of a CSV file names its columns.
     """
 
     def __init__(
         self, sources: Sequence[Source], *, progress: bool = False, header: bool = True
     ) -> None:
         self._sources = list(sources)
-        self._progress, self._header = progress, header
+        self._progress, self.header = progress, header
         self._pass = 0
         self._passes: int | None = None
         self.paths = tuple(source.path for source in sources)
@@ -204,7 +206,7 @@ class Rows:
             return self
         if self.columns is None or len(self.columns) != d:
             raise ValueError(f"{self.paths[0]} has the places of its lists in another order")
-        known: dict[str, Any] = {"header": self._header, "by": self.by}
+        known: dict[str, Any] = {"header": self.header, "by": self.by}
         return open_rows(self.paths, columns.names, **known, progress=self._progress)
 
     def _read(self, d: int) -> Generator[LabelledBlock, None, None]:
@@ -215,11 +217,18 @@ class Rows:
             source.position = float(source.nbytes)
 
 
+def _stretch(column: Any, start: int, count: int) -> Any:
+    """Entries of a column of labels: Arrow's, or NumPy's."""
+    if isinstance(column, np.ndarray):
+        return column[start : start + count]
+    return column.slice(start, count)
+
+
 def _labelled_arrays(blocks: Iterable[LabelledBlock]) -> Iterator[LabelledBlock]:
     for block, labels in blocks:
         done = 0
         for rows in as_arrays([block]):
-            yield rows, [column.slice(done, len(rows)) for column in labels]
+            yield rows, [_stretch(column, done, len(rows)) for column in labels]
             done += len(rows)
 
 

@@ -32,6 +32,8 @@ _DENSE = 4
 #: Rows of text that are looked up at once.
 _BLOCK = 1 << 15
 
+_LAST_CHARACTER = 0x10FFFF
+
 #: Python's texts that are worth a copy into one buffer.
 _MANY = 1 << 10
 
@@ -168,8 +170,16 @@ def _of_fixed_width(column: NDArray[Any], kind: str) -> Labels:
         here = table.find(fixed_width(raw.view(np.uint8), column.itemsize), add=True)
         codes[start : start + len(here)] = here
         first.append(start + newcomers(here, before))
-    entries = labels_of_cells(column[np.concatenate(first)].tolist(), kind)
-    return Labels(kind, entries.codes_of(codes), entries.cells)
+    distinct = column[np.concatenate(first)]
+    none: NDArray[np.bool_] = np.zeros(len(distinct), np.bool_)
+    if column.dtype.kind == "U":  # 32 bits may hold what is no character: no text, and nobody's
+        distinct = distinct.astype(distinct.dtype.newbyteorder("="))
+        beyond = distinct.view(np.uint32).reshape(len(distinct), -1) > _LAST_CHARACTER
+        none = np.asarray(beyond.any(axis=1))
+        distinct[none] = ""
+    entries = labels_of_cells(distinct.tolist(), kind)
+    known = entries.codes_of(codes)
+    return Labels(kind, np.where(none[codes], -1, known), entries.cells)
 
 
 def labels_of_cells(cells: Sequence[Any], kind: str = "object") -> Labels:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrow import pyarrow
 from .columns import ColumnBlock
 from .sources import BLOCK_BYTES, LabelledBlock, Source, check_labels, reading
 
@@ -20,6 +19,9 @@ _HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
+
+
+_LABELS = "iufSU"  # kinds of types
 
 
 class _Array(NamedTuple):
@@ -57,6 +59,12 @@ class NpzFile(Source):
                     f"array {name!r} of {path} is not numeric, its dtype is {array.dtype.kind!r}: "
                     "leave it out, by columns="
                 )
+        for name in by:
+            if self._heads[name].dtype.kind not in _LABELS:
+                raise TypeError(
+                    f"array {name!r} of {path} cannot say whose a row is: make it text, bytes or "
+                    "whole numbers"
+                )
         lengths = {self._heads[name].shape[:1] for name in [*self._chosen, *by]}
         if len(lengths) > 1 or any(len(self._heads[name].shape) != 1 for name in by):
             raise ValueError(f"the arrays read from {path} must have an entry for each row")
@@ -79,8 +87,9 @@ class NpzFile(Source):
             with reading(self.path):
                 file = stack.enter_context(zipfile.ZipFile(self.path))
                 streams = [stack.enter_context(file.open(f"{name}.npy")) for name in names]
-                for stream in streams:
-                    _read_head(stream)
+                for name, stream in zip(names, streams, strict=True):
+                    if _read_head(stream) != self._heads[name]:
+                        raise EOFError  # it is another array now
             readers = [
                 _blocks(self.path, stream, self._heads[name], size)
                 for name, stream in zip(names, streams, strict=True)
@@ -90,7 +99,7 @@ class NpzFile(Source):
                 done += len(parts[0])
                 self.position = self.nbytes * done / n
                 numbers = [_plain(part) for part in parts[: len(self._chosen)]]
-                labels = [pyarrow("labels").array(part) for part in parts[len(self._chosen) :]]
+                labels = list(parts[len(self._chosen) :])
                 yield numbers[0] if self._table else ColumnBlock(numbers), labels
 
 
@@ -98,14 +107,20 @@ def _heads(path: str) -> dict[str, _Array]:
     with reading(path), zipfile.ZipFile(path) as file:
         heads = {}
         for member in file.namelist():
+            name = member.removesuffix(".npy")
+            if name == member or name in heads:
+                raise EOFError  # no array, or a second one of the name
             with file.open(member) as stream:
-                heads[member.removesuffix(".npy")] = _read_head(stream)
+                heads[name] = _read_head(stream)
         return heads
 
 
 def _read_head(stream: Any) -> _Array:
     """The header of an array; the stream is then at its numbers."""
-    return _Array(*_HEADERS[np.lib.format.read_magic(stream)](stream))
+    head = _Array(*_HEADERS[np.lib.format.read_magic(stream)](stream))
+    if min(head.shape, default=0) < 0:
+        raise EOFError
+    return head
 
 
 def _blocks(path: str, stream: Any, array: _Array, size: int) -> Iterator[NDArray[Any]]:

@@ -45,19 +45,31 @@ def _files(name: str) -> Iterator[str]:
     elif os.path.lexists(name) or not any(mark in name for mark in "*?["):
         yield str(name)
     else:
-        found = sorted(glob.glob(name, recursive=True))
+        found = sorted(path for path in glob.glob(name, recursive=True) if not _hidden(path, name))
         if not found:
             raise FileNotFoundError(f"{name} matches no file: check it")
         for path in found:
-            yield from _files(path)
+            if not os.path.isdir(path):
+                yield path
+            elif not any(other.startswith(os.path.join(path, "")) for other in found):
+                yield from _files(path)  # a folder of which nothing else is named
 
 
 def _inside(folder: str) -> Iterator[str]:
-    """The files in a folder and its folders, but for those whose name begins with . or _."""
+    """The files in a folder and its folders, but for those whose name begins with . or _.
+
+    Links to folders are not followed: they may lead back.
+    """
     for entry in os.scandir(folder):
         if entry.name.startswith((".", "_")):
             continue
-        if entry.is_dir():
+        if entry.is_dir(follow_symlinks=False):
             yield from _inside(entry.path)
-        else:
+        elif not os.path.isdir(entry.path):
             yield entry.path
+
+
+def _hidden(path: str, pattern: str) -> bool:
+    """Whether a name in the path begins with . or _ that the pattern does not spell out."""
+    spelt = pattern.split(os.sep)
+    return any(n.startswith((".", "_")) and n not in spelt for n in path.split(os.sep) if n != "..")

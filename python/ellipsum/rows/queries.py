@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["is_query", "opened_query", "refuse_inferred", "scans_once"]
+__all__ = ["is_query", "opened_query", "refuse_inferred", "scans_once", "shape_of"]
 
 # What is fetched ahead: pyarrow's own defaults hold 16 batches of each of 4 files.
 _ROWS_OF_A_BATCH, _BATCHES_AHEAD, _FILES_AHEAD = 1 << 16, 2, 1
@@ -33,13 +33,27 @@ def is_query(data: Any) -> bool:
     return arrow or _is(data, "polars", "LazyFrame")
 
 
+def shape_of(data: Any) -> tuple[int, ...]:
+    """The shape that data have without being read; none of a query, which would run for it."""
+    if is_query(data) or _is(data, "duckdb", "DuckDBPyRelation"):
+        return ()
+    shape = getattr(data, "shape", ())
+    return shape if isinstance(shape, tuple) else ()
+
+
 def scans_once(data: Any) -> bool:
     """Whether data may be a scan of something that can be read once: no Scanner says it."""
     return _is(data, "pyarrow.dataset", "Scanner")
 
 
+_UNLIKE = (
+    "the files of a data set have columns of other types than its first: whether their cells fit "
+    "is a matter of single records; give open_rows(paths), or write them with one schema"
+)
+
+
 def refuse_inferred(data: Any) -> None:
-    """Refuse a Dataset of CSV or JSON files (claim rows-1).
+    """Refuse a Dataset whose records decide what fits: CSV, JSON, unlike files (claim rows-1).
 
     Raises
     ------
@@ -51,6 +65,13 @@ def refuse_inferred(data: Any) -> None:
         for name in ("Csv", "Json"):
             if _is(data.format, "pyarrow.dataset", f"{name}FileFormat"):
                 raise TypeError(_INFERRED.format(name.upper()))
+        for fragment in data.get_fragments():
+            try:
+                own = {field.name: field.type for field in fragment.physical_schema}
+            except Exception:  # what a damaged file raises may quote it
+                raise OSError(f"data: {fragment.path} is not there, or is damaged") from None
+            if any(own.get(field.name, field.type) != field.type for field in data.schema):
+                raise TypeError(_UNLIKE)
 
 
 def opened_query(data: Any) -> Any:
