@@ -57,6 +57,7 @@ def folder(rows, tmp_path_factory):
     (path / "word.csv").write_text("0,100\n100,250\nzero,200\n")
     (path / "short.csv").write_text("age,weight\n1,2\n3,5\n")
     (path / "words.txt").write_text("one\n")
+    (path / "empty").mkdir()
     (path / "partial.json").write_text('{"age": 1}')
     return path
 

@@ -70,7 +70,7 @@ BAD = {
     "no dim": (["mean", "list.parquet", *BUDGET, "--ball", "1"], Exit.PARAMETER, "--dim"),
     "constant": ([*MEAN, "--public", "constant.parquet"], Exit.PARAMETER, "'age' .* constant"),
     "no such file": (["mean", "x.parquet", *BUDGET, "--ball", "1"], Exit.DATA, "is not there"),
-    "folder": (["mean", ".", *BUDGET, "--ball", "1"], Exit.DATA, "regular file"),
+    "folder": (["mean", "empty", *BUDGET, "--ball", "1"], Exit.DATA, "a folder without files"),
     "column": ([*MEAN, "--ball", "1", "--columns", "age,zz"], Exit.DATA, "no column 'zz'"),
     "truncated": (["mean", "cut.parquet", *BUDGET, "--ball", "1"], Exit.DATA, "truncated"),
     "disagreeing": (

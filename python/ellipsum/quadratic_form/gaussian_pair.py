@@ -24,7 +24,10 @@ from .pair_spectrum import (
 __all__ = ["GaussianPair"]
 
 _UNIT_ROUNDOFF = 2.0**-53  # of a double, to nearest
-_SMALLEST = math.ulp(0.0)
+_SMALLEST, _SMALLEST_NORMAL = math.ulp(0.0), 2.0**-1022
+#: The least margin, units of roundoff for each unit of log delta: without it, some tails of 1e-70
+#: and deeper came out below.
+_CAUTION = 4.5
 _DOUBTFUL = 0.5  # of the error of a logarithm: beyond, Chernoff's bound is asked, too
 _NEARLY_NORMAL = 1e-8  # kappa - 1 of a shifted term, which the loss takes for 0
 
@@ -178,6 +181,7 @@ class GaussianPair:
         log_delta, _, error = self._curve(points.ravel())
         with np.errstate(under="ignore"):
             value = np.exp(log_delta + error) * (1 + 4 * _UNIT_ROUNDOFF)
+        value = np.where(value < _SMALLEST_NORMAL, np.nextafter(value, 1.0), value)
         value = np.where(np.isneginf(log_delta), 0.0, np.clip(value, _SMALLEST, 1.0))
         return value.reshape(points.shape)[()]
 
@@ -195,7 +199,8 @@ class GaussianPair:
             if not (log_delta[i] + error[i] <= bound):
                 log_delta[i], error[i] = bound, 0.0
         finite = np.isfinite(log_delta)
-        error[finite] += _UNIT_ROUNDOFF * (4 + np.abs(log_delta[finite]))
+        size = _UNIT_ROUNDOFF * np.abs(log_delta[finite])
+        error[finite] = np.maximum(error[finite] + size, _CAUTION * size) + 4 * _UNIT_ROUNDOFF
         return log_delta, log_slope, error
 
     def _inside(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ other.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -159,12 +160,15 @@ def of_covariances(
     m = _validate.positive("rows", rows)
     first = _validate.vector("mean1", np.atleast_1d(np.asarray(mean1)))
     second = _validate.vector("mean2", np.atleast_1d(np.asarray(mean2)), d=first.size)
-    difference = first - second
     one, two = _covariance("cov1", cov1, first.size), _covariance("cov2", cov2, first.size)
+    with np.errstate(over="ignore"):
+        difference = first - second
+    if not np.isfinite(difference).all():  # so far apart that doubles do not hold it
+        return None
     if one.ndim == 1 and two.ndim == 1:
         spectrum = _of_variances(difference, one, two)
     else:
-        spectrum = _of_matrices(difference, _full(one), _full(two))
+        spectrum = _of_matrices(difference, _full(one), _full(two), (first, second))
     if spectrum is None:
         return None
     e, log_kappa, shift, end, dof = spectrum
@@ -180,7 +184,8 @@ def _covariance(name: str, value: Any, d: int) -> Array:
     matrix = _validate.square(name, value, d=d)
     if not np.allclose(matrix, matrix.T, rtol=1e-8, atol=1e-12 * float(np.max(np.abs(matrix)))):
         raise ValueError(f"{name} must be symmetric: use (S + S.T) / 2")
-    matrix = 0.5 * (matrix + matrix.T)
+    if (matrix != matrix.T).any():
+        matrix = 0.5 * matrix + 0.5 * matrix.T
     values = np.linalg.eigvalsh(matrix)
     if values[0] < -1e-10 * abs(values[-1]):
         raise ValueError(f"{name} must be positive semidefinite")
@@ -197,14 +202,29 @@ def _of_variances(difference: Array, one: Array, two: Array) -> Spectrum | None:
         return None
     v1, v2, gap = (v[~fixed].astype(np.longdouble) for v in (one, two, difference))
     e = (v1 - v2) / v2
+    if (e > np.finfo(np.float64).max).any():
+        return None
     log_kappa = np.where(np.abs(e) < 0.5, np.log1p(e), np.log(v1) - np.log(v2))
     return _spectrum(e, log_kappa, (gap / v2) * gap, np.ones(e.size))
 
 
-def _of_matrices(difference: Array, one: Array, two: Array) -> Spectrum | None:
+def _of_matrices(
+    difference: Array, one: Array, two: Array, means: tuple[Array, Array]
+) -> Spectrum | None:
     """Both at once: in the metric of S1 + S2 they are (1 + D)/2 and (1 - D)/2, and the
-    eigenvalues of D, from S1 - S2, keep their digits where the two are nearly the same."""
+    eigenvalues of D, from S1 - S2, keep their digits where the two are nearly the same.
+
+    A direction is left out where S1 + S2 is 0 in it and the means agree: exactly, not as far as
+    the eigenvalues can tell (claim gaussian_pair-3).
+    """
     d = difference.size
+    given = one, two, *means
+    power = math.frexp(float(max(np.abs(one).max(), np.abs(two).max())))[1] // 2
+    one, two = np.ldexp(one, -2 * power), np.ldexp(two, -2 * power)  # no overflow of a sum
+    with np.errstate(over="ignore"):
+        difference = np.ldexp(difference, -power)
+    if not np.isfinite(difference).all():
+        return None
     spread = np.diag(one) + np.diag(two)
     scale = np.where(spread > 0, 1 / np.sqrt(np.where(spread > 0, spread, 1)), 1.0)
     gap = difference * scale
@@ -212,7 +232,7 @@ def _of_matrices(difference: Array, one: Array, two: Array) -> Spectrum | None:
     tolerance = 16 * d * _UNIT_ROUNDOFF
     real = values > tolerance * max(values[-1], 0)
     along = axes.T @ gap
-    if np.abs(along[~real]).max(initial=0) > 16 * d * _UNIT_ROUNDOFF * float(np.abs(gap).max()):
+    if not real.all() and not _share_range(*given, dimension=int(real.sum())):
         return None
     root = scale[:, None] * axes[:, real] / np.sqrt(values[real])
     tilt, vectors = np.linalg.eigh(root.T @ (one - two) @ root)
@@ -221,3 +241,46 @@ def _of_matrices(difference: Array, one: Array, two: Array) -> Spectrum | None:
     shift = (vectors.T @ (along[real] / np.sqrt(values[real]))) ** 2 * 2 / (1 - tilt)
     log_kappa = np.log1p(tilt) - np.log1p(-tilt)
     return _spectrum(2 * tilt / (1 - tilt), log_kappa, shift, np.ones(tilt.size))
+
+
+#: Primes below 2^31: products of two residues are 64-bit integers.
+_PRIMES = (2**31 - 1, 2**31 - 19)
+
+
+def _share_range(one: Array, two: Array, mean1: Array, mean2: Array, *, dimension: int) -> bool:
+    """Whether S1 + S2 has that rank, and the means' difference lies in its range.
+
+    Of the doubles as they are, modulo primes: a rank modulo a prime is never above the true one,
+    and below it only where the prime divides every minor of that size.
+    """
+    ranks, wide = [], []
+    for p in _PRIMES:
+        total = (_residues(one, p) + _residues(two, p)) % p
+        gap = (_residues(mean1, p) - _residues(mean2, p)) % p
+        ranks.append(_rank(total, p))
+        wide.append(_rank(np.column_stack([total, gap]), p))
+    return max(ranks) == max(wide) == dimension
+
+
+def _residues(values: Array, p: int) -> NDArray[np.int64]:
+    parts, powers = np.frexp(values)
+    whole = np.ldexp(parts, 53).astype(np.int64) % p
+    two = {int(k): pow(2, int(k) - 53, p) for k in np.unique(powers)}
+    scales = np.array([two[int(k)] for k in powers.ravel()], np.int64).reshape(powers.shape)
+    return whole * scales % p
+
+
+def _rank(matrix: NDArray[np.int64], p: int) -> int:
+    left, rank = matrix.copy(), 0
+    for column in range(left.shape[1]):
+        rows = np.flatnonzero(left[rank:, column])
+        if not rows.size:
+            continue
+        left[[rank, rank + rows[0]]] = left[[rank + rows[0], rank]]
+        left[rank] = left[rank] * pow(int(left[rank, column]), -1, p) % p
+        below = left[rank + 1 :, column].copy()
+        left[rank + 1 :] = (left[rank + 1 :] - below[:, None] * left[rank] % p) % p
+        rank += 1
+        if rank == left.shape[0]:
+            break
+    return rank

@@ -28,8 +28,9 @@ Array = NDArray[np.float64]
 LEAST_RIDGE = 0.5  # of sd sqrt(p): below, the estimate itself is too noisy to choose by
 _MOST_STRETCH = 3.0  # what was best with a ridge of 4 sd sqrt(p) at the smallest budgets
 #: Largest eigenvalue of the columns' moments, in units of the noise's norm sd sqrt(p), from which
-#: on ridge and stretch are estimated: below, Stein's estimate is noise itself. The best of five on
-#: other data sets (bench/moment_default.py), as are the numbers that stand in for it.
+#: on ridge and stretch are estimated: below, Stein's estimate is noise itself. The best of five,
+#: also without any one of the data sets that were tried (bench/moment_default.py), as are the
+#: numbers that stand in for it.
 CLEAR_SIGNAL = 10.0
 _WEAK_RIDGE, _WEAK_STRETCH = 2.0, 1.5
 _LASSO_PASSES = 10_000
