@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+from functools import partial
 
 import duckdb
 import numpy as np
@@ -23,6 +24,7 @@ from ellipsum import (
     PrivateMean,
     open_rows,
 )
+from ellipsum.records import PrivatePCA, PrivateRegression
 from file_rows import CANARY, fails, gather
 
 BALL = Ellipsoid.ball(2.5, d=2)
@@ -243,6 +245,10 @@ def test_a_relation_is_not_run_for_its_shape():
         ):
             bad = connection.sql(query + " where cast(s as double) > 0")
             fails((TypeError, OSError), "data", lambda run=mechanism, bad=bad: run(bad))
+        for estimator in (PrivateRegression(1.0, mu=5.0), PrivatePCA(1, 1.0, mu=5.0)):
+            for more in ([], [[1.0, 2.0]]):
+                bad = connection.sql(query + " where cast(s as double) > 0")
+                fails(ValueError, "give center|an array of", partial(estimator.fit, bad, *more))
         good = connection.sql(query)
         assert PrivateMean(GaussianShape([1.0, 1.0]), mu=5.0)(good).n == 2
 

@@ -122,7 +122,7 @@ inline Vec held(Vec a) {
 }
 
 // Register by register: a copy of all 64 bytes goes by pieces that no later load of a register can
-// be forwarded from (GCC 12 on AVX2: 45 cycles a step of a walk, where 4 do).
+// be forwarded from (GCC 12 on AVX2).
 inline void store(double* p, const Vec& a) {
   ELLIPSUM_UNROLL
   for (int k = 0; k < vec_parts; ++k)

@@ -23,6 +23,7 @@ from ..guarantee import GaussianGuarantee, rounded_up, seed_caveats
 from ..noise import rounded_gaussian
 from ..noise_keys import JobKeys, Use, root_key
 from ..rows.batches import as_batches
+from ..rows.queries import shape_of
 from ..second_moments import moment_sensitivity, scaled_moments, unpacked
 from .moment_fits import LEAST_RIDGE, NoisyMoments, PrincipalAxes, chosen_ridge
 
@@ -106,8 +107,8 @@ class _OnMoments(Estimator):
         for given in (self.center, self.scale):
             if given is not None:
                 return len(given) if isinstance(given, Mapping) else int(np.size(given))
-        shape = getattr(data, "shape", None)
-        if shape is None or len(shape) != 2:
+        shape = shape_of(data)
+        if len(shape) != 2:
             raise ValueError("give center or scale, which say how many columns there are")
         return int(shape[1])
 
@@ -325,7 +326,7 @@ def _positive_scale(given: Any, d: int) -> Array:
 
 def _in_order(rows: Any, columns: Columns) -> Any:
     """A table's rows with its columns met by name; anything else as it is."""
-    if not hasattr(rows, "__arrow_c_stream__") or len(getattr(rows, "shape", ())) != 2:
+    if not hasattr(rows, "__arrow_c_stream__") or len(shape_of(rows)) != 2:
         return rows
     batches = as_batches(rows, int(rows.shape[1]), columns)
     return np.concatenate([np.empty((0, int(rows.shape[1]))), *batches])
@@ -333,7 +334,7 @@ def _in_order(rows: Any, columns: Columns) -> Any:
 
 def _beside(rows: Any, y: Any) -> Array:
     """Columns and target as one table; a shape that does not fit is refused without its numbers."""
-    shape = tuple(getattr(rows, "shape", ()))
+    shape = shape_of(rows)
     if len(shape) != 2:
         raise ValueError("rows must be an array of shape (n, d) beside y")
     x, target = _validate.rows("rows", rows, d=int(shape[1])), _validate.rows("y", y, d=1)
