@@ -29,7 +29,6 @@ from .noise_keys import Use, root_key
 from .one_sum import NoiseLevels, center_share, noise_levels, noise_sd, one_sum, sum_keys
 from .present import IGNORED_WHERE
 from .rows.files import Rows
-from .rows.seek import inputs_of
 from .sum_bytes import MISSING
 from .sum_release import SumRelease
 from .users import make_unit, refuse_users
@@ -272,7 +271,7 @@ class PrivateSum:
         known = (workers, threads, partial(self._draw, budget), seed_caveats(seed), columns)
         if resume is None:
             return self._released(data, How(None, root_key(seed), *known), again=spend_again)
-        inputs = inputs_of(files)  # as they are before anything is counted
+        inputs = Checkpoint.of(resume).inputs(files)  # as they are before anything is counted
         region = self._region_for(data) if self._domain is None else self._domain
         what = (self._kind, self.guarantee, region, self._missing, self._users)
         binding = binding_of(files, *what, counted=self._shape is not None, inputs=inputs)

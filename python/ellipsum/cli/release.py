@@ -63,11 +63,12 @@ def run(arguments: argparse.Namespace) -> int:
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, own_text(error)) from None
     try:
+        if (checkpoint := open_checkpoint(arguments)) is not None:
+            checkpoint.inputs(rows)  # refuses what does not go, before anything is read
         if "lower" in known and (arguments.plan or not arguments.json):
             _announce(mechanism, rows, d, whole=arguments.plan)
         budget = None if arguments.ledger is None else open_ledger(arguments.ledger)
         known = {"budget": budget, "threads": threads, "seed": arguments.seed}
-        checkpoint = open_checkpoint(arguments)
         release = mechanism(rows, resume=checkpoint, jobs=arguments.jobs or 1, **known)
     except (BudgetError, LedgerError) as error:
         raise Problem(Exit.BUDGET, own_text(error)) from None

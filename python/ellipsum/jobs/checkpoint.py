@@ -20,11 +20,14 @@ from typing import Any
 
 from ..durable import BINARY, NO_FOLLOW, lock, sync, sync_folder, write_all
 from ..noise_keys import KEY_BYTES, root_key
+from ..rows.files import Rows
+from ..rows.paths import CHECKPOINT_MAGIC, named_by
+from ..rows.seek import inputs_of
 from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
 
 __all__ = ["Checkpoint", "CheckpointError", "Job"]
 
-_MAGIC, _VERSION = b"ELLIPJOB", 1
+_VERSION = 1
 _HEAD = struct.Struct("<8sHH12s")  # magic, version, whether it is encrypted, nonce
 
 
@@ -66,6 +69,21 @@ class Checkpoint:
     def of(cls, resume: Checkpoint | str | os.PathLike[str]) -> Checkpoint:
         """A checkpoint, of one or of its path."""
         return resume if isinstance(resume, Checkpoint) else cls(resume)
+
+    def inputs(self, rows: Rows) -> list[list[Any]]:
+        """The files of a job, as they are now: path, size and time of change. Nothing is read.
+
+        Raises
+        ------
+        CheckpointError
+            The checkpoint is, or would be, one of the files that were named as rows.
+        """
+        if (name := named_by(rows.named, self.path, self._part, self._lock)) is not None:
+            raise CheckpointError(
+                f"{self.path} would be read as rows, by {name}: put the checkpoint elsewhere, or "
+                "give it a name that begins with a dot"
+            )
+        return inputs_of(rows)
 
     @contextmanager
     def opened(self, binding: Mapping[str, Any]) -> Iterator[Job]:
@@ -191,12 +209,12 @@ class Checkpoint:
 
     def _sealed(self, body: bytes) -> bytes:
         if self._key is None:
-            return sealed(_HEAD.pack(_MAGIC, _VERSION, 0, bytes(12)) + body)
-        head = _HEAD.pack(_MAGIC, _VERSION, 1, nonce := root_key(None)[:12])
+            return sealed(_HEAD.pack(CHECKPOINT_MAGIC, _VERSION, 0, bytes(12)) + body)
+        head = _HEAD.pack(CHECKPOINT_MAGIC, _VERSION, 1, nonce := root_key(None)[:12])
         return head + self._cipher().encrypt(nonce, body, head)
 
     def _opened_body(self, raw: bytes) -> bytes:
-        if len(raw) < _HEAD.size + CHECKSUM_BYTES or raw[:8] != _MAGIC:
+        if len(raw) < _HEAD.size + CHECKSUM_BYTES or raw[:8] != CHECKPOINT_MAGIC:
             raise CheckpointError(f"{self.path} is no checkpoint")
         _, version, encrypted, nonce = _HEAD.unpack_from(raw)
         if version != _VERSION:

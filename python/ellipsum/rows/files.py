@@ -14,7 +14,7 @@ from .ahead import read_ahead
 from .columns import ColumnBlock, as_arrays
 from .csv_file import CsvFile
 from .npz_file import NpzFile
-from .paths import files_named
+from .paths import CHECKPOINT_MAGIC, files_named
 from .progress import DrawnMeter, Meter, watch
 from .sources import ArrowFile, LabelledBlock, NumpyFile, ParquetFile, Source, reading
 
@@ -72,6 +72,7 @@ class Rows:
         self._pass = 0
         self._passes: int | None = None
         self.paths = tuple(source.path for source in sources)
+        self.named: tuple[str, ...] = self.paths  # files, and the folders and patterns asked for
         self.columns = sources[0].columns
         self.by = sources[0].by
         self._quotable = all(source.quotable for source in sources)
@@ -207,7 +208,9 @@ class Rows:
         if self.columns is None or len(self.columns) != d:
             raise ValueError(f"{self.paths[0]} has the places of its lists in another order")
         known: dict[str, Any] = {"header": self.header, "by": self.by}
-        return open_rows(self.paths, columns.names, **known, progress=self._progress)
+        other = open_rows(self.paths, columns.names, **known, progress=self._progress)
+        other.named = self.named
+        return other
 
     def _read(self, d: int) -> Generator[LabelledBlock, None, None]:
         for source in self._sources:
@@ -291,7 +294,8 @@ def open_rows(
     if not isinstance(header, bool):
         raise TypeError(f"header must be True or False, got {type(header).__name__}")
     labels = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
-    names = files_named(os.fspath(name) for name in named)
+    given = [os.fspath(name) for name in named]
+    names = files_named(given)
     sources = [_open(names[0], columns, header, labels)]
     for name in names[1:]:
         source = _open(name, sources[0].columns, header, labels)
@@ -301,7 +305,9 @@ def open_rows(
                 "must have the same columns and dimension"
             )
         sources.append(source)
-    return Rows(sources, progress=progress, header=header)
+    rows = Rows(sources, progress=progress, header=header)
+    rows.named = tuple(map(os.path.abspath, given))
+    return rows
 
 
 def _agree(one: Source, other: Source) -> bool:
@@ -347,6 +353,8 @@ def _format(path: str, header: bool) -> str:
     for magic, known in _MAGIC.items():
         if start.startswith(magic):
             return known
+    if start == CHECKPOINT_MAGIC:
+        raise OSError(f"{path} is a checkpoint, no rows: move it and its .lock elsewhere")
     if kind == "csv" or (kind == "npz" and start.startswith(b"PK")):
         return kind
     if kind in ("arrow", "stream") and start[:4] in (b"\xff\xff\xff\xff", b""):

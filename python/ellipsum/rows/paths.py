@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from .sources import reading
 
-__all__ = ["files_named"]
+__all__ = ["CHECKPOINT_MAGIC", "files_named", "named_by"]
+
+#: What a checkpoint begins with: it is never read as rows.
+CHECKPOINT_MAGIC = b"ELLIPJOB"
 
 
 def files_named(names: Iterable[str]) -> list[str]:
@@ -34,6 +38,41 @@ def files_named(names: Iterable[str]) -> list[str]:
             raise ValueError(f"{path} is named twice{other}: its rows would count twice")
         known[file] = path
     return found
+
+
+def named_by(names: Iterable[str], *paths: str) -> str | None:
+    """The first of the names that stands for a file of one of the paths, were it there, if any.
+
+    By the paths alone. A pattern that matches a folder on the way may be taken to name it too.
+    """
+    split = [os.path.split(os.path.abspath(path)) for path in paths]
+    wanted = [os.path.join(os.path.realpath(folder), own) for folder, own in split]
+    return next((name for name in names if any(_names(name, wanted))), None)
+
+
+def _names(name: str, wanted: Sequence[str]) -> Iterator[bool]:
+    """Whether a name stands for each of the paths, which have no links."""
+    parts = os.path.abspath(name).split(os.sep)
+    marked = [k for k, part in enumerate(parts) if any(mark in part for mark in "*?[")]
+    fixed = len(parts) if not marked or os.path.lexists(name) else marked[0]
+    head = os.path.realpath(os.sep.join(parts[:fixed]) or os.sep)
+    for path in wanted:
+        inside = path.startswith(os.path.join(head, "")) and path != head
+        rest = os.path.relpath(path, head).split(os.sep) if inside else []
+        yield path == head or (inside and _matches(rest, parts[fixed:]))
+
+
+def _matches(path: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a pattern names the path, or a folder that it is in."""
+    if not pattern:
+        return not any(part.startswith((".", "_")) for part in path)
+    if pattern[0] == "**" and _matches(path, pattern[1:]):
+        return True
+    if not path or (path[0].startswith((".", "_")) and path[0] != pattern[0]):
+        return False
+    if pattern[0] == "**":
+        return _matches(path[1:], pattern)
+    return fnmatch.fnmatch(path[0], pattern[0]) and _matches(path[1:], pattern[1:])
 
 
 def _files(name: str) -> Iterator[str]:
