@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 
 from cli_folder import CANARY, NAMES, N, folder, inside, rows, run
 from ellipsum.cli.exit import Exit
@@ -107,3 +110,27 @@ def test_a_records_place_in_a_batch_does_not_follow_from_others(capsys, monkeypa
     np.savetxt("many.csv", rows[:200], delimiter=",", header=",".join(NAMES), comments="")
     code, _, err = run(capsys, "records", "many.csv", *BUDGET, "--out", "a.npz")
     assert (code, err, sizes) == (Exit.OK, "", [200])
+
+
+def test_columns_are_met_by_the_names_of_the_public_file(capsys, rows):
+    table = pa.table({name: rows[:, NAMES.index(name)] for name in ("weight", "age", "height")})
+    pq.write_table(table, "turned.parquet")
+    pa.csv.write_csv(table, "turned.csv")
+    read = []
+    for file in ("rows.parquet", "turned.parquet", "turned.csv"):
+        code, _, err = run(capsys, "records", file, *BUDGET, "--out", "t.npz", "--seed", "7")
+        assert (code, err) == (Exit.OK, "")
+        with np.load("t.npz") as found:
+            assert found["columns"].tolist() == NAMES
+            read.append(found["read"])
+    np.testing.assert_array_equal(read[0], read[1])
+    np.testing.assert_allclose(read[0], read[2], rtol=1e-6)
+    renamed = pa.table({name: rows[:, j] for j, name in enumerate(("years", "height", "weight"))})
+    pq.write_table(renamed, "renamed.parquet")
+    code, _, err = run(capsys, "records", "renamed.parquet", *BUDGET, "--out", "t.npz")
+    assert code == Exit.DATA and "has no column 'age', which --public named" in err
+    # the first line of a CSV file may be a record
+    with open("people.csv", "w") as file:
+        file.write("Ann Canary,Bo,Cy\n1,2,3\n")
+    code, _, err = run(capsys, "records", "people.csv", *BUDGET, "--out", "t.npz")
+    assert code == Exit.DATA and "Canary" not in err and "--public named" in err

@@ -23,6 +23,8 @@ from ellipsum import (
     open_rows,
 )
 from ellipsum.cli.main import main
+from ellipsum.column_names import Columns
+from ellipsum.rows.batches import as_batches
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -323,3 +325,14 @@ def test_the_command_line_says_the_same_names(tmp_path, capsys):
     code = main(["mean", path, "--epsilon", "1", "--delta", "1e-6", "--ball", "400", "--json"])
     assert code == 0
     assert json.loads(capsys.readouterr().out)["columns"] == list(NAMES)
+
+
+def test_a_frame_is_met_by_name_without_pyarrow(monkeypatch):
+    """Columns of integers, which would go by Arrow."""
+    monkeypatch.setattr("ellipsum.rows.batches._pyarrow_missing", lambda: True)
+    frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]})
+    known = Columns(("b", "a"))
+    (found,) = as_batches(frame, 2, known)
+    np.testing.assert_array_equal(found, [[3, 1], [4, 2]])
+    with pytest.raises(ValueError, match="no column 'b'"):
+        as_batches(frame.rename(columns={"b": "c"}), 2, known)

@@ -1,4 +1,4 @@
-"""Columns' names in projections, regressions and principal axes."""
+"""Columns' names in releases of records, projections, regressions and principal axes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ellipsum.records import PrivatePCA, PrivateProjection, PrivateRegression
+from ellipsum import estimate_covariance
+from ellipsum.records import (
+    PrivatePCA,
+    PrivateProjection,
+    PrivateRegression,
+    RecordRelease,
+    synthetic_rows,
+)
 
 pl = pytest.importorskip("polars")
 
@@ -125,3 +132,106 @@ def test_regressions_and_axes_meet_rows_by_name():
     ):
         with pytest.raises(ValueError, match="column"):
             refused()
+
+
+# ---- records one by one -----------------------------------------------------------------------
+
+SAME = pd.DataFrame(np.random.default_rng(3).normal(size=(9, 3)), columns=list(NAMES))
+
+
+def release_of(rows=FRAME, **fit):
+    return RecordRelease(epsilon=4.0, seed=2).fit(rows, **fit)
+
+
+def test_the_records_of_a_release_are_met_by_name():
+    """The same bits for columns in any order, of any table; arrays are taken by place."""
+    by_place = release_of(np.ascontiguousarray(FRAME))
+    want = by_place.transform(SAME.to_numpy())
+    assert by_place.columns_ is None and not hasattr(by_place, "feature_names_in_")
+    turned = SAME[["dose", "age", "height"]]
+    assert not np.array_equal(by_place.transform(turned.to_numpy()), want)
+    by_name = release_of()
+    assert by_name.columns_ == NAMES and by_name.feature_names_in_.tolist() == list(NAMES)
+    for rows in (SAME, turned, pl.DataFrame(turned), SAME.to_numpy(), SAME.to_numpy().tolist()):
+        assert np.array_equal(by_name.transform(rows), want)
+    fit = release_of(pl.DataFrame(TURNED))
+    assert fit.columns_ == tuple(TURNED) and fit.transform(SAME) == pytest.approx(
+        fit.transform(turned.to_numpy()), abs=0
+    )
+    read = pd.DataFrame(fit.inverse_transform(fit.transform(SAME)), columns=fit.columns_)
+    assert read["age"].corr(SAME["age"]) > read["age"].corr(SAME["dose"])
+
+
+def test_a_law_by_name_is_that_of_the_same_names():
+    covariance = FRAME.cov()
+    moved = covariance.loc[list(TURNED), list(TURNED)]
+    want = release_of(None, covariance=covariance.to_numpy(), center=[0.5, -0.25, 0.0])
+    for matrix, center in ((covariance, pd.Series(CENTER)[list(TURNED)]), (covariance, CENTER)):
+        fit = release_of(None, covariance=matrix, center=center)
+        assert fit.columns_ == NAMES
+        assert np.array_equal(fit.transform(TURNED), want.transform(FRAME.to_numpy()))
+    turned = release_of(None, covariance=moved, center=CENTER)
+    assert turned.columns_ == tuple(TURNED) and turned._law.center.tolist() == [0.0, 0.5, -0.25]
+    known = {"radius": 3.0, "mu": 5.0, "seed": 1}
+    estimate = estimate_covariance(FRAME, center=CENTER, **known)
+    mean = {"dose": 0.0, "height": -0.25, "age": 0.5}
+    private = release_of(None, covariance=estimate, center=mean)
+    assert private.columns_ == NAMES and private._law.center.tolist() == [0.5, -0.25, 0.0]
+    drawn = [synthetic_rows(estimate, 5, center=c, seed=1) for c in (mean, [0.5, -0.25, 0.0])]
+    assert drawn[0].columns == NAMES and np.array_equal(drawn[0].value, drawn[1].value)
+    for refused in (
+        lambda: release_of(None, covariance=estimate, center={"a": 0, "b": 0, "c": 0}),
+        lambda: release_of(None, covariance=covariance, center={"a": 0, "b": 0, "c": 0}),
+        lambda: synthetic_rows(estimate, 5, center={"a": 0, "b": 0, "c": 0}),
+    ):
+        with pytest.raises(ValueError, match="column"):
+            refused()
+
+
+def test_what_was_released_is_read_by_name():
+    fit = release_of()
+    assert fit.get_feature_names_out().tolist() == ["released0", "released1", "released2"]
+    plain = fit.transform(FRAME)
+    named = pd.DataFrame(plain, columns=fit.get_feature_names_out())
+    for t in (named, named.iloc[:, ::-1], pl.DataFrame(named.iloc[:, ::-1])):
+        assert np.array_equal(fit.inverse_transform(t), fit.inverse_transform(plain))
+        found = fit.moments(t)
+        assert found.columns == NAMES and np.array_equal(found.mean, fit.moments(plain).mean)
+    assert release_of(FRAME.to_numpy()).moments(plain).columns is None
+    for read in (fit.inverse_transform, fit.moments):
+        with pytest.raises(ValueError, match="which transform named"):
+            read(FRAME)
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame])
+def test_records_of_other_columns_are_refused_whatever_they_hold(table):
+    """The message is the same for any rows, and the transform of none is drawn."""
+    fit, told = release_of(), set()
+    for cells in (SAME, SAME * np.nan, SAME * 0 + 987654.25, SAME[:0]):
+        for other in (cells.rename(columns={"age": "years"}), cells[["age", "dose"]]):
+            with pytest.raises(ValueError, match=r"no column 'age'|no column 'height'") as refused:
+                fit.transform(table(other))
+            told.add(str(refused.value))
+    assert told == {
+        "data has no column 'age', which the fit named, and has 'years', which the fit did not: "
+        "give both the same columns",
+        "data has no column 'height', which the fit named: give both the same columns",
+    }
+
+
+def test_a_regression_on_a_projection_predicts_by_name():
+    release = projection(CENTER).add(FRAME).release()
+    fit = release.regression("height", ridge=1.0)
+    want = fit.predict(FRAME.to_numpy())
+    assert want == pytest.approx(FRAME[["age", "dose"]].to_numpy() @ fit.coef)
+    for rows in (FRAME, TURNED, pl.DataFrame(TURNED), FRAME[["dose", "age"]]):
+        assert fit.predict(rows) == pytest.approx(want, rel=1e-12)
+    for rows in (RENAMED, RENAMED[["years", "dose"]], FRAME.assign(weight=1.0)):
+        with pytest.raises(ValueError, match=r"which the release (named|did not name)"):
+            fit.predict(rows)
+    for wide in (FRAME.to_numpy()[:, :1], np.zeros((2, 4))):
+        with pytest.raises(ValueError, match=r"must have shape \(n, 2\), or \(n, 3\)"):
+            fit.predict(wide)
+    assert release.pca(1).columns == NAMES
+    model = PrivateRegression(2.0, center=CENTER, mu=5.0, seed=1).fit(FRAME)
+    assert model.feature_names_in_.tolist() == list(NAMES[:2])

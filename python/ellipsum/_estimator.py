@@ -5,6 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 __all__ = ["Estimator", "NotFitted"]
 
 _Self = TypeVar("_Self", bound="Estimator")
@@ -41,6 +44,13 @@ class Estimator:
                 raise ValueError(f"{name!r} is no parameter of {type(self).__name__}")
             setattr(self, name, value)
         return self
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the columns that were fitted, as scikit-learn has them; none without names."""
+        if vars(self).get("columns_") is None:
+            raise AttributeError("fitted without names, or not at all")
+        return np.array(vars(self)["columns_"], dtype=object)
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

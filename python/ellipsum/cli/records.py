@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
+from ..column_names import Columns, coordinate_names
 from ..kernels.backend import thread_count
 from ..rows.files import Rows
 from .exit import Exit, Problem, own_text
@@ -72,7 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
     d = release.n_features_in_
     if not rows.accepts(d):
         raise Problem(Exit.PARAMETER, f"--public has {d} coordinates, the data {rows.d}")
+    columns = Columns(coordinate_names(public.columns, d), "--public")
     try:
+        rows = rows.arranged(columns, d)
         # At once: a record's place in a batch must not follow from how long others' lines are.
         whole = np.concatenate([np.empty((0, d), np.float32), *rows.batches(d)])
         if not len(whole):
@@ -82,8 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise Problem(Exit.DATA, own_text(error)) from None
     read = release.inverse_transform(released)
     summary = _summary(release, len(released))
-    names = list(rows.columns or ()) if len(rows.columns or ()) == d else []
-    names = names or [f"[{j}]" for j in range(d)]
+    names = list(columns.names or (f"[{j}]" for j in range(d)))
     write_whole(
         arguments.out, lambda file: _dump(arguments.out, file, released, read, summary, names)
     )

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .. import _validate
+from ..column_names import Columns
+from ..rows.queries import shape_of
+from .named_rows import in_order
 
 __all__ = [
     "LEAST_RIDGE",
@@ -56,12 +60,16 @@ class MomentRegression:
         lasso's coefficients that are not 0
     columns : tuple of int, which coordinates predict
     target : int, which is predicted
+    d : int, coordinates of a whole row
+    names : tuple of str, of all of these, or None
     """
 
     coef: Array
     sd: Array
     columns: tuple[int, ...]
     target: int
+    d: int
+    names: tuple[str, ...] | None = None
 
     def confidence_interval(self, level: float = 0.95) -> Array:
         """Intervals (p, 2) for what the same regression gives on the clipped rows themselves.
@@ -72,10 +80,16 @@ class MomentRegression:
         reach = float(ndtri(0.5 + _validate.open_unit("level", level) / 2)) * self.sd
         return np.stack([self.coef - reach, self.coef + reach], axis=1)
 
-    def predict(self, rows: ArrayLike) -> Array:
-        """Target of each row (n, d) or (n, p), about the center."""
-        x = np.asarray(rows, dtype=np.float64)
-        return np.asarray((x if x.shape[1] == len(self.coef) else x[:, self.columns]) @ self.coef)
+    def predict(self, rows: Any) -> Array:
+        """Target of each row (n, d) or (n, p), about the center; the columns of a table are met by
+        name, be they all d or the p that predict."""
+        p, known = len(self.coef), self.names
+        if known is not None and shape_of(rows)[1:] <= (p,):
+            known = tuple(known[j] for j in self.columns)
+        x = np.asarray(in_order(rows, Columns(known, "the release")), dtype=np.float64)
+        if x.ndim != 2 or x.shape[1] not in (p, self.d):
+            raise ValueError(f"rows must have shape (n, {p}), or (n, {self.d}) with the target")
+        return np.asarray((x if x.shape[1] == p else x[:, self.columns]) @ self.coef)
 
 
 @dataclass(frozen=True)
@@ -89,12 +103,14 @@ class PrincipalAxes:
     axes : array (k, d), unit vectors
     angles : array (k,), radians: root mean square angle to the axis of the rows themselves, to
         first order; at most pi/2
+    columns : tuple of str, names of the d coordinates, or None
     """
 
     variances: Array
     variances_sd: Array
     axes: Array
     angles: Array
+    columns: tuple[str, ...] | None = None
 
 
 class NoisyMoments:
@@ -104,10 +120,16 @@ class NoisyMoments:
     ----------
     value : array (d, d)
     spread : function of v (d,), the covariance matrix (d, d) of the noise of ``value @ v``
+    names : tuple of str, of the coordinates, optional
     """
 
-    def __init__(self, value: Array, spread: Callable[[Array], Array]) -> None:
-        self.value, self.spread = value, spread
+    def __init__(
+        self,
+        value: Array,
+        spread: Callable[[Array], Array],
+        names: tuple[str, ...] | None = None,
+    ) -> None:
+        self.value, self.spread, self.names = value, spread, names
 
     def ridge(
         self, target: int, columns: tuple[int, ...], penalty: float, least: float = 0.0
@@ -150,7 +172,7 @@ class NoisyMoments:
         inner = inverse @ self.spread(v)[np.ix_(rows, rows)] @ inverse
         sd = np.zeros(len(coef))
         sd[kept] = np.sqrt(np.maximum(np.diag(inner), 0.0))
-        return MomentRegression(coef, sd, columns, target)
+        return MomentRegression(coef, sd, columns, target, len(v), self.names)
 
     def axes(self, k: int) -> PrincipalAxes:
         """The first k eigenvectors: perturbation theory to first order."""
@@ -164,7 +186,7 @@ class NoisyMoments:
             with np.errstate(divide="ignore"):
                 turn = float(np.sum(np.delete(np.diag(along), i) / gap**2))
             angle[i] = min(math.sqrt(turn), math.pi / 2)
-        return PrincipalAxes(value[:k].copy(), sd, basis[:, :k].T.copy(), angle)
+        return PrincipalAxes(value[:k].copy(), sd, basis[:, :k].T.copy(), angle, self.names)
 
 
 def chosen_ridge(

@@ -22,10 +22,10 @@ from ..column_names import Columns, named_vectors
 from ..guarantee import GaussianGuarantee, rounded_up, seed_caveats
 from ..noise import rounded_gaussian
 from ..noise_keys import JobKeys, Use, root_key
-from ..rows.batches import as_batches
 from ..rows.queries import shape_of
 from ..second_moments import moment_sensitivity, scaled_moments, unpacked
 from .moment_fits import LEAST_RIDGE, NoisyMoments, PrincipalAxes, chosen_ridge
+from .named_rows import in_order
 
 __all__ = ["PrivatePCA", "PrivateRegression"]
 
@@ -120,7 +120,7 @@ class _OnMoments(Estimator):
             """Of symmetric noise, sd on the diagonal and sd/sqrt(2) off it."""
             return np.asarray(half * (float(v @ v) * np.eye(v.size) + np.outer(v, v)))
 
-        return NoisyMoments(self.moments_, spread)
+        return NoisyMoments(self.moments_, spread, self._columns.names)
 
 
 class PrivateRegression(_OnMoments):
@@ -223,7 +223,7 @@ class PrivateRegression(_OnMoments):
         the target's last, the columns are in their order."""
         known, _ = named_vectors(center=self.center, scale=self.scale)
         columns = Columns(None if known is None else known[:-1], "center or scale")
-        return _beside(_in_order(rows, columns), y), columns.names
+        return _beside(in_order(rows, columns), y), columns.names
 
     @property
     def _least(self) -> float:
@@ -252,7 +252,7 @@ class PrivateRegression(_OnMoments):
     def predict(self, rows: ArrayLike) -> Array:
         """The target of each row (n, d), data units; the columns of a frame are met by name."""
         self._check_fitted()
-        x = _in_order(rows, Columns(self.columns_, "the fit"))
+        x = in_order(rows, Columns(self.columns_, "the fit"))
         return np.asarray(np.asarray(x, dtype=np.float64) @ self.coef_ + self.intercept_)
 
 
@@ -312,7 +312,7 @@ class PrivatePCA(_OnMoments):
     def transform(self, rows: ArrayLike) -> Array:
         """Coordinates of each row along the axes, (n, k). Of the rows themselves: not private."""
         self._check_fitted()
-        x = np.asarray(_in_order(rows, self._columns.copy()), dtype=np.float64)
+        x = np.asarray(in_order(rows, self._columns.copy()), dtype=np.float64)
         x = (x - self._center) * self._scale
         return np.asarray(x @ self.components_.T)
 
@@ -322,14 +322,6 @@ def _positive_scale(given: Any, d: int) -> Array:
     if not (_SMALLEST <= float(scale.min()) and float(scale.max()) <= _LARGEST):
         raise ValueError("scale must lie within 2^-200..2^200: change the unit of the data")
     return scale
-
-
-def _in_order(rows: Any, columns: Columns) -> Any:
-    """A table's rows with its columns met by name; anything else as it is."""
-    if not hasattr(rows, "__arrow_c_stream__") or len(shape_of(rows)) != 2:
-        return rows
-    batches = as_batches(rows, int(rows.shape[1]), columns)
-    return np.concatenate([np.empty((0, int(rows.shape[1]))), *batches])
 
 
 def _beside(rows: Any, y: Any) -> Array:

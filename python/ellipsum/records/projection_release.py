@@ -133,7 +133,7 @@ class ProjectionRelease(Release):
             moved = raw @ v
             return np.asarray((raw * float(v @ moved) + np.outer(moved, moved)) / m)
 
-        return NoisyMoments(raw - self._floor**2 * np.eye(len(raw)), spread)
+        return NoisyMoments(raw - self._floor**2 * np.eye(len(raw)), spread, self._columns)
 
     def _rows(self) -> list[str]:
         m, d = self.rows.shape

@@ -17,7 +17,7 @@ class RecordMoments:
     """Estimates from n released records, data units; standard errors are of sampling and noise.
 
     ``mean`` (d,), ``mean_se`` (d,), ``covariance`` (d, d), unbiased but not always positive
-    semidefinite, ``covariance_se`` (d, d), ``n``.
+    semidefinite, ``covariance_se`` (d, d), ``n``; ``columns``, the coordinates' names, or None.
     """
 
     mean: Array
@@ -25,6 +25,7 @@ class RecordMoments:
     covariance: Array
     covariance_se: Array
     n: int
+    columns: tuple[str, ...] | None = None
 
 
 def record_moments(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate, calibrate, noise
 from .._estimator import Estimator
+from ..column_names import Columns
 from ..estimates import Estimate
-from ..guarantee import UP, GaussianGuarantee, seed_caveats
+from ..guarantee import UP, seed_caveats
 from ..noise_keys import JobKeys, Use, root_key
+from .named_rows import in_order
 from .priv_unit import PrivUnit
 from .record_clip import RecordClip
 from .record_design import SHAPES, Channel1d, Design, choose
+from .record_fit import known_law
 from .record_guarantee import RecordGuarantee
 from .record_law import RecordLaw
 from .record_moments import RecordMoments, record_moments
@@ -106,12 +110,14 @@ class RecordRelease(Estimator):
 
         Parameters
         ----------
-        rows : array (n, d), **public** rows like those to be released; not the records themselves
+        rows : array or table (n, d), **public** rows like those to be released; not the records
+            themselves. A table's columns have names, by which the records are then met.
         y : array (n,) or (n, e), optional, public targets of these rows
-        covariance : array (d, d), public, or an :class:`Estimate` of
+        covariance : array or frame (d, d), public, or an :class:`Estimate` of
             :func:`ellipsum.estimate_covariance` (``method="gaussian"``), whose budget is then in
             :attr:`guarantee`; in place of rows
-        center : array (d,), public; with a covariance (for an estimate: the one it was made about)
+        center : array (d,), or a mapping by columns' names, public; with a covariance (for an
+            estimate: the one it was made about)
 
         Returns
         -------
@@ -119,23 +125,27 @@ class RecordRelease(Estimator):
             Itself.
         """
         self._check()
-        self._fit_caveats: tuple[str, ...] = ()
-        mu_fit = 0.0
+        caveats: tuple[str, ...] = ()
         if (rows is None) == (covariance is None):
             raise ValueError("give public rows, or a covariance (and center)")
         if rows is not None:
             if center is not None:
                 raise ValueError("center comes with a covariance; public rows have their own")
-            law = RecordLaw.of_rows(rows, y, standardize=bool(self.standardize))
+            columns = Columns()
+            public = in_order(rows, columns)
+            law = RecordLaw.of_rows(public, y, standardize=bool(self.standardize))
+            mu_fit, names = 0.0, columns.names
         else:
-            if y is not None or center is None:
+            if y is not None or center is None or covariance is None:
                 raise ValueError("with a covariance give center, and no y")
-            matrix: Any = covariance
-            if isinstance(covariance, Estimate):
-                mu_fit, self._fit_caveats = _mu_of(covariance), covariance.caveats
-                matrix = _floored(covariance.value, covariance.sd)
-            law = RecordLaw.of_covariance(center, matrix, standardize=bool(self.standardize))
+            known = known_law(covariance, center)
+            law = RecordLaw.of_covariance(
+                known.center, known.covariance, standardize=bool(self.standardize)
+            )
+            mu_fit, caveats, names = known.mu, known.caveats, known.names
+        self._fit_caveats = caveats
         self._fit_law(law, mu_fit)
+        self.columns_: tuple[str, ...] | None = names
         return self
 
     def fit_transform(self, *_: Any, **__: Any) -> Any:
@@ -170,16 +180,18 @@ class RecordRelease(Estimator):
 
         Parameters
         ----------
-        rows : array (n, d), data units
+        rows : array or table (n, d), data units; where the fit knows names, a table's columns
+            are met by them (claim rows-5)
 
         Raises
         ------
         TypeError, ValueError
-            For a shape or dtype that is wrong; never for a value in it.
+            For a shape, a dtype or columns that are wrong; never for a value in them.
         """
         law = self._fitted()
         self._seed = self.seed if self.seed is not None else getattr(self, "_seed", None)
-        batch = _validate.rows("rows", rows, d=law.d)
+        ordered = in_order(rows, Columns(self.columns_, "the fit"), law.d)
+        batch = _validate.rows("rows", ordered, d=law.d)
         if self._unit is None:
             keys = self._keys(batch)
             drawn = noise.rounded_gaussian(
@@ -198,7 +210,8 @@ class RecordRelease(Estimator):
         return np.asarray(out[:, :-1] * self._clip.clip_norm)
 
     def inverse_transform(self, released: ArrayLike) -> Array:
-        """The posterior mean of each record given its release, (n, d), data units.
+        """The posterior mean of each record given its release, (n, d), data units, the columns in
+        the fit's order.
 
         The best linear reader under the public law, with a radial factor
         (:mod:`ellipsum.records.record_reader`). Post-processing: it costs nothing.
@@ -219,7 +232,13 @@ class RecordRelease(Estimator):
         noise_variance = 1.0 if design.garble is not None else floor
         back = law.unit[:, None] * design.back / design.size
         t = self._released(released)
-        return record_moments(t, law.center, back, channel.along, noise_variance)
+        found = record_moments(t, law.center, back, channel.along, noise_variance)
+        return replace(found, columns=self.columns_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """released0, released1, ...: the coordinates of :meth:`transform`."""
+        self._fitted()
+        return np.array([f"released{j}" for j in range(self._design.size.size)], dtype=object)
 
     def explained(self) -> float:
         """Share of variance that the best linear reader explains, by the public law."""
@@ -306,8 +325,9 @@ class RecordRelease(Estimator):
         return np.asarray(basis * np.sqrt(np.maximum(value, 0.0)))
 
     def _released(self, released: ArrayLike) -> Array:
-        t = np.asarray(released, dtype=np.float64)
         r = self._design.size.size
+        columns = Columns(self.get_feature_names_out().tolist(), "transform")
+        t = np.asarray(in_order(released, columns, r), dtype=np.float64)
         if t.ndim != 2 or t.shape[1] != r:
             raise ValueError(f"released must have shape (n, {r}), as transform returns it")
         return t
@@ -357,18 +377,3 @@ def _model_draw(unit: PrivUnit, v: Array, rng: np.random.Generator) -> Array:
     z = rng.standard_normal(v.shape)
     z += (along - np.einsum("ij,ij->i", z, v))[:, None] * v
     return np.asarray(z / law.lead)
-
-
-def _mu_of(estimate: Estimate) -> float:
-    """mu of a private estimate when one record takes another value."""
-    guarantee = estimate.guarantee
-    if estimate.sd is None or not isinstance(guarantee, GaussianGuarantee):
-        raise ValueError('covariance must come from estimate_covariance(method="gaussian")')
-    return guarantee.mu * (1 if guarantee.neighbors.count_is_public else 2)  # one less, one more
-
-
-def _floored(matrix: Array, sd: Array | None) -> Array:
-    """A noisy covariance with each eigenvalue at least a hundredth of the noise in it."""
-    value, basis = np.linalg.eigh(matrix)
-    floor = max(0.0 if sd is None else 0.01 * float(np.mean(sd)), 1e-9 * value[-1])
-    return np.asarray((basis * np.maximum(value, floor)) @ basis.T)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
+from ..column_names import Columns, named_vectors
 from ..estimates import Estimate
 from ..release import Release
 from .moment_fits import semidefinite
@@ -34,7 +35,7 @@ def synthetic_rows(
     ----------
     estimate : Estimate of :func:`ellipsum.estimate_covariance`, or a public matrix (d, d)
     m : int
-    center : array (d,), data units, optional
+    center : array (d,), or a mapping by the estimate's columns, data units, optional
         What the covariance was taken about, or a private mean of the same people (whose budget
         then is in none of this); 0 by default.
     exact : bool
@@ -49,14 +50,18 @@ def synthetic_rows(
     Raises
     ------
     ValueError
-        For an estimate of no matrix, or ``exact`` with m < d.
+        For an estimate of no matrix, ``exact`` with m < d, or a center of other columns.
     """
     value = estimate.value if isinstance(estimate, Release) else estimate
     matrix = semidefinite(_validate.square("estimate", value))
     d, m = len(matrix), _validate.whole("m", m, least=1)
     if exact and m < d:
         raise ValueError(f"exact rows need m of at least d = {d}, got {m}")
-    where = np.zeros(d) if center is None else _validate.vector("center", center, d=d)
+    columns = Columns(estimate.columns if isinstance(estimate, Release) else None, "the estimate")
+    names, known = named_vectors(center=center)
+    order, given = columns.order_of(names, "center"), known["center"]
+    where = np.zeros(d) if given is None else _validate.vector("center", given, d=d)
+    where = where if order is None else where[order]
     normal: Any = np.random.default_rng(seed).normal(size=(m, d))
     if exact:  # orthonormal columns times sqrt(m)
         normal = np.linalg.qr(normal)[0] * np.sqrt(m)
@@ -65,4 +70,4 @@ def synthetic_rows(
     if not isinstance(estimate, Release):
         return rows
     made = Release("synthetic rows", rows, estimate.guarantee, estimate.caveats)
-    return made.drawn_from(estimate.entry)
+    return made.named(columns.names).drawn_from(estimate.entry)

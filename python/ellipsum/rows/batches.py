@@ -115,7 +115,8 @@ def kernel_batches(
         only_records = set(map(type, data)) <= {list, tuple}  # no need to look at each
         return _blocks(iter(data), d) if only_records else _runs(data, d, columns)
     if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
-        return iter([_validate.rows("data", data, d=d)])
+        order = columns.order_of(names)
+        return in_order(iter([_validate.rows("data", data, d=d)]), order)
     if isinstance(data, Iterable):
         return _runs(data, d, columns)
     raise TypeError(
