@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
-RESULTS = Path(__file__).parent / "results"
-
+from learned_pictures import RESULTS, image_rows, save
 
 USERS = """\
 User 1 hides "5 or more" and keeps "odd", user 2 the opposite. Accuracy of the attacker trained on
@@ -46,12 +43,11 @@ def _information(rows: dict) -> None:
         ax.set_ylim(bottom=0)
     axes[0].set_ylabel("I(private; release) (nats)")
     axes[0].legend(fontsize=8, frameon=False)
-    _save(figure, "filter_information.png")
+    save(figure, "filter_information.png")
 
 
 def _drawings() -> None:
     """Figures 10 to 13: raw drawings, decoded ones, and filters that hide one factor each."""
-    import matplotlib.pyplot as plt
 
     from ellipsum.learned import GenerativeFilter
     from learned_data import encoded, shapes
@@ -66,14 +62,8 @@ def _drawings() -> None:
         decoded = encoder.inverse_transform(made.transform(latents, seed=0))
         lines[f"hides {factor}"] = decoded
     shown = data.test[:12]
-    figure, axes = plt.subplots(len(lines), 12, figsize=(9, 4.0))
-    for line, (name, rows) in zip(axes, lines.items(), strict=True):
-        for ax, image in zip(line, rows[shown], strict=True):
-            ax.imshow(image.reshape(16, 16), cmap="gray_r", vmin=0, vmax=1)
-            ax.set_xticks([])
-            ax.set_yticks([])
-        line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
-    _save(figure, "filter_drawings.png")
+    figure = image_rows({name: rows[shown] for name, rows in lines.items()}, (9, 4.0))
+    save(figure, "filter_drawings.png")
 
 
 def _curve(rows: dict, alone: dict) -> None:
@@ -110,7 +100,7 @@ def _curve(rows: dict, alone: dict) -> None:
         ax.set_xscale("log")
         ax.set_xlabel("distortion budget b")
     axes[0].legend(fontsize=8, frameon=False)
-    _save(figure, "filter_curve.png")
+    save(figure, "filter_curve.png")
 
 
 def _digits() -> None:
@@ -136,15 +126,9 @@ def _digits() -> None:
         one = GenerativeFilter(BUDGET, **params).fit(*seen)
         made[name] = one.transform(latents, *([private] if one.uses_label else []), seed=0)
     shown = data.test[:12]
-    figure, axes = plt.subplots(len(made) + 1, 12, figsize=(9, 4.2))
     pictures = {"data": data.rows} | {k: encoder.inverse_transform(v) for k, v in made.items()}
-    for line, (name, rows) in zip(axes, pictures.items(), strict=True):
-        for ax, image in zip(line, rows[shown], strict=True):
-            ax.imshow(image.reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
-            ax.set_xticks([])
-            ax.set_yticks([])
-        line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
-    _save(figure, "filter_samples.png")
+    figure = image_rows({name: rows[shown] for name, rows in pictures.items()}, (9, 4.2))
+    save(figure, "filter_samples.png")
     figure, axes = plt.subplots(2, len(made), figsize=(11, 5.4))
     axis = PCA(2).fit(latents)
     for column, (name, rows) in enumerate(made.items()):
@@ -155,7 +139,7 @@ def _digits() -> None:
             ax.set_title(f"{name}: {label}", fontsize=8)
             ax.set_xticks([])
             ax.set_yticks([])
-    _save(figure, "filter_latents.png")
+    save(figure, "filter_latents.png")
     figure, axes = plt.subplots(1, len(made), figsize=(11, 3.2))
     digit = data.labels["digit"]
     for ax, (name, rows) in zip(axes, made.items(), strict=True):
@@ -172,15 +156,7 @@ def _digits() -> None:
         ax.set_xticks(range(0, 10, 3))
         ax.set_yticks(range(0, 10, 3))
     axes[0].set_ylabel("digit")
-    _save(figure, "filter_confusions.png")
-
-
-def _save(figure, name: str) -> None:
-    import matplotlib.pyplot as plt
-
-    figure.tight_layout()
-    figure.savefig(RESULTS / name, dpi=110)
-    plt.close(figure)
+    save(figure, "filter_confusions.png")
 
 
 def _cells(row: dict) -> str:

@@ -24,14 +24,8 @@ import numpy as np
 
 from ellipsum.tradeoff import DiscreteTradeoff, GaussianTradeoff, ksg_information
 from learned_baselines import erased, letters_response
-from learned_settings import (
-    covariances,
-    draw,
-    paired_information,
-    pairs_observed,
-    scalar_information,
-    symmetric_pair,
-)
+from learned_information import paired_information, scalar_information
+from learned_settings import MIDDLE, covariances, draw, pairs_observed, symmetric_pair
 
 RESULTS = Path(__file__).parent / "results"
 FILE = RESULTS / "ppan_figures.json"
@@ -41,14 +35,6 @@ TARGETS = {
     "vector, useful": (0.5, 1.0, 1.5, 2.0, 2.5, 3.0),
     "vector, full": (0.15, 0.3, 0.5, 0.8, 1.1),
     "rate-distortion": (0.2, 0.5, 0.8, 1.2, 1.7),
-}
-#: Where networks are trained, and affine maps with many rows.
-MIDDLE = {
-    "scalar, useful": 0.5,
-    "scalar, full": 0.3,
-    "vector, useful": 1.5,
-    "vector, full": 0.8,
-    "rate-distortion": 1.2,
 }
 ROWS = 8000  # as in the paper
 COMPONENTS_AT = 0.23  # the distortion of Figure 12

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from ellipsum.tradeoff import DiscreteTradeoff, GaussianTradeoff
 from learned_baselines import noise_leakage, shift_distortion, shift_leakage
+from learned_pictures import image_rows, save, show
 from learned_settings import covariances, pairs_observed, symmetric_pair
-
-RESULTS = Path(__file__).parent / "results"
 
 
 def draw(results: dict) -> None:
@@ -76,7 +73,7 @@ def _tradeoffs(results: dict) -> None:
     ax.set_title("ten letters: o exact law, x 10,000 samples", fontsize=9)
     ax.set_xlabel("Pr[Y ≠ Z]")
     ax.legend(fontsize=8, frameon=False)
-    _save(figure, "ppan_tradeoffs.png")
+    save(figure, "ppan_tradeoffs.png")
 
 
 def _recipe(results: dict) -> None:
@@ -100,7 +97,7 @@ def _recipe(results: dict) -> None:
     axes[1].plot(*points.T, ".", ms=2, color="#1d5fbf")
     axes[1].set_xlabel("useful y")
     axes[1].set_ylabel("released z (uniform seed)")
-    _save(figure, "ppan_recipe.png")
+    save(figure, "ppan_recipe.png")
 
 
 def _components(results: dict) -> None:
@@ -119,7 +116,7 @@ def _components(results: dict) -> None:
         ax.set_title(f"ρ = {rho}: slope {slope:.2f}, noise {spread:.2f}", fontsize=9)
         ax.set_xlabel("useful y")
     axes[0].legend(fontsize=7, frameon=False)
-    _save(figure, "ppan_components.png")
+    save(figure, "ppan_components.png")
 
 
 def _geometry() -> None:
@@ -151,7 +148,7 @@ def _geometry() -> None:
         ax.set_title(f"ρ = {rho:g}, δ = {delta:g}: leakage {leakage:.3f} nats", fontsize=9)
         ax.set_aspect("equal")
         ax.axis("off")
-    _save(figure, "ppan_geometry.png")
+    save(figure, "ppan_geometry.png")
 
 
 def _images(results: dict) -> None:
@@ -175,17 +172,12 @@ def _images(results: dict) -> None:
     for ax in axes:
         ax.set_xlabel("squared error / variance of the pixels")
     axes[0].legend(fontsize=8, frameon=False)
-    _save(figure, "ppan_image_tradeoff.png")
-    figure, axes = plt.subplots(1 + len(rows), 10, figsize=(7, 0.78 * (1 + len(rows))))
+    save(figure, "ppan_image_tradeoff.png")
     lines = {"data": next(iter(rows.values()))["samples"][0]}
     for key, row in rows.items():
         said = "" if key.startswith("0") else ", discr."
         lines[f"error {row['squared error']:.1f}{said}"] = row["samples"][1]
-    for line, (name, images) in zip(axes, lines.items(), strict=True):
-        for ax, image in zip(line, images, strict=True):
-            _show(ax, image)
-        line[0].set_ylabel(name, rotation=0, ha="right", va="center", fontsize=8)
-    _save(figure, "ppan_images.png")
+    save(image_rows(lines, (7, 0.78 * len(lines))), "ppan_images.png")
 
 
 def _one_digit(row: dict) -> None:
@@ -195,20 +187,6 @@ def _one_digit(row: dict) -> None:
     figure, axes = plt.subplots(1, 3, figsize=(5.4, 2.1))
     titles = ("data", f"released, error {row['squared error']:.1f}", "noise of the same size")
     for ax, image, title in zip(axes, row["samples"], titles, strict=True):
-        _show(ax, image[4])
+        show(ax, image[4])
         ax.set_title(title, fontsize=8)
-    _save(figure, "ppan_one_digit.png")
-
-
-def _show(ax, image) -> None:
-    ax.imshow(np.reshape(image, (8, 8)), cmap="gray_r", vmin=0, vmax=1)
-    ax.set_xticks([])
-    ax.set_yticks([])
-
-
-def _save(figure, name: str) -> None:
-    import matplotlib.pyplot as plt
-
-    figure.tight_layout()
-    figure.savefig(RESULTS / name, dpi=110)
-    plt.close(figure)
+    save(figure, "ppan_one_digit.png")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterable
 
-from learned_baselines import noise_leakage, proved_mu, shift_leakage
+from learned_baselines import RESULTS, noise_leakage, proved_mu, shift_leakage
 from learned_settings import covariances
 
-RESULTS = Path(__file__).parent / "results"
 IMAGE_RELEASES = ("learned", "plain noise")
 
 AFFINE = """\
@@ -32,6 +31,12 @@ Beside them, closed forms and releases with a proof (pixels clipped at the media
 no optimum: the law is not known. No label is to be kept, so that there is none to send alone."""
 
 
+def _table(head: str, rows: Iterable[Iterable[str]]) -> list[str]:
+    """Lines of a Markdown table; the head with bars between its columns."""
+    lines = [f"| {head} |", "|" + "---|" * (head.count("|") + 1)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
 def table_lines(results: dict) -> list[str]:
     """Table I, with the row that the paper's text lost, and the largest excess over the optimum.
 
@@ -48,8 +53,7 @@ def table_lines(results: dict) -> list[str]:
         "III-B4": (joint, "E‖Y - Z‖²", "useful", "vector, useful"),
         "III-B4, full": ("the same", "E‖Y - Z‖²", "full", "vector, full"),
     }  # fmt: skip
-    lines = ["| section | law of X, Y | W | distortion | points | worst excess (nats) |"]
-    lines += ["|---|---|---|---|---|---|"]
+    lines = []
     for section, (law, metric, observed, setting) in models.items():
         if setting is None:
             rows = [r["exact"] for r in results.get("discrete", []) if r["observe"] == observed]
@@ -57,18 +61,13 @@ def table_lines(results: dict) -> list[str]:
             rows = [r for r in results.get("affine", []) if r["setting"] == setting]
         worst = max((r["leakage"] - r["optimum"] for r in rows), default=float("nan"))
         seen = {"useful": "Y", "full": "(X, Y)"}.get(observed, observed)
-        lines.append(f"| {section} | {law} | {seen} | {metric} | {len(rows)} | {worst:.5f} |")
-    return lines
+        lines.append([section, law, seen, metric, str(len(rows)), f"{worst:.5f}"])
+    return _table("section | law of X, Y | W | distortion | points | worst excess (nats)", lines)
 
 
 def affine_lines(results: dict, whole: bool = True) -> list[str]:
     """Worst of three seeds, by setting, rows and target; or of all targets too."""
-    lines = [
-        "| setting | rows | target | worst excess (nats) | of optimum | distortion off | "
-        "sampling, 1 sd | optimum | CPU s |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    rows = results.get("affine", [])
+    lines, rows = [], results.get("affine", [])
 
     def key_of(r: dict) -> tuple:
         return (r["setting"], r["rows"], r["target"] if whole else 0)
@@ -82,20 +81,16 @@ def affine_lines(results: dict, whole: bool = True) -> list[str]:
         error = max(r["sampling"] / r["target"] for r in same)
         number = f"{key[1]:,}" if key[1] else "law known"
         target = f"{key[2]:g}" if whole else f"{len({r['target'] for r in same})} targets"
-        lines.append(
-            f"| {key[0]} | {number} | {target} | {excess:.5f} | {share:.2%} | {off:.2%} | "
-            f"{error:.2%} | {worst['optimum']:.4f} | {max(r['seconds'] for r in same)} |"
-        )
-    return lines
+        cells = [key[0], number, target, f"{excess:.5f}", f"{share:.2%}", f"{off:.2%}"]
+        cells += [f"{error:.2%}", f"{worst['optimum']:.4f}", str(max(r["seconds"] for r in same))]
+        lines.append(cells)
+    head = "setting | rows | target | worst excess (nats) | of optimum | distortion off | "
+    return _table(head + "sampling, 1 sd | optimum | CPU s", lines)
 
 
 def baseline_lines(results: dict) -> list[str]:
     """What stands beside each target of the Gaussian settings, at the same squared error."""
-    lines = [
-        "| setting | distortion | optimum | affine | isotropic noise | proved by that noise: mu | "
-        "LEACE, part of the way | part of the oracle shift |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     for r in results.get("affine", []):
         if r["rows"] is not None:
             continue
@@ -107,53 +102,69 @@ def baseline_lines(results: dict) -> list[str]:
         cells.append(f"{all_of_it:.4f}" if all_of_it else "all")
         shifted = shift_leakage(covariance, k, at) if observe == "full" else None
         cells.append("" if shifted is None else f"{shifted:.4f}")
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
+        lines.append(cells)
+    head = "setting | distortion | optimum | affine | isotropic noise | proved by that noise: mu | "
+    return _table(head + "LEACE, part of the way | part of the oracle shift", lines)
 
 
 def eraser_lines(results: dict) -> list[str]:
     """Closed forms and proved releases of the digits' pixels."""
-    lines = ["| release | squared error | linear | RBF | information (nats) |"]
-    lines += ["|---|---|---|---|---|"]
+    lines = []
     for name, r in results.get("erasers", {}).items():
-        lines.append(
-            f"| {name} | {r['squared error']:.2f} | {r['linear']:.3f} | {r['rbf']:.3f} | "
-            f"{r['information']:.2f} |"
-        )
-    return lines
+        cells = [name, f"{r['squared error']:.2f}", f"{r['linear']:.3f}", f"{r['rbf']:.3f}"]
+        lines.append([*cells, f"{r['information']:.2f}"])
+    return _table("release | squared error | linear | RBF | information (nats)", lines)
+
+
+def network_lines(results: dict) -> list[str]:
+    """Networks, read by three estimates."""
+    lines = []
+    for name, r in results.get("network", {}).items():
+        _, covariance, k = covariances()[name.split(";")[0]]
+        cells = [name] + [f"{r[n]:.4f}" for n in ("distortion", "optimum", "quadrature", "plug-in")]
+        cells += [f"{r['held-out network']:.4f} ± {r['se']:.4f}", f"{r['neighbours']:.4f}"]
+        noise = noise_leakage(covariance, k, r["distortion"])
+        lines.append([*cells, f"{noise:.4f}", str(r["seconds"])])
+    head = "run | distortion | optimum | quadrature | plug-in | held-out network | "
+    return _table(head + "neighbours | isotropic noise | CPU s", lines)
+
+
+def letter_lines(results: dict) -> list[str]:
+    """Figure 3."""
+    lines = []
+    for r in results.get("discrete", []):
+        cells = [r["observe"], str(r["target"])]
+        for name in ("exact", "10,000 samples"):
+            cells += [f"{r[name]['leakage']:.4f}", f"{r[name]['leakage'] - r[name]['optimum']:.5f}"]
+        one = r["exact"]
+        lines.append([*cells, f"{one['response']:.4f} ({one['epsilon']:.2f})"])
+    head = "observed | target | exact law | excess | 10,000 samples | excess | "
+    return _table(head + "randomised response (epsilon)", lines)
 
 
 def recipe_lines(results: dict) -> list[str]:
     """The paper's recipe."""
-    lines = [
-        "| distortion | optimum | plug-in | over the optimum | neighbours | over the optimum | "
-        "isotropic noise |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = []
     _, covariance, k = covariances()["scalar, useful"]
     for row in results.get("recipe", {}).values():
-        cells = []
+        cells = [f"{row['distortion']:.3f}", f"{row['optimum']:.4f}"]
         for name in ("plug-in", "neighbours"):
             cells += [f"{row[name]:.4f}", f"{row[name] / row['optimum'] - 1:+.1%}"]
-        lines.append(
-            f"| {row['distortion']:.3f} | {row['optimum']:.4f} | "
-            + " | ".join(cells)
-            + f" | {noise_leakage(covariance, k, row['distortion']):.4f} |"
-        )
-    return lines
+        lines.append([*cells, f"{noise_leakage(covariance, k, row['distortion']):.4f}"])
+    head = "distortion | optimum | plug-in | over the optimum | neighbours | over the optimum | "
+    return _table(head + "isotropic noise", lines)
 
 
 def image_lines(results: dict) -> list[str]:
     """Digits: a fresh RBF attacker and the information that it proves."""
-    lines = ["| discriminator | squared error (share) | learned: RBF (nats) | "]
-    lines[-1] += "noise, same error: RBF (nats) | CPU s |"
-    lines += ["|---|---|---|---|---|"]
+    lines = []
     for key, r in results["images"].items():
         cells = [f"{r[n]['rbf']:.3f} ({r[n]['information']:.2f})" for n in IMAGE_RELEASES]
         share = f"{r['squared error']:.2f} ({r['squared error'] / r['variance']:.0%})"
         weight = key.split(";")[0]
-        lines.append(f"| {weight} | {share} | {' | '.join(cells)} | {r['seconds']} |")
-    return lines
+        lines.append([weight, share, *cells, str(r["seconds"])])
+    head = "discriminator | squared error (share) | learned: RBF (nats) | "
+    return _table(head + "noise, same error: RBF (nats) | CPU s", lines)
 
 
 def write_tables(results: dict) -> str:
@@ -167,29 +178,10 @@ def write_tables(results: dict) -> str:
     parts += [*baseline_lines(results), ""]
     parts += ["## Networks, 40,000 new rows (nats)", ""]
     parts += [NETWORKS, ""]
-    parts += ["| run | distortion | optimum | quadrature | plug-in | held-out network | "]
-    parts[-1] += "neighbours | isotropic noise | CPU s |"
-    parts += ["|---|---|---|---|---|---|---|---|---|"]
-    for name, r in results.get("network", {}).items():
-        _, covariance, k = covariances()[name.split(";")[0]]
-        noise = noise_leakage(covariance, k, r["distortion"])
-        parts.append(
-            f"| {name} | {r['distortion']:.4f} | {r['optimum']:.4f} | {r['quadrature']:.4f} | "
-            f"{r['plug-in']:.4f} | {r['held-out network']:.4f} ± {r['se']:.4f} | "
-            f"{r['neighbours']:.4f} | {noise:.4f} | {r['seconds']} |"
-        )
+    parts += network_lines(results)
     parts += ["", "## Ten letters (Figure 3): leakage, excess over the optimum there", ""]
     parts += [LETTERS, ""]
-    parts += ["| observed | target | exact law | excess | 10,000 samples | excess | "]
-    parts[-1] += "randomised response (epsilon) |"
-    parts += ["|---|---|---|---|---|---|---|"]
-    for r in results.get("discrete", []):
-        cells = []
-        for name in ("exact", "10,000 samples"):
-            cells += [f"{r[name]['leakage']:.4f}", f"{r[name]['leakage'] - r[name]['optimum']:.5f}"]
-        one = r["exact"]
-        cells.append(f"{one['response']:.4f} ({one['epsilon']:.2f})")
-        parts.append(f"| {r['observe']} | {r['target']} | " + " | ".join(cells) + " |")
+    parts += letter_lines(results)
     parts += ["", "## The paper's own recipe", "", *recipe_lines(results), ""]
     if "images" in results:
         parts += ["## Digits 8 x 8: hide the digit, keep the pixels (Figures 7 to 9)", ""]
