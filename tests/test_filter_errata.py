@@ -23,6 +23,52 @@ def test_game_4_is_only_an_upper_bound_of_game_1():
     assert best_response == 0 and printed == 1
 
 
+def test_15_takes_two_filters_and_turns_the_sign_of_the_useful_loss():
+    """Printed: min over h of max over q of l + beta (min over q of l~): not one q in both terms.
+
+    Two filters: one releases all (both losses 0), one nothing (log 2 each); beta = 2.
+    """
+    private, useful, beta = np.array([0.0, np.log(2)]), np.array([0.0, np.log(2)]), 2.0
+    right = private - beta * useful
+    assert right.argmax() == 0  # hiding is not worth the useful label
+    printed = private.max() + beta * useful.min()
+    assert not np.isclose(printed, private + beta * useful).any()  # no filter has that value
+    assert not np.isclose(printed, right).any()
+    assert (private + beta * useful).argmax() == 1  # with one filter and this sign: hide the useful
+
+
+def test_6_3_1_the_budget_of_the_implementation_is_no_kl():
+    """Norm of the mean's shift <= b: twice the KL of a shift, and nothing at all of the noise."""
+    assert divergences.kl([0.0], [[1.0]], [0.8], [[1.0]]) == pytest.approx(0.8**2 / 2)
+    noise = divergences.kl(np.zeros(2), np.eye(2), np.zeros(2), 9 * np.eye(2))
+    norm2 = 0.0  # of a mean that stays
+    assert noise == pytest.approx(0.5 * (16 - 2 * np.log(9))) and norm2 < 0.01 * noise
+
+
+def test_theorem_1_lacks_the_factor_in_the_logarithm():
+    """sigma = L sqrt(2 log(1/delta)) / eps: the delta that it has is above the one it claims."""
+    worst = 0.0
+    for epsilon, delta in ((0.99, 0.98), (0.99, 0.99), (0.9, 0.99), (0.99, 1e-3)):
+        mu = epsilon / np.sqrt(2 * np.log(1 / delta))
+        true = ndtr(mu / 2 - epsilon / mu) - np.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu)
+        worst = max(worst, true / delta)
+    assert 1.005 < worst < 1.02
+
+
+def test_renyi_privacy_is_stronger_and_not_weaker():
+    """Printed as both. The record in clear with chance delta: (0, delta), and Renyi infinite."""
+    delta, order = 0.01, 2.0
+    one, other = np.array([1 - delta, delta, 0.0]), np.array([1 - delta, 0.0, delta])
+    assert np.maximum(one - other, 0).sum() == pytest.approx(delta)
+    with np.errstate(divide="ignore"):
+        power = np.where(one > 0, one**order * other ** (1 - order), 0.0).sum()
+    assert np.isinf(power)
+    # and a finite order gives (eps, delta): Mironov 2017, Proposition 3, for a Gaussian at mu = 1
+    epsilon = min(a / 2 + np.log(1e5) / (a - 1) for a in np.linspace(1.1, 50, 500))
+    true = ndtr(0.5 - epsilon) - np.exp(epsilon) * ndtr(-0.5 - epsilon)
+    assert true <= 1e-5
+
+
 def test_13_the_gradient_of_the_summed_outputs_is_no_lipschitz_constant():
     """g(z) = (z, -z): the sum has gradient 0, the Jacobian the norm sqrt 2."""
     jacobian = np.array([[1.0], [-1.0]])
@@ -118,6 +164,24 @@ def test_theorem_3_holds_beyond_only_by_its_spurious_dimension():
     assert filter_mu(np.eye(5), long, 1.0) ** 2 > printed_theorem_3(np.eye(5), long, 1.0, 2.0) / 5
 
 
+def test_proposition_2_promises_less_the_more_noise_there_is():
+    """Its epsilon is the distortion: A = s I, d = 3, radius 1, a = 2; the truth goes the other way.
+
+    Were Theorem 3 right it would hold and be empty: b is never below the epsilon already proved.
+    """
+    order, d = 2.0, 3
+    promised, truth = [], []
+    for size in (1.5, 3.0, 6.0):
+        A = size * np.eye(d)
+        spent = np.trace(A @ A.T)  # the metric is the unit matrix
+        assert spent >= d / size**2 * 2.0**2  # the assumption
+        promised.append(order / 2 * spent)
+        truth.append(order * filter_mu(A, None, 1.0) ** 2 / 2)
+        assert promised[-1] >= order / 2 * d / size**2 * 2.0**2 >= truth[-1]
+    assert (np.diff(promised) > 0).all() and (np.diff(truth) < 0).all()
+    assert promised[-1] > 100 * truth[-1]
+
+
 def test_35_loses_a_square_and_gains_a_dimension():
     """Printed: tr(S^-1 A A') >= d norm(A)_F / s_max; right: norm(A)_F^2 / s_max."""
     A, metric = 0.1 * np.eye(3), np.diag([1.0, 2.0, 4.0])
@@ -160,3 +224,19 @@ def test_6_6_the_trace_is_not_a_product_of_norms():
     A, theta = np.diag([1.0, 2.0]), np.array([1.0, 0.0])
     left = np.trace(A @ A.T @ np.outer(theta, theta))
     assert left == 1 and np.linalg.norm(A) ** 2 * (theta @ theta) == pytest.approx(5)
+
+
+def test_6_6_each_step_of_the_proof_fails():
+    """(44), (45) and (47), in one and two dimensions, without the shift (v = 0) or across it."""
+    # (44): theta'z y = -1 <= 0, yet with w = 2 the released margin is 1: not in the intersection
+    margin, w = -1.0, 2.0
+    assert margin <= 0 < margin + w
+    # (45): z = 0, so that theta'z~ = w: {w <= 0} and {w > 0} never meet, and are not independent
+    drawn = np.random.default_rng(0).normal(size=1000)
+    both, apart = ((drawn <= 0) & (drawn > 0)).mean(), (drawn <= 0).mean() * (drawn > 0).mean()
+    assert both == 0 and apart > 0.2
+    # (47): |theta'v| <= norm(theta) norm(v), so the bound gets smaller; here theta'v = 0
+    theta, v = np.array([1.0, 0.0]), np.array([0.0, 3.0])
+    right = ndtr(-theta @ v)
+    printed = np.exp(-(theta @ theta) * (v @ v) / 2)
+    assert right == 0.5 and printed < 0.02

@@ -144,3 +144,28 @@ def test_appendix_h_operating_point_is_impossible():
     assert 1.838 > most / np.log(2)  # not in bits either
     found = GaussianTradeoff(distortion=0.230).from_covariance(paired(RHO), 5)
     assert found.leakage_ == pytest.approx(0.849, abs=1e-3)
+
+
+def test_table_1_the_lost_row_of_full_data():
+    """III-B4 shows W = Y alone; the law of its text with W = (X, Y) leaks .0382 at distortion 1."""
+    found = GaussianTradeoff("full", distortion=1.0).from_covariance(paired(RHO), 5)
+    assert found.leakage_ == pytest.approx(0.0382, abs=5e-5)
+    seen = GaussianTradeoff(distortion=1.0).from_covariance(paired(RHO), 5)
+    assert seen.leakage_ > 10 * found.leakage_
+
+
+def test_the_distortion_of_images_lacks_a_bracket_and_is_not_zero_at_best():
+    """Printed: the minus covers one term of two, so that a wrong pixel earns without bound."""
+
+    def printed(y, z):
+        return -(y * np.log(z)) + (1 - y) * np.log1p(-z)
+
+    def meant(y, z):
+        return -(y * np.log(z) + (1 - y) * np.log1p(-z))
+
+    assert printed(0.0, 1 - 1e-12) < -25 < 0 < 25 < meant(0.0, 1 - 1e-12)
+    y, z = 0.3, np.linspace(0.001, 0.999, 999)
+    assert z[meant(y, z).argmin()] == pytest.approx(y)
+    entropy = meant(y, y)
+    assert entropy == pytest.approx(0.6109, abs=1e-4)  # its least value: report d - H(Y)
+    assert (meant(y, z) - entropy).min() == pytest.approx(0, abs=1e-12)
