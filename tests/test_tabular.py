@@ -102,6 +102,38 @@ def test_html_shows_names_and_values_and_escapes_them(kind):
         assert "&lt;b&gt;tall" in text
 
 
+@pytest.mark.parametrize("missing", ["center", "ignore"])
+def test_where_nothing_is_known_tables_have_nothing_and_a_caveat_says_so(missing):
+    """A group without a user: null in JSON and Arrow, NaN in pandas, blank in HTML."""
+    rows = pd.DataFrame({"v": np.ones(500), "k": ["full"] * 500})
+    mean = PrivateGroupMean(Ellipsoid.ball(9.0, d=1), keys=["full", "none"], missing=missing, mu=1)
+    release = mean(rows, key="k", seed=0)
+    columns = release.table()
+    assert columns["lower"][1] is columns["upper"][1] is None
+    assert (columns["sd"][1] is None) == (missing == "ignore")
+    assert all(type(columns[name][0]) is float for name in ("value", "sd", "lower", "upper"))
+    json.dumps([columns, release.to_dict()], allow_nan=False)
+    frame, arrow = release.to_pandas(), release.to_arrow()
+    for name in ("sd", "lower", "upper"):
+        assert frame[name].dtype == np.float64 and arrow[name].to_pylist() == columns[name]
+        assert np.array_equal(frame[name].isna(), [x is None for x in columns[name]])
+    assert "inf" not in release._repr_html_() and "<td></td>" in release._repr_html_()
+    assert "inf" not in str(release) and ("(no estimate)" in str(release)) == (missing == "ignore")
+    assert sum("too few" in caveat for caveat in release.caveats) == 1
+    alone = PrivateGroupMean(Ellipsoid.ball(9.0, d=1), keys=["none"], missing=missing, mu=1)
+    alone = alone(rows.iloc[:0], key="k", seed=0)
+    assert alone.to_pandas()["lower"].dtype == np.float64
+    assert str(alone.to_arrow()["lower"].type) == "double"
+    assert "too few" not in str(mean(rows, key="k", seed=0)["full"])
+
+
+def test_a_release_of_one_region_has_nothing_for_what_is_infinite_too():
+    known = PrivateMean(Ellipsoid.ball(9.0, d=2), missing="ignore", mu=1)
+    columns = known(np.column_stack([np.ones(500), np.full(500, np.nan)]), seed=0).table()
+    assert [columns[name][1] for name in ("sd", "lower", "upper")] == [None] * 3
+    assert columns["sd"][0] > 0 and columns["lower"][0] < columns["upper"][0]
+
+
 def test_a_long_table_is_cut_in_html_alone():
     release = PrivateSum(Ellipsoid.ball(1, d=100), **BUDGET)(np.zeros((5, 100)))
     assert release._repr_html_().count("<tr>") == 31

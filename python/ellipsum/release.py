@@ -223,7 +223,7 @@ class Release:
         Returns
         -------
         dict of lists of the same length: ``column``, ``value``, and where known ``sd``, ``lower``
-        and ``upper``
+        and ``upper``, None where they are infinite (in pandas NaN, in Arrow null)
         """
         names = self.coordinates()
         if self._value.ndim == 2:
@@ -232,10 +232,10 @@ class Release:
             return square | dict(zip(taken, self._value.T.tolist(), strict=True))
         columns: dict[str, Any] = {"column": names, "value": self._value.tolist()}
         if self.sd is not None:
-            columns["sd"] = self.sd.tolist()
+            columns["sd"] = finite_or_none(self.sd)
         if hasattr(self, "confidence_interval"):
             lower, upper = self.confidence_interval(level)
-            columns |= {"lower": lower.tolist(), "upper": upper.tolist()}
+            columns |= {"lower": finite_or_none(lower), "upper": finite_or_none(upper)}
         return columns
 
     def to_pandas(self, level: float = 0.95) -> Any:

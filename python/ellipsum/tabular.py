@@ -20,7 +20,8 @@ Columns = Mapping[str, Sequence[Any]]
 
 def as_pandas(columns: Columns, about: Mapping[str, Any], index: str | None) -> Any:
     """A DataFrame, a column as its index; ``attrs["ellipsum"]`` holds ``about``."""
-    frame = _needed("pandas", "to_pandas()").DataFrame(dict(columns))
+    known = {name: _numbers(values) for name, values in columns.items()}
+    frame = _needed("pandas", "to_pandas()").DataFrame(known)
     frame = frame if index is None else frame.set_index(index)
     frame.attrs["ellipsum"] = dict(about)
     return frame
@@ -31,9 +32,10 @@ def as_arrow(columns: Columns, about: Mapping[str, Any]) -> Any:
     pa = _needed("pyarrow", "to_arrow()")
     arrays = {}
     for name, values in columns.items():
-        kinds = {type(value) for value in values}
+        kinds = {type(value) for value in values} - {type(None)}
         mixed = len(kinds) > 1 and bool(kinds & {str, bytes})
-        arrays[name] = pa.array([str(value) for value in values] if mixed else values)
+        plain = [str(value) for value in values] if mixed else values
+        arrays[name] = pa.array(plain, pa.float64() if values and not kinds else None)
     return pa.table(arrays).replace_schema_metadata({"ellipsum": json.dumps(about)})
 
 
@@ -54,7 +56,16 @@ def as_html(head: Sequence[str], columns: Columns) -> str:
     )
 
 
+def _numbers(values: Sequence[Any]) -> Any:
+    """A column for pandas: NaN for None among numbers, also where all are None."""
+    if None in values and {type(value) for value in values} <= {float, type(None)}:
+        return np.array(values, np.float64)
+    return values
+
+
 def _cell(value: Any) -> str:
+    if value is None:
+        return "<td></td>"
     if isinstance(value, (float, np.floating)):
         return f'<td style="text-align:right">{value:.6g}</td>'
     return f"<td>{html.escape(str(value))}</td>"

@@ -10,7 +10,7 @@ from typing import Any
 from ..budget.budget import Budget
 from ..gaussian_shape import GaussianShape
 from ..groups.mechanisms import PrivateGroupMean, PrivateGroupSum
-from ..groups.release import GroupRelease
+from ..groups.release import GroupRelease, cell_text
 from ..guarantee import ROW
 from ..rows.files import Rows
 from ..rows.labels import labels_of
@@ -123,7 +123,7 @@ def _cells(release: GroupRelease, i: int, columns: int, more: bool) -> list[str]
     size = [] if release.sizes is None else [f"{release.sizes[i]:.6g}"]
     sd = release.sd
     values = [
-        f"{release.value[i, j]:.6g}" + ("" if sd is None else f" ({sd[i, j]:.2g})")
+        f"{release.value[i, j]:.6g}" if sd is None else cell_text(release.value[i, j], sd[i, j])
         for j in range(columns)
     ]
     key = release.keys[i]

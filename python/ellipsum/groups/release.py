@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,16 +14,21 @@ from ..ellipsoid import Ellipsoid
 from ..guarantee import ROW
 from ..plot_groups import plot_groups
 from ..present import PresentMean
-from ..release import Release
+from ..release import Release, finite_or_none
 from ..sum_release import MISSING_CENTER, NoisySum, SumRelease
 from .guarantee import GroupGuarantee
 
-__all__ = ["GroupRelease", "NoisyGroups"]
+__all__ = ["GroupRelease", "NoisyGroups", "cell_text"]
 
 Array = NDArray[np.float64]
 
 _PRINTED = 12
 _CELLS_PRINTED = 6
+
+
+def cell_text(value: float, sd: float) -> str:
+    """A value with its noise, as it is printed; words where nothing is known."""
+    return f"{value:.6g} ({sd:.2g})" if math.isfinite(sd) else "(no estimate)"
 
 
 class NoisyGroups(NamedTuple):
@@ -103,12 +109,24 @@ class GroupRelease(Release):
         return (*self._caveats, *self._remarks())
 
     def _remarks(self) -> tuple[str, ...]:
+        if self._noisy.integers is None:
+            return ()
         if self._noisy.absent is None:
-            return () if self._noisy.integers is None else (MISSING_CENTER,)
+            return (MISSING_CENTER, *self._too_small())
         lost = 0 if self.sd is None else int(np.isinf(self.sd).sum())
         cells = "cells" if self._promise.unit == ROW else "cells of users"
         few = f"{lost} of {self._value.size} means have too few present {cells} for their noise: "
         return (f"{few}their value is the centre, and nothing is known of them",) if lost else ()
+
+    def _too_small(self) -> tuple[str, ...]:
+        """That some means are over a size which does not stand out from its noise (claim count-4)."""
+        sizes, sd = self._noisy.sizes, self._noisy.size_sigma
+        if self._one != "mean" or sizes is None or sd is None:
+            return ()
+        few = int((sizes <= -scipy.special.ndtri(0.025) * sd).sum())
+        units = "rows" if self._promise.unit == ROW else "users"
+        text = f"{few} of {len(sizes)} groups have too few {units} for the noise of their number: "
+        return (f"{text}their 95 % intervals are unbounded",) if few else ()
 
     @property
     def keys(self) -> list[Any]:
@@ -221,7 +239,8 @@ class GroupRelease(Release):
 
         Returns
         -------
-        dict of lists of the same length
+        dict of lists of the same length: ``sd``, ``lower`` and ``upper`` are None where they are
+        infinite, as for a group of too few users (in pandas NaN, in Arrow null)
         """
         d = 1 if self._noisy.integers is None else self._value.shape[1]
         columns: dict[str, Any] = {"key": [key for key in self.keys for _ in range(d)]}
@@ -233,7 +252,7 @@ class GroupRelease(Release):
         sd = np.zeros_like(self._value) if self.sd is None else self.sd
         lower, upper = self.confidence_interval(level)
         drawn = {"value": self._value, "sd": sd, "lower": lower, "upper": upper}
-        columns |= {name: part.ravel().tolist() for name, part in drawn.items()}
+        columns |= {name: finite_or_none(part.ravel()) for name, part in drawn.items()}
         if self._noisy.integers is not None and self.sizes is not None:
             columns["size"] = np.repeat(self.sizes, d).tolist()
         if self.present is not None:
@@ -283,5 +302,5 @@ class GroupRelease(Release):
         if self._noisy.integers is None or self.sd is None:
             return ""
         pairs = list(zip(self._value[i], self.sd[i], strict=True))
-        cells = " ".join(f"{value:.6g} ({sd:.2g})" for value, sd in pairs[:_CELLS_PRINTED])
+        cells = " ".join(cell_text(value, sd) for value, sd in pairs[:_CELLS_PRINTED])
         return cells + " ..." * (len(pairs) > _CELLS_PRINTED)
