@@ -87,6 +87,13 @@ def test_what_code_and_pages_cite_is_claimed():
             assert cited <= CLAIMS.keys(), f"{path.name} cites {cited - CLAIMS.keys()}"
 
 
+def test_pages_name_tests_that_exist():
+    named = re.compile(r"`(test_\w+\.py::\w+)`")
+    for page in (ROOT / "docs").rglob("*.md"):
+        missing = [t for t in named.findall(page.read_text(encoding="utf-8")) if not is_there(t)]
+        assert not missing, f"{page.name} names {missing}"
+
+
 def test_a_claim_that_drifts_is_seen():
     page = "**Claim sum-1.** x\n\n*Attacked by:* `test_claims.py::test_no_such`,\n`no.py`.\n\n# b\n"
     (text,) = claims_of(page).values()

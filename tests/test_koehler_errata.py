@@ -1,7 +1,7 @@
 """Where Koehler 2018 is wrong as printed, chapters 1 and 3 to 6 and the appendix.
 
 Each test holds for the right form and fails on the printed one, which it evaluates too.
-(Chapter 2's discrete statements are tested with the discrete channels.)
+(Chapter 2's discrete statements, and which tables are neighbours: test_koehler_discrete_errata.py.)
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
 from scipy.special import ndtri
 from scipy.stats import norm
 
 from ellipsum import QuadraticForm, calibrate
 from ellipsum.records import Bottleneck, RateDistortion
 from ellipsum.records import printed_bounds as printed
-from koehler_models import BETA, NOISE, A, S, covariances
+from koehler_models import S, covariances, lagrangian
 
 
 def exact_epsilon(mu, delta):
@@ -94,16 +96,54 @@ def test_5_9_and_a_115_are_not_symmetric():
     assert np.linalg.norm(q, 2) > 1.01 * np.linalg.norm(right, 2)
 
 
-def test_a_111_and_a_112_lose_a_sign_and_a_factor():
-    """mean(y|t) - mean(y|x) is a difference, and |S^(-1/2) S_x^-1| is no norm of S_yx S_x^-1 x."""
-    x, xy, _ = covariances(5, d=4, e=2)
-    p = np.linalg.solve(x, xy).T
-    assert p.shape == (2, 4)
-    with pytest.raises(ValueError, match="mismatch"):
-        np.eye(2) @ np.linalg.inv(x)  # printed: S_{y|t}^(-1/2) S_x^-1 does not even exist
-    record, t_mean = np.ones(4), np.array([0.3, -0.2])
-    difference, as_printed = p @ record - t_mean, p @ record + t_mean
-    assert np.linalg.norm(difference) != pytest.approx(np.linalg.norm(as_printed))
+def relative_entropy(one, other):
+    """KL(N(m, v) || N(m', v')) by quadrature."""
+    first, second = norm(one[0], math.sqrt(one[1])), norm(other[0], math.sqrt(other[1]))
+    ends = one[0] - 12 * math.sqrt(one[1]), one[0] + 12 * math.sqrt(one[1])
+    found, _ = quad(lambda y: first.pdf(y) * (first.logpdf(y) - second.logpdf(y)), *ends)
+    return found
+
+
+def test_a_111_is_a_difference_of_means():
+    """The distortion is KL(P_{Y|x} || P_{Y|t}) = |z|^2/2 + what does not depend on x and t, for
+    z = S_{y|t}^(-1/2)(S_yx S_x^-1 x - S_yt S_t^-1 t); printed with a plus."""
+    x, xy, y = covariances(5, d=3, e=1)
+    model = Bottleneck(x, xy, y)
+    a = model.channel(2 * model.critical[-1]).matrix
+    cov_t, cross = a @ x @ a.T + np.eye(len(a)), (a @ xy).T
+    left = float((y - cross @ np.linalg.solve(cov_t, cross.T))[0, 0])
+    given_x = float((y - xy.T @ np.linalg.solve(x, xy))[0, 0])
+    rng = np.random.default_rng(0)
+    rest, wrong = [], []
+    for _ in range(8):
+        record, t = rng.normal(size=3), rng.normal(size=len(a))
+        means = float((np.linalg.solve(x, xy).T @ record)[0]), float((cross / cov_t @ t)[0])
+        distortion = relative_entropy((means[0], given_x), (means[1], left))
+        rest.append(distortion - (means[0] - means[1]) ** 2 / left / 2)
+        wrong.append(distortion - (means[0] + means[1]) ** 2 / left / 2)
+    assert np.ptp(rest) < 1e-9
+    assert np.ptp(wrong) > 0.1
+
+
+def test_a_112_loses_the_covariance_of_y_and_x():
+    """|z| <= |S_{y|t}^(-1/2) S_yx S_x^-1| R + |c|. Printed without S_yx: no product for as many
+    columns of y as of x, and where there is one, a "bound" that falls with the unit of y."""
+    x, xy, y = covariances(5, d=2, e=2)
+    radius = 3.0
+    for unit in (1.0, 100.0):
+        model = Bottleneck(x, unit * xy, unit**2 * y)
+        a = model.channel(2 * model.critical[-1]).matrix
+        cov_t, cross = a @ x @ a.T + np.eye(len(a)), unit * (a @ xy).T
+        left = unit**2 * y - cross @ np.linalg.solve(cov_t, cross.T)
+        value, basis = np.linalg.eigh(left)
+        root = (basis / np.sqrt(value)) @ basis.T
+        right = root @ (unit * xy.T) @ np.linalg.inv(x)
+        angle = np.linspace(0, np.pi, 2001)
+        ball = radius * np.stack([np.cos(angle), np.sin(angle)])
+        most = np.linalg.norm(right @ ball, axis=0).max()  # t = 0
+        assert most == pytest.approx(np.linalg.norm(right, 2) * radius, rel=1e-5)
+        printed_bound = np.linalg.norm(root @ np.linalg.inv(x), 2) * radius
+    assert most > 10 * printed_bound
 
 
 # ---- chapter 5: guarantees -------------------------------------------------------------
@@ -275,12 +315,20 @@ def test_a_1_lacks_e():
 
 
 def test_a_43_is_of_the_variance():
-    assert pytest.approx(A / BETA**1) == NOISE
+    """Lemma A.2.1's minimum over the noise, in lambda^2; printed: lambda = a/beta."""
     beta = 3.0
+    a = 1 - 1 / (S * beta)
+    known = a * a * S / 2 * (math.sqrt(1 + 4 / (a * a * S * beta)) - 1)  # (A.44)
+    found = minimize_scalar(
+        lambda log: lagrangian(a, math.exp(log), beta=beta), bounds=(-9, 3), method="bounded",
+        options={"xatol": 1e-10},
+    )  # fmt: skip
+    assert math.exp(found.x) == pytest.approx(a / beta, rel=1e-6)
+    assert known == pytest.approx(a / beta, rel=1e-12)
+    assert lagrangian(a, a / beta, beta=beta) < lagrangian(a, (a / beta) ** 2, beta=beta) - 0.05
     channel = RateDistortion([[S]]).channel(beta)
-    a, noise = channel.matrix[0, 0], channel.noise[0, 0]
-    assert noise == pytest.approx(a / beta)
-    assert math.sqrt(noise) != pytest.approx(a / beta)
+    assert channel.matrix[0, 0] == pytest.approx(a)
+    assert channel.noise[0, 0] == pytest.approx(a / beta)
 
 
 def test_a_53_has_beta_squared():
