@@ -49,6 +49,20 @@ def test_units_of_the_columns_change_no_integer_of_a_plan_in_box_widths(monkeypa
     assert all((a == b).all() for a, b in zip(plain, absolute, strict=True))
 
 
+def test_columns_of_a_millionth_of_their_box_are_found_where_errors_are_relative():
+    """bench/narrow_columns.py has more of it; by box widths they are thousands of times off."""
+    n, d, half = 5000, 6, np.full(6, 20.0)
+    sigma = np.where(np.arange(d) < 3, 2e-5, 1.0)
+    mechanism = PrivateMean(lower=-half, upper=half, error="relative", **BUDGET)
+    errors = []
+    for seed in range(4):
+        rng = np.random.default_rng([seed, 7])
+        rows = rng.uniform(-10, 10, d) + sigma * rng.standard_normal((n, d))
+        errors.append((mechanism(rows, seed=seed).value - rows.mean(axis=0)) / sigma)
+    oracle = 2 * 4.7 / (n * MU)  # 4.7: what one Gaussian row in a thousand exceeds
+    assert (np.sqrt(np.mean(np.square(errors), axis=0)) < 20 * oracle).all()
+
+
 def test_a_box_region_shares_its_noise_by_its_widths():
     lower, upper = np.zeros(3), np.array([1e-6, 1.0, 1e6])
     noise = PrivateMean(Ellipsoid.box(lower, upper), **BUDGET).noise_sd(100) / upper

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ellipsum import PrivateMean, calibrate
-from ellipsum.adaptive import plan
+from ellipsum.adaptive import model, plan
 from ellipsum.adaptive.domain import make_domain
 from ellipsum.adaptive.plan import make_plan
 from ellipsum.guarantee import rounded_up
@@ -27,7 +27,8 @@ def box(d, half=50.0, **known):
 def test_the_shares_add_up_to_one_exactly(neighbors, kind, mu):
     for n in (1, 10, 100, 1000, 10**5, 10**9):
         for d in (1, 3, 50, 1000):
-            for known in ({}, {"sigma": 1 / np.arange(1.0, d + 1) ** 3}):
+            sigma = 1 / np.arange(1.0, d + 1) ** 3
+            for known in ({}, {"sigma": sigma}, {"error": "relative"}):
                 made = make_plan(n, box(d, **known), mu, neighbors, kind)
                 total = sum((step.share for step in made.steps), Fraction(0))
                 assert all(step.share > 0 for step in made.steps)
@@ -83,13 +84,13 @@ def test_no_division_of_other_rounds_gains_much(d, n, alpha):
     made = make_plan(n, domain, MU, "replace")
     ours = np.array([float(s.share) for s in made.steps if s.name in ("center", "final")])
     rounds, ratio = ours.size, plan._noise_ratio(n, 1, MU, "replace")
-    law = plan._grouped(domain.half, sigma)
+    law = model.grouped(domain.half, sigma)
     alike = np.ones((1, rounds))
     geometric = 3.0 ** (rng.uniform(-1, 2, size=(300, 1)) * np.arange(rounds))
     near = ours * np.exp(rng.normal(size=(300, rounds)))
     others = np.concatenate([alike, geometric, near])
     others *= ours.sum() / others.sum(axis=1, keepdims=True)
-    errors = plan._predicted(np.concatenate([[ours], others]), ratio, *law, True)
+    errors = model.predicted(np.concatenate([[ours], others]), ratio, *law, True)
     sampling = np.sum(sigma**2) / n
     assert errors[0] + sampling < 1.05 * (errors.min() + sampling)
 
@@ -99,9 +100,25 @@ def test_grouped_coordinates_are_as_good_as_all():
     sigma = 1 / np.arange(1.0, d + 1)
     half, ratio = np.full(d, 50.0), plan._noise_ratio(20_000, 1, MU, "replace")
     weights = np.array([[0.02, 0.03, 0.05, 0.1, 0.2, 0.6]])
-    groups = plan._grouped(half, sigma)
-    assert groups[0].size <= plan._MODEL_SIZE and groups[2].sum() == d
+    groups = model.grouped(half, sigma)
+    assert groups[0].size <= model.MODEL_SIZE and groups[2].sum() == d
     for known in (True, False):
-        told = plan._predicted(weights, ratio, *groups, known)
-        exact = plan._predicted(weights, ratio, half, sigma, np.ones(d), known)
+        told = model.predicted(weights, ratio, *groups, known)
+        exact = model.predicted(weights, ratio, half, sigma, np.ones(d), known)
         np.testing.assert_allclose(told, exact, rtol=0.05)
+
+
+@pytest.mark.parametrize("d", [3, 30, 300])
+@pytest.mark.parametrize("n", [1000, 30_000])
+def test_a_search_for_narrow_columns_costs_the_others_a_fifth_at_most(n, d):
+    """In the model, in squared errors; where rows are enough, it finds them."""
+    domain, ratio = box(d, error="relative"), plan._noise_ratio(n, 1, MU, "replace")
+    parts = [model.best_division(ratio, n, domain, rounds) for rounds in (1, 5, 10, 20)]
+    costs = [
+        [float(model._cost(0.9 * each[None], ratio, n, domain, law)[0]) for each in parts]
+        for law in model._presumed(domain)
+    ]
+    usual, narrow = np.mean(costs[:-1], axis=0), np.array(costs[-1])
+    assert usual[-1] <= usual.min() + 0.2
+    if n * MU > 100 * d:
+        assert narrow[-1] < math.log(3) < math.log(1e4) < narrow[0]

@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..guarantee import Neighbors
 from ..noise_keys import digest
 from ..tabular import as_html
 from .domain import Domain
-from .spread import SD_PER_MAD
+from .model import best_division, sampling_part
 
 __all__ = ["Plan", "Step", "count_share", "make_plan"]
-
-Array = NDArray[np.float64]
 
 #: Shares of mu^2 are multiples of 2^-20, so that they add up to one exactly.
 _SHARE_UNITS = 1 << 20
@@ -34,25 +28,6 @@ _SHARE_UNITS = 1 << 20
 #: sampling), and a floor for each, so that a bin errs by this share of the rows; the floors take at
 #: most so much together, and limit the rounds where rows are few: to none, in the end.
 _RADIUS_SHARE, _RADIUS_SD, _RADIUS_FLOORS = (0.05, 0.15), 0.16, 0.2
-
-#: Rounds: how many are tried, and what a further one (two passes) must gain.
-_MOST_ROUNDS, _ROUND_COST = 20, 0.01
-
-#: A round's part: even ones shrink the box, and the last ones polish, each with this many times
-#: the part of the one before; how much polishing is tried.
-_POLISH, _POLISHES = 3.5, np.array([0.0, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
-
-#: The clip radius in the model of a plan, in root mean square distances.
-_MODEL_RADIUS = 1.15
-
-#: Where sigma is not known: standard deviations that are allowed for, over half widths, and how
-#: they fall off over the coordinates (a power of the rank).
-_ALLOWED = ((0.1, 0.0), (0.01, 1.0), (0.001, 0.0))
-#: Smaller ones are no different.
-_LEAST_ALLOWED = 1e-9
-
-#: Coordinates of the model: more are grouped.
-_MODEL_SIZE = 48
 
 #: Above this noise-to-radius ratio nothing is learned: the plan answers the centre of the box.
 #: So it does where a noisy count stands out from its noise less than this many times.
@@ -191,8 +166,8 @@ class Plan:
 def make_plan(n: int, domain: Domain, mu: float, neighbors: str, kind: str = "mean") -> Plan:
     """The plan for n rows (for add-remove: a noisy number of them).
 
-    Rounds and parts are those with the least predicted error (:func:`_predicted`), where a
-    further round must gain 1 %. All of it is public, and kept for the next release of the same.
+    Rounds and parts are those with the least predicted error (:mod:`.model`), where a further
+    round must gain 1 %. All of it is public, and kept for the next release of the same.
     """
     fields = (getattr(domain, field.name) for field in dataclasses.fields(domain))
     return _made(n, _Public(digest(*fields), domain), mu, neighbors, kind)
@@ -223,8 +198,8 @@ def _made(n: int, public: _Public, mu: float, neighbors: str, kind: str) -> Plan
     if most == 0:  # no histogram would stand out from its noise
         only = Step("final", left, "noisy sums of rows in the domain, above and below its centre")
         return Plan(n, d, mu, neighbors, (*counting, only))
-    _, weights = min(_candidates(ratio, n, domain, most), key=lambda found: found[0])
-    rounds, radius = len(weights), _radius_share(ratio, n, domain)
+    weights = best_division(ratio, n, domain, most)
+    rounds, radius = len(weights), _radius_share(sampling_part(ratio, n, domain))
     both: list[float] = []
     for weight in weights * (1 - rounds * floor):
         both += [floor + radius * weight, (1 - radius) * weight]
@@ -244,72 +219,10 @@ def _noise_ratio(n: int, d: int, mu: float, neighbors: str) -> float:
     return sensitivity * math.sqrt(d) / (max(n, 1) * mu)
 
 
-def _candidates(ratio: float, n: int, domain: Domain, most: int) -> Iterator[tuple[float, Array]]:
-    """(cost, parts of the rounds) of the best division for each number of rounds."""
-    laws = [_grouped(domain.half, sigma) for sigma in _presumed(domain)]
-    for rounds in range(1, min(most, _MOST_ROUNDS) + 1):
-        weights = 1 + _POLISHES[:, None] * _POLISH ** np.arange(1.0 - rounds, 1)
-        weights /= np.sum(weights, axis=1, keepdims=True)
-        cost = np.zeros(len(weights))
-        for half, sigma, times in laws:
-            error = _predicted(weights * 0.9, ratio, half, sigma, times, domain.sigma is not None)
-            least = (_MODEL_RADIUS * ratio * float(times @ sigma)) ** 2
-            sampling = float(times @ sigma**2) / n
-            cost += np.log((error + sampling) / (least + sampling))
-        best = int(np.argmin(cost))
-        yield float(cost[best]) / len(laws) + _ROUND_COST * rounds, weights[best]
-
-
-def _radius_share(ratio: float, n: int, domain: Domain) -> float:
+def _radius_share(sampling: float) -> float:
     """More where the noise is small beside the scatter of the rows themselves."""
-    parts = []
-    for sigma in _presumed(domain):
-        sampling = float(np.sum(sigma**2)) / n
-        parts.append(sampling / (sampling + (_MODEL_RADIUS * ratio * float(np.sum(sigma))) ** 2))
     low, high = _RADIUS_SHARE
-    return low + (high - low) * float(np.mean(parts)) ** 2
-
-
-def _presumed(domain: Domain) -> list[Array]:
-    """The rows' standard deviations, or what is allowed for."""
-    if domain.sigma is not None:
-        return [np.clip(domain.sigma, _LEAST_ALLOWED * domain.half, domain.largest_spread)]
-    rank = np.arange(1.0, domain.half.size + 1)
-    return [domain.half * part * rank**-power for part, power in _ALLOWED]
-
-
-def _grouped(half: Array, sigma: Array) -> tuple[Array, Array, Array]:
-    """(half width, sigma, how many) of coordinates of about the same sigma."""
-    order = np.argsort(-sigma)
-    if sigma.size <= _MODEL_SIZE:
-        return half, sigma, np.ones(sigma.size)
-    starts = np.unique(np.geomspace(1, sigma.size, _MODEL_SIZE).astype(int)) - 1
-    times = np.diff(starts, append=sigma.size).astype(np.float64)
-    means = [np.add.reduceat(values[order], starts) / times for values in (half, sigma)]
-    return means[0], means[1], times
-
-
-def _predicted(
-    weights: Array, ratio: float, half: Array, sigma: Array, times: Array, known: bool
-) -> Array:
-    """The squared error that the rounds leave, for each row of ``weights``, if all goes well.
-
-    The recursion that the rounds follow (docs/adaptive.md), with what they find out
-    replaced by what is expected.
-    """
-    precision = np.broadcast_to(1 / half**2, (len(weights), half.size))
-    measured = np.zeros_like(precision)
-    spread = sigma if known else np.zeros_like(sigma)
-    for k in range(weights.shape[1]):
-        error = 1 / np.sqrt(precision)
-        u, distance = np.hypot(spread, error), np.hypot(sigma, error)
-        energy = distance**2 / u @ times
-        level = (ratio * _MODEL_RADIUS) ** 2 / weights[:, k] * energy
-        gain = 1 / (level[:, None] * u)
-        precision, measured = precision + gain, measured + gain
-        if not known:
-            spread = distance + SD_PER_MAD / np.sqrt(measured)
-    return (1 / precision) @ times
+    return low + (high - low) * sampling**2
 
 
 def _exact_shares(weights: list[float], total: Fraction) -> list[Fraction]:
