@@ -126,6 +126,29 @@ def test_no_column_is_copied():
         assert column.__array_interface__["data"][0] == data.address
 
 
+def test_a_wide_batch_of_floats_is_one_block_and_one_of_integers_is_converted_in_parts(monkeypatch):
+    """Each column of each part costs microseconds of Python: views need no parts."""
+    monkeypatch.setattr("ellipsum.rows.arrow.PART_BYTES", 1 << 10)
+    floats = pa.table({f"x{j}": np.arange(1000.0) for j in range(4)})
+    (block,) = kernel_batches(floats, 4)
+    assert len(block) == 1000
+    whole = pa.table({"a": np.arange(1000), "b": np.arange(1000)})
+    parts = list(kernel_batches(whole, 2))
+    assert len(parts) == 16
+    assert np.array_equal(np.concatenate([np.asarray(p) for p in parts])[:, 0], np.arange(1000))
+
+
+@pytest.mark.parametrize("valid", [None, b"\xff" * 2])
+def test_a_buffer_at_an_odd_address_is_copied_and_read_no_further_than_it_reaches(valid):
+    numbers = pa.py_buffer(b"\0" + np.arange(12.0).tobytes()).slice(1)
+    given = [valid and pa.py_buffer(valid), numbers]
+    array = pa.Array.from_buffers(pa.float64(), 10, given, offset=2)
+    (block,) = kernel_batches(pa.table({"a": array, "b": array}), 2)
+    assert block.columns[0].flags.aligned
+    assert np.array_equal(np.asarray(block)[:, 1], np.arange(2.0, 12.0))
+    assert bits(pa.table({"a": array}), Ellipsoid.ball(1.0, [0.0]))
+
+
 def test_a_pandas_frame_of_two_types_goes_by_its_columns(kernel_set):
     rows = mixed_rows(5)
     frame = pd.DataFrame({j: rows[:, j].astype(["f4", "f8"][j % 2]) for j in range(5)})

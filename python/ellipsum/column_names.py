@@ -6,6 +6,7 @@ A source that has names is read by them, one that has none by the places of its 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -95,12 +96,13 @@ def check_same(
 ) -> None:
     """Raise unless both have the same names, each once, in whatever order; a message quotes the
     wanted names, and the source's, where ``quoted`` says so."""
-    if len(set(names)) < len(names):
-        twice = next(name for k, name in enumerate(names) if name in names[:k])
+    there, known = set(names), set(wanted)
+    if len(there) < len(names):
+        twice = next(name for name, times in Counter(names).items() if times > 1)
         which = f"the column {twice!r}" if quoted[1] else "a column"
         raise ValueError(f"{source} has {which} twice: rename one, or leave it out")
-    lacks = [name for name in wanted if name not in set(names)]
-    more = [name for name in names if name not in set(wanted)]
+    lacks = [name for name in wanted if name not in there]
+    more = [name for name in names if name not in known]
     if (lacks or more) and not all(quoted):
         which = f": it has no column {_quoted(lacks)}" if lacks and quoted[0] else ""
         raise ValueError(
@@ -192,7 +194,8 @@ def named_vectors(**given: Any) -> Named:
         if names is None:
             first, names = parameter, own
         check_same(names, own, first, parameter)
-        order = [own.index(name) for name in names]
+        places = {name: j for j, name in enumerate(own)}
+        order = [places[name] for name in names]
         arrays[parameter] = entries[order] if entries.ndim == 1 else entries[np.ix_(order, order)]
     return Named(names, arrays)
 

@@ -8,6 +8,7 @@ counts as the centre. No error text quotes a value, or what a reader says about 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any
@@ -30,8 +31,8 @@ __all__ = [
     "validate",
 ]
 
-#: Bytes of wide columns taken from Arrow at once: large enough to pay for the microseconds
-#: that each column costs, whatever its length.
+#: Bytes of wide columns converted at once: large enough to pay for the microseconds that each
+#: column costs, whatever its length. Floats are views, of any length.
 PART_BYTES = 64 << 20
 
 #: Metadata of the schema of an array that is no table: its column's name is made up.
@@ -91,6 +92,7 @@ class Layout:
         self.columns = _select(schema.names, columns, source)
         types = [_storage_type(pa, schema.field(name).type) for name in self.columns]
         self.is_list = len(types) == 1 and _is_list(pa, types[0])
+        self._views = all(kind in (pa.float32(), pa.float64()) for kind in types)
         for name, kind in zip(self.columns, types, strict=True):
             item = _storage_type(pa, kind.value_type) if self.is_list else kind
             if not _is_numeric(pa, item):
@@ -123,10 +125,13 @@ class Layout:
             if batch.num_rows:
                 yield _list_block(self._pa, batch.column(self.columns[0]), d)
             return
-        size = max(1, PART_BYTES // (8 * d))
+        size = max(1, batch.num_rows if self._views else PART_BYTES // (8 * d))
+        in_batch = list(batch.columns)
+        if batch.schema.names != self.columns:
+            in_batch = [in_batch[batch.schema.get_field_index(c)] for c in self.columns]
         for start in range(0, batch.num_rows, size):
-            part = batch.slice(start, size)
-            columns = [_column(self._pa, part.column(c)) for c in self.columns]
+            part = in_batch if size >= batch.num_rows else [c.slice(start, size) for c in in_batch]
+            columns = [_column(self._pa, column) for column in part]
             yield ColumnBlock(*zip(*columns, strict=True))
 
 
@@ -205,10 +210,11 @@ def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) ->
         chosen = [name for name in names if not name.startswith("__index_level_")]
     if not chosen:
         raise ValueError(f"{source} has no columns to read: name at least one")
+    times, wanted = Counter(names), Counter(chosen)
     for name in chosen:
-        if names.count(name) == 0:
+        if times[name] == 0:
             raise ValueError(f"{source} has no column {name!r}: choose from its {len(names)} names")
-        if names.count(name) > 1 or chosen.count(name) > 1:
+        if times[name] > 1 or wanted[name] > 1:
             raise ValueError(f"column {name!r} comes twice in {source}: name each column once")
     return chosen
 
@@ -260,14 +266,18 @@ def _numbers(pa: ModuleType, array: Any) -> NDArray[Any]:
 def _column(pa: ModuleType, array: Any) -> tuple[NDArray[Any], NDArray[np.uint8] | None, int]:
     """A flat Arrow array as its numbers, its bitmap of valid ones, and where that begins."""
     array = _storage(pa, array)
-    wide = pa.types.is_float64(array.type)
-    if not (array.null_count and (wide or pa.types.is_float32(array.type))):
+    dtype = np.dtype(np.float32 if array.type == pa.float32() else np.float64)
+    if not len(array) or array.type not in (pa.float32(), pa.float64()):
         return np.require(_numbers(pa, array), requirements=["C", "A"]), None, 0
     valid, numbers = array.buffers()
-    dtype = np.dtype(np.float64 if wide else np.float32)
-    count = numbers.size // dtype.itemsize  # a producer may give more bytes than numbers
-    values = np.frombuffer(numbers, dtype, count)[array.offset : array.offset + len(array)]
-    return np.require(values, requirements=["C", "A"]), np.frombuffer(valid, np.uint8), array.offset
+    # No further than the buffer reaches, whatever a producer says; it may be longer.
+    values = np.frombuffer(numbers, np.uint8)[array.offset * dtype.itemsize :]
+    values = values[: len(array) * dtype.itemsize].view(dtype)
+    if not values.flags.aligned:
+        values = values.copy()
+    if not array.null_count:
+        return values, None, 0
+    return values, np.frombuffer(valid, np.uint8), array.offset
 
 
 def _floats(pa: ModuleType, array: Any) -> NDArray[Any]:
