@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ellipsum import Budget, Ellipsoid, ExactSum, PrivateMean, open_rows
+from ellipsum import Budget, Ellipsoid, ExactSum, PrivateGroupMean, PrivateMean, open_rows
 from ellipsum.jobs.checkpoint import Checkpoint, Job
 
 #: What is killed before it is done, and whether a write may be cut.
@@ -25,12 +25,22 @@ CALLS = ("write", "fsync", "replace", "unlink", "open")
 REGION = Ellipsoid.ball(3.0, d=2)
 EVERY = 1 << 13  # bytes between checkpoints: many of them in a small job
 PEOPLE = 300
+GROUP_BUDGET = {"epsilon": 20.0, "delta": 1e-6}  # so that every group is named
 #: Kinds of jobs, and files at a time, that are killed at random.
 KINDS = [("sum", 1), ("sum", 2), ("plan", 1), ("users", 1), ("users", 2), ("users' plan", 1)]
+KINDS += [("groups", 1), ("groups", 2), ("users' groups", 1), ("users' groups", 2)]
+GROUPS = 7
 
 
-def mechanism(kind: str) -> PrivateMean:
-    """One pass, or a plan of several; of rows, or of users."""
+def labels(kind: str) -> list[str]:
+    """The columns that label the rows of a kind of job."""
+    return ["g"] * ("groups" in kind) + ["u"] * ("users" in kind)
+
+
+def mechanism(kind: str) -> Any:
+    """One pass, or a plan of several; of rows, or of users; of groups, whose keys are private."""
+    if "groups" in kind:
+        return PrivateGroupMean(REGION, max_keys=2 if "users" in kind else 1, **GROUP_BUDGET)
     by = "u" if "users" in kind else None
     if "plan" in kind:
         return PrivateMean(lower=[-9, -9], upper=[9, 9], mu=0.9, by=by)
@@ -46,9 +56,9 @@ def make_files(folder: Path, kind: str = "sum") -> np.ndarray:
     users = np.arange(3000) % PEOPLE  # each has rows in every file
     for k, part in enumerate(np.array_split(rows, 3)):
         table = pa.table({"a": part[:, 0], "b": part[:, 1]})
-        own = [f"u{user}" for user in users[1000 * k : 1000 * k + 1000]]
-        if "users" in kind:
-            table = table.append_column("u", pa.array(own))
+        own = {name: column[1000 * k : 1000 * k + 1000] for name, column in named(kind).items()}
+        for name, column in own.items():
+            table = table.append_column(name, pa.array(column))
         if k == 0:
             pq.write_table(table, folder / "0.parquet", row_group_size=200)
         elif k == 1:
@@ -56,12 +66,20 @@ def make_files(folder: Path, kind: str = "sum") -> np.ndarray:
                 file.write_table(table, max_chunksize=150)
         else:
             lines = [",".join(table.column_names)]
-            for row, user in zip(part, own, strict=True):
-                lines.append(",".join([f"{x:.17g}" for x in row] + [user] * ("users" in kind)))
+            for j, row in enumerate(part):
+                cells = [f"{x:.17g}" for x in row] + [column[j] for column in own.values()]
+                lines.append(",".join(cells))
             (folder / "2.csv").write_text("\n".join(lines) + "\n")
             known = {"delimiter": ",", "skiprows": 1, "usecols": (0, 1)}
             rows[2000:] = np.loadtxt(folder / "2.csv", **known)
-    return means(rows, users) if "users" in kind else rows
+    return means(rows, users) if "users" in kind and "groups" not in kind else rows
+
+
+def named(kind: str) -> dict[str, list[str]]:
+    """The labels of the rows; a user is in two groups, or three."""
+    users = [f"u{k % PEOPLE}" for k in range(3000)]
+    groups = [f"g{(k + k // 700) % GROUPS}" for k in range(3000)]
+    return {name: {"u": users, "g": groups}[name] for name in labels(kind)}
 
 
 def means(rows: np.ndarray, users: np.ndarray) -> np.ndarray:
@@ -73,15 +91,29 @@ def means(rows: np.ndarray, users: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
+def keywords(kind: str) -> dict[str, str]:
+    """Which labels are key and user, where a call is told."""
+    groups = "groups" in kind
+    return dict(zip(("key", "user"), labels(kind), strict=False)) if groups else {}
+
+
+def budget_of(folder: Path, kind: str) -> Budget:
+    """The ledger that a job draws from."""
+    if "groups" in kind:
+        unit = mechanism(kind).guarantee_for("u" if "users" in kind else None).unit
+        total = {"epsilon": 30, "delta": 1e-5, "neighbors": "add-remove"}
+        return Budget(**total, path=folder / "job.ledger", unit=unit)
+    return Budget(mu=1, path=folder / "job.ledger", unit=mechanism(kind).guarantee.unit)
+
+
 def release(folder: Path, kind: str, jobs: int, key: bytes | None = None) -> Any:
     """One run of the job, and what it would publish, in a log that only grows."""
     files = [folder / name for name in ("0.parquet", "1.arrow", "2.csv")]
-    rows = open_rows(files, by="u" if "users" in kind else ())
-    unit = mechanism(kind).guarantee.unit
-    budget = Budget(mu=1, path=folder / "job.ledger", unit=unit)
+    rows = open_rows(files, by=labels(kind))
     checkpoint = Checkpoint(folder / "job.ck", every=EVERY, key=key)
-    found = mechanism(kind)(rows, resume=checkpoint, jobs=jobs, budget=budget)
-    bits = found.transcript if "plan" in kind else [found.integers]
+    known = {"resume": checkpoint, "jobs": jobs, "budget": budget_of(folder, kind)}
+    found = mechanism(kind)(rows, **known, **keywords(kind))
+    bits = found.transcript if "plan" in kind else [found.integers.ravel()]
     line = json.dumps([[int(x) for x in step] for step in bits]) + "\n"
     with open(folder / "published", "a") as log:
         log.write(line)
@@ -140,9 +172,15 @@ def check(folder: Path, kind: str, rows: np.ndarray) -> None:
     found = [json.loads(line) for line in (folder / "published").read_text().splitlines()]
     assert len(found) >= 2 and all(bits == found[0] for bits in found)
     budget = Budget(path=folder / "job.ledger")
-    assert len(budget.entries) == 1 and budget.spent.mu_squared == Fraction(0.9) ** 2
+    assert len(budget.entries) == 1
     job = Checkpoint(folder / "job.ck")
     root = job._parsed(job._read()).root
+    if "groups" in kind:  # of one table in memory, under the same key
+        table = {"a": rows[:, 0], "b": rows[:, 1], **named(kind)}
+        again = mechanism(kind)(table, seed=root, **keywords(kind))
+        assert len(again.keys) == GROUPS and [again.integers.ravel().tolist()] == found[0]
+        return
+    assert budget.spent.mu_squared == Fraction(0.9) ** 2
     of_rows = mechanism("plan" if "plan" in kind else "sum")
     if "plan" in kind:  # without a checkpoint, under the same key
         bits = of_rows(rows, seed=root).transcript

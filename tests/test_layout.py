@@ -77,7 +77,7 @@ MAY_IMPORT = {
     },
     "groups": {
         "_validate", "accounting", "budget", "calibrate", "column_names", "ellipsoid", "exact_sum",
-        "guarantee", "kernels", "lineage", "noise", "noise_keys", "plot_groups", "present",
+        "guarantee", "jobs", "kernels", "lineage", "noise", "noise_keys", "plot_groups", "present",
         "release", "rows", "sealed_bytes", "sum_bytes", "sum_release", "users",
     },
     "engines": {"adaptive", "column_names", "ellipsoid", "exact_sum", "rows"},

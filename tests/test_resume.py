@@ -29,6 +29,8 @@ STEPS = {
     **{("sum", 1): range(1, 42), ("sum", 2): range(1, 77, 5), ("plan", 1): range(1, 62, 4)},
     **{("users", 1): range(1, 300, 17), ("users", 2): range(5, 300, 43)},
     ("users' plan", 1): range(1, 62, 7),
+    **{("groups", 1): range(1, 38, 4), ("groups", 2): range(3, 56, 9)},
+    **{("users' groups", 1): range(1, 58, 6), ("users' groups", 2): range(4, 50, 11)},
 }
 
 

@@ -27,7 +27,16 @@ from .rows.files import Rows
 from .rows.labelled import OTHER_TYPE, labelled_batches
 from .rows.labels import mixed
 
-__all__ = ["STATISTICS", "UserRows", "UserUnit", "make_unit", "refuse_users", "user_runs"]
+__all__ = [
+    "STATISTICS",
+    "UserRows",
+    "UserUnit",
+    "divide_rows",
+    "divided_runs",
+    "make_unit",
+    "refuse_users",
+    "user_runs",
+]
 
 Array = NDArray[Any]
 Words = NDArray[np.uint64]
@@ -176,27 +185,8 @@ class UserRows:
 
     def _read(self, divided: Divided) -> None:
         """All rows, from several files at a time."""
-        files = self._data.each_file() if self._jobs > 1 else [self._data]
-        if len(files) == 1:
-            divided.take(self._labelled(self._data))
-            return
-        meter, lock, stop = self._data.meter(), threading.Lock(), threading.Event()
-
-        def one(file: Rows) -> None:
-            for rows, words in self._labelled(file, lock):
-                if stop.is_set():
-                    return
-                divided.add(rows, words)
-                meter.add(len(rows))
-
-        with ThreadPoolExecutor(self._jobs) as pool:
-            try:
-                for result in [pool.submit(one, file) for file in files]:
-                    result.result()
-            finally:
-                stop.set()  # after an error the others end at their next block
-                pool.shutdown(cancel_futures=True)
-                meter.close()
+        lock = threading.Lock()
+        divide_rows(self._data, self._jobs, lambda part: self._labelled(part, lock), divided)
 
     def _labelled(
         self, data: Any, lock: threading.Lock | None = None
@@ -211,6 +201,49 @@ class UserRows:
             words = labels.rows()
             if (named := words.any(1)).any():  # a row without a user is nobody's
                 yield rows[named], words[named]
+
+
+def divide_rows(
+    data: Any, jobs: int, of: Callable[[Any], Iterator[tuple[Array, Words]]], divided: Divided
+) -> None:
+    """Divide all rows of data; of ``Rows``, so many files at a time.
+
+    Parameters
+    ----------
+    data : Rows, or anything where ``jobs`` is 1
+    jobs : int
+    of : callable that gives the rows of data, or of one file, with their digests; threads call it
+    divided : Divided
+    """
+    files = data.each_file() if jobs > 1 else [data]
+    if len(files) == 1:
+        divided.take(of(data))
+        return
+    meter, stop = data.meter(), threading.Event()
+
+    def one(file: Rows) -> None:
+        for rows, words in of(file):
+            if stop.is_set():
+                return
+            divided.add(rows, words)
+            meter.add(len(rows))
+
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for result in [pool.submit(one, file) for file in files]:
+                result.result()
+        finally:
+            stop.set()  # after an error the others end at their next block
+            pool.shutdown(cancel_futures=True)
+            meter.close()
+
+
+def divided_runs(
+    divided: Divided, d: int, divide: bool
+) -> Iterator[tuple[int | None, Iterator[tuple[Array, Words]]]]:
+    """One row for each distinct digest, part by part, each with its number (``Divided.parts``)."""
+    for number, part in divided.parts():
+        yield number, _runs(part, d, divide)
 
 
 def user_runs(
@@ -230,8 +263,8 @@ def user_runs(
     else:
         with Divided(d) as divided:
             divided.take(labelled)
-            for _, part in divided.parts():
-                yield from _runs(part, d, divide)
+            for _, runs in divided_runs(divided, d, divide):
+                yield from runs
 
 
 def _runs(

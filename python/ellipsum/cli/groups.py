@@ -12,6 +12,7 @@ from ..gaussian_shape import GaussianShape
 from ..groups.mechanisms import PrivateGroupMean, PrivateGroupSum
 from ..groups.release import GroupRelease, cell_text
 from ..guarantee import ROW
+from ..jobs.checkpoint import Checkpoint
 from ..rows.files import Rows
 from ..rows.labels import labels_of
 from .exit import Exit, Problem, own_text
@@ -29,7 +30,7 @@ def check_usage(arguments: argparse.Namespace) -> None:
             if getattr(arguments, name) is not None:
                 raise Problem(Exit.USAGE, f"--{name.replace('_', '-')} goes with --group")
         return
-    for name in ("resume", "jobs", "grouped", "max_rows"):
+    for name in ("grouped", "max_rows"):
         if getattr(arguments, name):
             flag = name.replace("_", "-")
             raise Problem(Exit.USAGE, f"--{flag} does not go with --group")
@@ -42,7 +43,12 @@ def check_usage(arguments: argparse.Namespace) -> None:
 
 
 def release_of(
-    arguments: argparse.Namespace, rows: Rows, region: Any, d: int, budget: Budget | None
+    arguments: argparse.Namespace,
+    rows: Rows,
+    region: Any,
+    d: int,
+    budget: Budget | None,
+    resume: Checkpoint | None,
 ) -> GroupRelease:
     """The release that the arguments ask for.
 
@@ -65,9 +71,8 @@ def release_of(
         )
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, own_text(error)) from None
-    return mechanism(
-        rows, key=arguments.group, user=arguments.user, budget=budget, seed=arguments.seed
-    )
+    known = {"key": arguments.group, "user": arguments.user, "seed": arguments.seed}
+    return mechanism(rows, **known, budget=budget, resume=resume, jobs=arguments.jobs or 1)
 
 
 def _keys(arguments: argparse.Namespace, rows: Rows, d: int) -> list[Any]:

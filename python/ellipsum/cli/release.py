@@ -87,9 +87,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_groups(arguments: argparse.Namespace, rows: Rows, region: Any, d: int) -> int:
     try:
         budget = None if arguments.ledger is None else open_ledger(arguments.ledger)
-        release = groups.release_of(arguments, rows, region, d, budget)
+        if (checkpoint := open_checkpoint(arguments)) is not None:
+            checkpoint.inputs(rows)  # refuses what does not go, before anything is read
+        release = groups.release_of(arguments, rows, region, d, budget, checkpoint)
     except (BudgetError, LedgerError) as error:
         raise Problem(Exit.BUDGET, own_text(error)) from None
+    except CheckpointError as error:
+        raise Problem(Exit.OUTPUT, own_text(error)) from None
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, own_text(error)) from None
     names = _names(rows, d)
@@ -97,6 +101,8 @@ def _run_groups(arguments: argparse.Namespace, rows: Rows, region: Any, d: int) 
     result["confidence_interval_95"] = [finite_or_none(e) for e in release.confidence_interval()]
     text = json.dumps(result) if arguments.json else groups.text_of(release, names)
     _publish(arguments.out, result, text)
+    if checkpoint is not None and arguments.discard:
+        checkpoint.discard()
     return Exit.OK
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..guarantee import Neighbors
+from ..rows.labelled import OTHER_TYPE
 from .keys import KeyBook, chosen_keys
 
 __all__ = ["Users", "limited"]
@@ -18,9 +20,13 @@ Ints = NDArray[np.int64]
 
 
 class Users:
-    """Rows with user and group as three words; and how many users there are, where public."""
+    """Rows with user and group as three words; and how many users there are, where public.
+
+    Threads may share it: columns of one type alone are then taken, as in one stream.
+    """
 
     def __init__(self, neighbors: Neighbors) -> None:
+        self._lock, self._kinds = threading.Lock(), list[str]()
         self._counted = neighbors.count_is_public  # else nobody asks, and memory is saved
         self._seen: set[bytes] = set()
 
@@ -33,13 +39,20 @@ class Users:
         for rows, labels in batches:
             user = labels[-1].rows()
             named = user.any(1)
-            if self._counted and named.any():
-                self._seen.update(map(bytes, np.unique(user[named].view("V16"))))
-            index = book.index(labels[0]) if index_of is None else index_of(rows, labels)
+            with self._lock:
+                self._check_kinds([label.kind for label in labels if label is not None])
+                if self._counted and named.any():
+                    self._seen.update(map(bytes, np.unique(user[named].view("V16"))))
+                index = book.index(labels[0]) if index_of is None else index_of(rows, labels)
             kept = named & (index >= 0)
             if kept.any():
                 words = np.column_stack([user[kept], index[kept].astype(np.uint64)])
                 yield rows[kept], words
+
+    def _check_kinds(self, kinds: list[str]) -> None:
+        self._kinds = self._kinds or kinds
+        if kinds != self._kinds:
+            raise TypeError(OTHER_TYPE)
 
 
 def limited(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,12 +15,16 @@ from ..budget.budget import Budget, Share
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers
 from ..guarantee import Neighbors, rounded_up, seed_caveats
-from ..noise_keys import Use
-from ..rows.labelled import labelled_batches
+from ..jobs.checkpoint import Checkpoint, Job
+from ..jobs.resumable import binding_of
+from ..noise_keys import Use, root_key
+from ..rows.files import Rows
+from ..rows.labelled import label_places, labelled_batches
 from ..sum_bytes import MISSING
-from ..users import STATISTICS, user_runs
+from ..users import STATISTICS
 from .base import Groups
-from .bounded import Users, limited
+from .bounded import Users
+from .file_groups import keys_digest, table_of_files, table_of_users
 from .guarantee import GroupGuarantee
 from .holes import IGNORED_WHERE, absent_levels, noisy_holes
 from .release import GroupRelease, NoisyGroups
@@ -112,6 +117,8 @@ class PrivateGroupSum(Groups):
         key: Any = None,
         user: Any = None,
         budget: Budget | Share | None = None,
+        resume: Checkpoint | str | os.PathLike[str] | None = None,
+        jobs: int = 1,
         seed: int | bytes | None = None,
         spend_again: bool = False,
     ) -> GroupRelease:
@@ -126,6 +133,12 @@ class PrivateGroupSum(Groups):
             column that its parts were made with.
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
+        resume : Checkpoint or path, optional
+            For ``open_rows(..., by=[...])``: a secret file from which a run that was killed goes
+            on, and which repeats the same release until it is discarded (:class:`Checkpoint`). It
+            holds the table, and so the keys; never a row or a user.
+        jobs : int
+            Files of ``open_rows(..., by=[...])`` that are read at the same time.
         seed : int or 32 bytes, optional
             **For tests and audits: a release made with a seed is not private**, and says so.
         spend_again : bool
@@ -139,10 +152,19 @@ class PrivateGroupSum(Groups):
         ------
         TypeError, ValueError
             For data of the wrong shape or type, or without such columns; an ExactGroupSum over
-            another region, of other units, or released before.
+            another region, of other units, or released before; a checkpoint of another job, or one
+            that lies among the files (CheckpointError).
         """
         self._check_user(user)
-        promise, threshold = self._promise(user)
+        promise = self._promise(user)
+        self._check_files(rows, resume is not None, jobs)
+        if resume is not None and seed is not None:
+            raise ValueError("give resume or seed: a checkpoint has a key of its own")
+        if resume is not None:
+            binding = self._binding(rows, key, user, Checkpoint.of(resume).inputs(rows))
+            with Checkpoint.of(resume).opened(binding) as job:
+                table = self._summed(rows, key, user, job, jobs)
+                return self._released(table, *promise, job.root, (), budget)
         if isinstance(rows, ExactGroupSum):
             if key is not None or not (user is None or isinstance(user, str)):
                 raise TypeError(
@@ -154,42 +176,65 @@ class PrivateGroupSum(Groups):
             self._check_units(rows.made_of, user)
             table = rows
         else:
-            table = self.exact_sum(rows, key=key, user=user)
+            table = self.exact_sum(rows, key=key, user=user, jobs=jobs)
         table.claim_release(again=spend_again, only_ask=True)
-        release = self._released(table, promise, threshold, seed, budget)
+        release = self._released(table, *promise, root_key(seed), seed_caveats(seed), budget)
         table.claim_release(again=spend_again)  # last, so that a call that fails spends nothing
         return release
 
-    def exact_sum(self, rows: Any, *, key: Any, user: Any = None) -> ExactGroupSum:
+    def exact_sum(self, rows: Any, *, key: Any, user: Any = None, jobs: int = 1) -> ExactGroupSum:
         """The exact sums that a release adds noise to: a part, where there are several machines.
 
         All rows of one user must be in one part: the engine's shuffle sees to it. **Private.**
 
         Parameters
         ----------
-        rows, key, user : as of a call
+        rows, key, user, jobs : as of a call
 
         Returns
         -------
         ExactGroupSum
         """
+        self._check_user(user)
+        self._check_files(rows, False, jobs)
+        return self._summed(rows, key, user, None, jobs)
+
+    def _check_files(self, rows: Any, resumed: bool, jobs: int) -> None:
+        _validate.whole("jobs", jobs, least=1)
+        if (resumed or jobs > 1) and not isinstance(rows, Rows):
+            raise TypeError("resume and jobs need files as rows: give open_rows(..., by=[...])")
+
+    def _summed(self, rows: Any, key: Any, user: Any, job: Job | None, jobs: int) -> ExactGroupSum:
         if key is None:
             raise TypeError("key must name the column that says which group a row is in")
-        self._check_user(user)
+        table = self._table(user)
+        if isinstance(rows, Rows):  # learns the columns' names, also where nothing is read
+            rows = rows.arranged(table.columns, table.d)
+        if user is not None:
+            users, known = Users(self._neighbors), (self._divide, self._max_keys)
+            return table_of_users(rows, [key, user], table, users, known, job, jobs)
+        if job is not None or jobs > 1:
+            whole = table_of_files(rows, key, lambda: self._table(None), job, jobs)
+            whole.columns = table.columns
+            return whole
+        for block, (labels,) in labelled_batches(rows, table.d, [key], table.columns):
+            table.add_indexed(block, table.book.index(labels))
+            table.units += len(block)
+        return table
+
+    def _binding(self, rows: Rows, key: Any, user: Any, inputs: Any) -> dict[str, Any]:
+        """What the job is, as plain values (claim resume-3)."""
+        label_places(rows, [key] if user is None else [key, user])
+        statistic = "mean" if self._divide else "sum"
+        groups = [key, user, self._max_keys, statistic, keys_digest(self._keys)]
+        what = (self._promise(user)[0], self._empty().fingerprint(), self._missing)
+        return binding_of(rows, f"group {self._kind}", *what, inputs=inputs, groups=groups)
+
+    def _table(self, user: Any) -> ExactGroupSum:
+        """A table of no rows, with the units that it is of."""
         table = self._empty()
         table.made_of = self._made_of(user)
         table.mark()
-        if user is None:
-            for block, (labels,) in labelled_batches(rows, table.d, [key], table.columns):
-                table.add_indexed(block, table.book.index(labels))
-                table.units += len(block)
-            return table
-        seen = Users(self._neighbors)
-        batches = labelled_batches(rows, table.d, [key, user], table.columns)
-        runs = user_runs(seen.of(batches, table.book), table.d, self._divide)
-        for block, index in limited(runs, table.book, self._max_keys):
-            table.add_indexed(block, index)
-        table.units = len(seen)
         return table
 
     def _empty(self) -> ExactGroupSum:
@@ -218,7 +263,8 @@ class PrivateGroupSum(Groups):
         table: ExactGroupSum,
         promise: GroupGuarantee,
         threshold: int | None,
-        seed: int | bytes | None,
+        root: bytes,
+        caveats: tuple[str, ...],
         budget: Budget | Share | None,
     ) -> GroupRelease:
         order, low, high, counts = table.ordered()
@@ -229,7 +275,7 @@ class PrivateGroupSum(Groups):
         absent = table.absent(order)
         holes = () if self._missing == "center" else (self._missing, absent)
         exact = (low, high, counts, *holes)
-        keys = self._keys_of_draws(promise, seed, *map(repr, names), *prints, *exact)
+        keys = self._keys_of_draws(promise, root, *map(repr, names), *prints, *exact)
         entry = self._draw(budget, promise, keys)
         size_sigma = self._size_sigma(promise)
         sizes, named = None, np.ones(len(order), np.bool_)
@@ -260,7 +306,7 @@ class PrivateGroupSum(Groups):
             holes_sigma if shared or holes_sigma is None else [holes_sigma[i] for i in kept],
         )
         public = float(table.units) if promise.neighbors.count_is_public else None
-        release = GroupRelease(self._kind, noisy, promise, seed_caveats(seed), n=public)
+        release = GroupRelease(self._kind, noisy, promise, caveats, n=public)
         return release.named(table.columns.names).drawn_from(entry)
 
     def _share(self) -> float:

@@ -119,7 +119,7 @@ class GroupRelease(Release):
         return (f"{few}their value is the centre, and nothing is known of them",) if lost else ()
 
     def _too_small(self) -> tuple[str, ...]:
-        """That some means are over a size which does not stand out from its noise (claim count-4)."""
+        """That some means are over sizes that do not stand out from their noise (claim count-4)."""
         sizes, sd = self._noisy.sizes, self._noisy.size_sigma
         if self._one != "mean" or sizes is None or sd is None:
             return ()

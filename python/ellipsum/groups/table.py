@@ -313,19 +313,23 @@ class ExactGroupSum:
         keys = [key_bytes(self.book.keys[i]) for i in order]
         closed, size = self.book.closed, len(order)
         version = next(v for v, missing in _MISSING_OF.items() if missing == self._missing)
-        first = (_MAGIC, version, closed, self._mark(), self.d, size, self.units)
+        first = (_MAGIC, version, closed, self.fingerprint(), self.d, size, self.units)
         head = _HEADER.pack(*first, *self.made_of)
         arrays = (low, high, counts, self.absent(order))
         numbers = [a.astype(f"<{a.dtype.str[1:]}").tobytes() for a in arrays]
         return lineage.MarkedBytes.of(sealed(b"".join([head, *keys, *numbers])), self._marks)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        regions: Any = self._ellipsoid
-        if self._regions is not None:
-            regions = dict(zip(self.book.keys, self._regions, strict=True))
-        return _of_copy, (bytes(self.to_bytes()), regions, self._marks)
+    def own_regions(self) -> Ellipsoid | dict[Any, Ellipsoid]:
+        """The region, or each key's: what :meth:`from_bytes` is given."""
+        if self._regions is None:
+            return self._ellipsoid
+        return dict(zip(self.book.keys, self._regions, strict=True))
 
-    def _mark(self) -> bytes:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of_copy, (bytes(self.to_bytes()), self.own_regions(), self._marks)
+
+    def fingerprint(self) -> bytes:
+        """What tells its regions from others: 32 bytes, public."""
         regions = [self._ellipsoid] if self._regions is None else self._regions
         state = hashlib.blake2b(digest_size=32)
         for region in regions:
@@ -356,7 +360,7 @@ class ExactGroupSum:
         table = cls(ellipsoid, keys if closed else None, missing=_MISSING_OF[version])
         table.book.add(keys)
         table._grow()
-        if table._mark() != mark or table.d != d or len(table.book) != groups:
+        if table.fingerprint() != mark or table.d != d or len(table.book) != groups:
             raise ValueError("data is a table over another region: give the one it was made with")
         table.units, table.made_of = units, MadeOf(most, bool(counted))
         table._marks = lineage.marks_of(data)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,14 +20,13 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..guarantee import GaussianGuarantee
 from ..noise_keys import JobKeys, Use, digest
-from ..rows.ahead import read_ahead
 from ..rows.batches import kernel_batches
 from ..rows.files import Rows
 from ..rows.partitioned import Partitioned
-from ..rows.progress import Meter
-from ..rows.seek import Place, blocks_from, inputs_of, sources_of
+from ..rows.seek import inputs_of
 from ..users import UserRows, UserUnit
 from .checkpoint import CheckpointError, Job
+from .file_sums import FileSums
 
 __all__ = [
     "How",
@@ -50,20 +47,21 @@ def binding_of(
     rows: Rows,
     kind: str,
     guarantee: Any,
-    region: Ellipsoid | Domain,
+    region: Ellipsoid | Domain | bytes,
     missing: str,
     users: UserUnit | None = None,
     *,
     counted: bool = False,
     inputs: list[list[Any]] | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
     """What a job is, as plain values: a checkpoint of another one is refused (claim resume-3).
 
     ``counted`` says that the users were counted first: their rows are then not read in parts.
-    ``inputs`` are the files as they were before that.
+    ``inputs`` are the files as they were before that; ``more`` is what else the job is, public.
     """
-    if isinstance(region, Ellipsoid):
-        shape = region.fingerprint()
+    if isinstance(region, (Ellipsoid, bytes)):
+        shape = region if isinstance(region, bytes) else region.fingerprint()
     else:
         shape = digest(*(getattr(region, field.name) for field in dataclasses.fields(region)))
     return {
@@ -76,6 +74,7 @@ def binding_of(
         **({} if rows.header else {"header": False}),
         **({} if missing == "center" else {"missing": missing}),
         **({} if users is None else {"users": [*dataclasses.astuple(users), counted]}),
+        **more,
     }
 
 
@@ -169,7 +168,8 @@ def sum_of_files(rows: Rows, empty: ExactSum, job: Job | None, *, jobs: int) -> 
     job : Job or None; without one, nothing is kept
     jobs : int, files that are read at the same time
     """
-    return _SumOfFiles(rows, empty, job, jobs).run()
+    sums = FileSums(rows, empty, empty.ellipsoid.d, job, jobs, lambda part, rows, _: part.add(rows))
+    return sums.run()
 
 
 def sum_of_users(data: Any, empty: ExactSum, job: Job, files: Rows) -> ExactSum:
@@ -210,102 +210,6 @@ def sum_of_users(data: Any, empty: ExactSum, job: Job, files: Rows) -> ExactSum:
     keep(whole=True)
     job.save()
     return empty
-
-
-class _SumOfFiles:
-    """The sum of the files that are done, and of each other one up to a place."""
-
-    def __init__(self, rows: Rows, empty: ExactSum, job: Job | None, jobs: int) -> None:
-        self.rows, self.d, self.job, self.jobs = rows, empty.ellipsoid.d, job, jobs
-        self.sources = sources_of(rows, self.d)
-        self.done, self.empty = empty.empty_copy(), empty
-        self.finished: set[int] = set()
-        self.places: dict[int, tuple[Place, bytes]] = {}
-        self.unsaved, self.stop = 0, False
-        self.every = 0 if job is None else max(1, job.every // jobs)
-        self.lock = job.lock if job is not None else threading.RLock()
-
-    def run(self) -> ExactSum:
-        self._load()
-        self.rows.expect(1)
-        todo = [k for k in range(len(self.sources)) if k not in self.finished]
-        for k, source in enumerate(self.sources):
-            source.position = 0.0 if k in todo else float(source.nbytes)
-        self.meter = self.rows.meter() if todo else Meter()
-        try:
-            self._read(todo)
-        finally:
-            self.meter.close()
-        if self.job is not None and todo:
-            self.job.check_inputs(inputs_of(self.rows))
-            self._keep()
-            self.job.save()
-        return self.done
-
-    def _read(self, todo: list[int]) -> None:
-        if self.jobs == 1 or len(todo) < 2:
-            for k in todo:
-                self._file(k)
-            return
-        with ThreadPoolExecutor(min(self.jobs, len(todo))) as pool:
-            try:
-                for result in [pool.submit(self._file, k) for k in todo]:
-                    result.result()
-            except BaseException:
-                self.stop = True  # the others end at their next block
-                pool.shutdown(cancel_futures=True)
-                raise
-
-    def _file(self, k: int) -> None:
-        source, start = self.sources[k], (0, 0)
-        part = self.empty.empty_copy()
-        if k in self.places:
-            start, kept = self.places[k]
-            part.merge_partial(kept)
-        since = 0
-        blocks = blocks_from(source, self.d, start)
-        for block, place in blocks if self.jobs > 1 else read_ahead(blocks):
-            if self.stop:
-                return
-            if len(block):
-                part.add(block)
-            self.meter.add(len(block))
-            since += block.nbytes
-            if self.job is not None and since >= self.every:
-                with self.lock:
-                    self.places[k] = (place, bytes(part.partial()))
-                    self._keep()
-                    self.job.save_soon()
-                since = 0
-        source.position = float(source.nbytes)
-        with self.lock:
-            self.done.merge(part)
-            self.finished.add(k)
-            self.places.pop(k, None)
-            self.unsaved += since
-            if self.job is not None and self.unsaved >= self.every:
-                self._keep()
-                self.job.save_soon()
-
-    def _load(self) -> None:
-        if self.job is None or "sum" not in self.job.blobs:
-            return
-        self.done.merge_partial(self.job.blobs["sum"])
-        self.finished = set(self.job.facts["finished"])
-        for name, (unit, inside) in self.job.facts["places"].items():
-            self.places[int(name)] = ((unit, inside), self.job.blobs[f"file {name}"])
-
-    def _keep(self) -> None:
-        """All of it for one file, as it is under the lock: a block counts in one place."""
-        assert self.job is not None
-        with self.lock:
-            parts = {f"file {k}": part for k, (_, part) in self.places.items()}
-            self.job.blobs = {"sum": bytes(self.done.partial()), **parts}
-            self.job.facts = {
-                "finished": sorted(self.finished),
-                "places": {str(k): list(place) for k, (place, _) in self.places.items()},
-            }
-            self.unsaved = 0
 
 
 class KeptPasses:

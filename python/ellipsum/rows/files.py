@@ -18,7 +18,7 @@ from .paths import CHECKPOINT_MAGIC, files_named
 from .progress import DrawnMeter, Meter, watch
 from .sources import ArrowFile, LabelledBlock, NumpyFile, ParquetFile, Source, reading
 
-__all__ = ["Rows", "open_rows"]
+__all__ = ["Rows", "labelled_arrays", "open_rows"]
 
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy"}
 _SUFFIXES = {
@@ -121,7 +121,7 @@ class Rows:
 
     def labelled(self, d: int) -> Iterator[LabelledBlock]:
         """Yield the blocks of :meth:`batches`, each with the columns of ``by`` beside it."""
-        return _labelled_arrays(self._blocks(d))
+        return labelled_arrays(self._blocks(d))
 
     def _blocks(self, d: int) -> Iterator[LabelledBlock]:
         if not self.accepts(d):
@@ -227,7 +227,8 @@ def _stretch(column: Any, start: int, count: int) -> Any:
     return column.slice(start, count)
 
 
-def _labelled_arrays(blocks: Iterable[LabelledBlock]) -> Iterator[LabelledBlock]:
+def labelled_arrays(blocks: Iterable[LabelledBlock]) -> Iterator[LabelledBlock]:
+    """The same blocks as arrays, which may be several to a block."""
     for block, labels in blocks:
         done = 0
         for rows in as_arrays([block]):

@@ -20,7 +20,7 @@ from .columns import as_arrays
 from .files import Rows
 from .labels import Labels, labels_of
 
-__all__ = ["OTHER_TYPE", "column_of", "label_batches", "labelled_batches"]
+__all__ = ["OTHER_TYPE", "column_of", "label_batches", "label_places", "labelled_batches"]
 
 _Batch = tuple[NDArray[Any], list[Labels]]
 
@@ -232,7 +232,14 @@ def _of_record_batches(
             done += len(block)
 
 
-def _of_files(rows: Rows, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
+def label_places(rows: Rows, by: Sequence[Any]) -> list[int]:
+    """Where the labels are among the columns that files were opened with; both name the same.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a label that is no name, or none of the columns, and for one that is not used.
+    """
     for label in by:
         if not isinstance(label, str):  # it is somebody's, and is not quoted
             raise TypeError("files have their labels by name: open_rows(..., by=[...])")
@@ -246,6 +253,10 @@ def _of_files(rows: Rows, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
             f"the files were opened with by={unused[0]!r}, which is not used: name it here as the "
             "user or the key, or leave it out there"
         )
-    places = [rows.by.index(label) for label in by]
+    return [rows.by.index(label) for label in by]
+
+
+def _of_files(rows: Rows, d: int, by: Sequence[Any]) -> Iterator[_Batch]:
+    places = label_places(rows, by)
     for block, columns in rows.labelled(d):
         yield block, [labels_of(f"column {by[k]!r}", columns[p]) for k, p in enumerate(places)]

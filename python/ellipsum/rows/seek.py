@@ -13,9 +13,9 @@ from typing import Any
 
 from .arrow import PART_BYTES
 from .files import Rows
-from .sources import BLOCK_BYTES, NumpyFile, ParquetFile, Source, reading
+from .sources import BLOCK_BYTES, NumpyFile, ParquetFile, Source, labelled_blocks, reading
 
-__all__ = ["Place", "blocks_from", "inputs_of", "sources_of"]
+__all__ = ["Place", "blocks_from", "inputs_of", "labelled_from", "sources_of"]
 
 Place = tuple[int, int]
 Marked = tuple[Any, Place]
@@ -45,6 +45,12 @@ def inputs_of(rows: Rows) -> list[list[Any]]:
 
 def blocks_from(source: Source, d: int, start: Place = (0, 0)) -> Generator[Marked, None, None]:
     """Yield the rows from a place on, each block with the place after it."""
+    for (block, _), place in labelled_from(source, d, start):
+        yield block, place
+
+
+def labelled_from(source: Source, d: int, start: Place = (0, 0)) -> Generator[Marked, None, None]:
+    """As :func:`blocks_from`, each block with the columns that label its rows beside it."""
     if isinstance(source, NumpyFile):
         return _numpy(source, d, start)
     if isinstance(source, ParquetFile):
@@ -53,7 +59,7 @@ def blocks_from(source: Source, d: int, start: Place = (0, 0)) -> Generator[Mark
 
 
 def _again(source: Source, d: int, start: Place) -> Generator[Marked, None, None]:
-    blocks = enumerate(source.blocks(d), 1)
+    blocks = enumerate(source.labelled(d), 1)
     for k, block in islice(blocks, start[1], None):
         yield block, (0, k)
 
@@ -67,17 +73,18 @@ def _numpy(source: NumpyFile, d: int, start: Place) -> Generator[Marked, None, N
         for unit in range(start[0], -(-n // size)):
             block = source._block(file, unit * size, min(size, n - unit * size), d)
             source.position = source.nbytes * (unit * size + len(block)) / n
-            yield block, (unit + 1, 0)
+            yield (block, []), (unit + 1, 0)
 
 
 def _parquet(source: ParquetFile, d: int, start: Place) -> Generator[Marked, None, None]:
     size = max(1, (BLOCK_BYTES if source._layout.is_list else PART_BYTES) // (8 * d))
+    names = [*source._layout.columns, *source.by]
     with source._open() as file:
         groups = file.metadata.num_row_groups
         for group in range(start[0], groups):
             skipped = start[1] if group == start[0] else 0
             with reading(source.path):
-                batches = file.iter_batches(size, row_groups=[group], columns=source.columns)
+                batches = file.iter_batches(size, row_groups=[group], columns=names)
             blocks = enumerate(_decoded(source, batches, d), 1)
             for k, block in islice(blocks, skipped, None):
                 yield block, (group, k)
@@ -90,4 +97,4 @@ def _decoded(source: ParquetFile, batches: Any, d: int) -> Iterator[Any]:
             batch = next(batches, None)
         if batch is None:
             return
-        yield from source._layout.blocks(batch, d)
+        yield from labelled_blocks(source._layout, batch, d, source.by)

@@ -24,6 +24,7 @@ __all__ = [
     "ParquetFile",
     "Source",
     "check_labels",
+    "labelled_blocks",
     "reading",
 ]
 
@@ -96,9 +97,10 @@ class Source(ABC):
         """Yield the rows, each block with the columns of ``by`` beside it."""
 
 
-def _labelled_blocks(
+def labelled_blocks(
     layout: Layout, batch: Any, d: int, by: Sequence[str]
 ) -> Iterator[LabelledBlock]:
+    """The blocks of an Arrow batch, each with its stretch of the columns of ``by``."""
     done = 0
     for block in layout.blocks(batch, d):
         yield block, [batch.column(name).slice(done, len(block)) for name in by]
@@ -135,7 +137,7 @@ class ParquetFile(Source):
             while (batch := _next(self.path, batches)) is not None:
                 done += batch.num_rows
                 self.position = self.nbytes * done / max(1, self.n or 1)
-                yield from _labelled_blocks(self._layout, batch, d, self.by)
+                yield from labelled_blocks(self._layout, batch, d, self.by)
 
 
 class ArrowFile(Source):
@@ -177,7 +179,7 @@ class ArrowFile(Source):
                     validate(batch)  # the format has no checksums
                 if self._stream:
                     self.position = file.tell()
-                yield from _labelled_blocks(self._layout, batch, d, self.by)
+                yield from labelled_blocks(self._layout, batch, d, self.by)
 
     def _by_index(self, reader: Any) -> Iterator[Any]:
         for i in range(reader.num_record_batches):

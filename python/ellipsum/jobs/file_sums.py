@@ -1,0 +1,156 @@
+"""Sums over files, several at a time, from where a checkpoint stands."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, Protocol, TypeVar
+
+from ..rows.ahead import read_ahead
+from ..rows.files import Rows
+from ..rows.progress import Meter
+from ..rows.seek import Place, inputs_of, labelled_from, sources_of
+from .checkpoint import Job
+
+__all__ = ["FileSums", "Part"]
+
+#: Bytes of rows read between two checkpoints, at least, over those of a checkpoint.
+_TIMES = 4
+
+
+class Part(Protocol):
+    """What adds up over files: an exact sum, or a table of them."""
+
+    def empty_copy(self) -> Any:
+        """Another one of no rows."""
+
+    def merge(self, other: Any) -> Any:
+        """Add another one."""
+
+    def partial(self) -> bytes:
+        """It as bytes. **Private.**"""
+
+    def merge_partial(self, part: Any) -> Any:
+        """Add what another one's ``partial`` returned."""
+
+
+_Part = TypeVar("_Part", bound=Part)
+
+
+class FileSums(Generic[_Part]):
+    """The sum of the files that are done, and of each other one up to a place (claim resume-1).
+
+    Parameters
+    ----------
+    rows : Rows
+    empty : Part of no rows
+    d : int, coordinates of a row
+    job : Job or None; without one, nothing is kept
+    jobs : int, files that are read at the same time
+    add : callable that adds a block of rows, with the columns that label them, to a part
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        empty: _Part,
+        d: int,
+        job: Job | None,
+        jobs: int,
+        add: Callable[[_Part, Any, list[Any]], object],
+    ) -> None:
+        self.rows, self.d, self.job, self.jobs, self.add = rows, d, job, jobs, add
+        self.sources = sources_of(rows, self.d)
+        self.done: _Part = empty.empty_copy()
+        self.empty = empty
+        self.finished: set[int] = set()
+        self.places: dict[int, tuple[Place, bytes]] = {}
+        self.unsaved, self.stop = 0, False
+        self.every = 0 if job is None else max(1, job.every // jobs)
+        self.kept_bytes = 0  # of the latest state: a large one is written less often
+        self.lock = job.lock if job is not None else threading.RLock()
+
+    def run(self) -> _Part:
+        """Read what is left, and return the whole."""
+        self._load()
+        self.rows.expect(1)
+        todo = [k for k in range(len(self.sources)) if k not in self.finished]
+        for k, source in enumerate(self.sources):
+            source.position = 0.0 if k in todo else float(source.nbytes)
+        self.meter = self.rows.meter() if todo else Meter()
+        try:
+            self._read(todo)
+        finally:
+            self.meter.close()
+        if self.job is not None and todo:
+            self.job.check_inputs(inputs_of(self.rows))
+            self._keep()
+            self.job.save()
+        return self.done
+
+    def _read(self, todo: list[int]) -> None:
+        if self.jobs == 1 or len(todo) < 2:
+            for k in todo:
+                self._file(k)
+            return
+        with ThreadPoolExecutor(min(self.jobs, len(todo))) as pool:
+            try:
+                for result in [pool.submit(self._file, k) for k in todo]:
+                    result.result()
+            except BaseException:
+                self.stop = True  # the others end at their next block
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _file(self, k: int) -> None:
+        source, start = self.sources[k], (0, 0)
+        part: _Part = self.empty.empty_copy()
+        if k in self.places:
+            start, kept = self.places[k]
+            part.merge_partial(kept)
+        since = 0
+        blocks = labelled_from(source, self.d, start)
+        for (block, labels), place in blocks if self.jobs > 1 else read_ahead(blocks):
+            if self.stop:
+                return
+            if len(block):
+                self.add(part, block, labels)
+            self.meter.add(len(block))
+            since += block.nbytes
+            if self.job is not None and since >= max(self.every, _TIMES * self.kept_bytes):
+                with self.lock:
+                    self.places[k] = (place, bytes(part.partial()))
+                    self._keep()
+                    self.job.save_soon()
+                since = 0
+        source.position = float(source.nbytes)
+        with self.lock:
+            self.done.merge(part)
+            self.finished.add(k)
+            self.places.pop(k, None)
+            self.unsaved += since
+            if self.job is not None and self.unsaved >= max(self.every, _TIMES * self.kept_bytes):
+                self._keep()
+                self.job.save_soon()
+
+    def _load(self) -> None:
+        if self.job is None or "sum" not in self.job.blobs:
+            return
+        self.done.merge_partial(self.job.blobs["sum"])
+        self.finished = set(self.job.facts["finished"])
+        for name, (unit, inside) in self.job.facts["places"].items():
+            self.places[int(name)] = ((unit, inside), self.job.blobs[f"file {name}"])
+
+    def _keep(self) -> None:
+        """All of it for one file, as it is under the lock: a block counts in one place."""
+        assert self.job is not None
+        with self.lock:
+            parts = {f"file {k}": part for k, (_, part) in self.places.items()}
+            self.job.blobs = {"sum": bytes(self.done.partial()), **parts}
+            self.job.facts = {
+                "finished": sorted(self.finished),
+                "places": {str(k): list(place) for k, (place, _) in self.places.items()},
+            }
+            self.kept_bytes = sum(map(len, self.job.blobs.values()))
+            self.unsaved = 0

@@ -1,0 +1,212 @@
+"""Jobs of groups: what a checkpoint keeps of them, and several files at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ellipsum import (
+    Budget,
+    Checkpoint,
+    CheckpointError,
+    Ellipsoid,
+    ExactGroupSum,
+    PrivateGroupMean,
+    PrivateGroupSum,
+    open_rows,
+)
+from ellipsum.cli.main import main
+from ellipsum.rows import divided, seek
+from ellipsum.rows.files import Rows
+from killed_jobs import EVERY, PEOPLE, REGION, make_files, named
+
+NAMES = ["0.parquet", "1.arrow", "2.csv"]
+KEYS = ["g0", "g3", "none"]
+OWN = {"g1": REGION, "g2": Ellipsoid.ball(2.0, [1, 0])}
+MECHANISMS = {
+    "mean": PrivateGroupMean(REGION, keys=KEYS, mu=0.9),
+    "sum": PrivateGroupSum(REGION, keys=KEYS, mu=0.9, neighbors="replace"),
+    "ignore": PrivateGroupMean(REGION, keys=KEYS, mu=0.9, missing="ignore"),
+    "own regions": PrivateGroupSum(OWN, mu=0.9),
+    "private": PrivateGroupMean(REGION, epsilon=20, delta=1e-6),
+    "users": PrivateGroupMean(REGION, keys=KEYS, mu=0.9, max_keys=2),
+    "users, replace": PrivateGroupMean(REGION, keys=KEYS, mu=0.9, max_keys=2, neighbors="replace"),
+    "users, private": PrivateGroupMean(REGION, max_keys=2, epsilon=20, delta=1e-6),
+    "users, sum": PrivateGroupSum(REGION, keys=KEYS, mu=0.9, max_keys=2, statistic="mean"),
+}
+
+
+@pytest.fixture
+def folder(memory_path, monkeypatch):
+    """The files of a job, in blocks of a few rows, which do not fit the memory they may take."""
+    monkeypatch.setattr(divided, "MEMORY_BYTES", 1 << 13)
+    monkeypatch.setattr(seek, "PART_BYTES", 1 << 11)
+    make_files(memory_path, "users' groups")
+    return memory_path
+
+
+def told(kind):
+    return {"key": "g", "user": "u"} if "users" in kind else {"key": "g"}
+
+
+def files_in(folder, kind, names=NAMES):
+    return open_rows([folder / name for name in names], ["a", "b"], by=list(told(kind).values()))
+
+
+def run(folder, kind, **known):
+    return MECHANISMS[kind](files_in(folder, kind), **told(kind), **known)
+
+
+@pytest.mark.parametrize("kind", MECHANISMS)
+def test_every_kind_repeats_its_release_and_reads_several_files_at_a_time(folder, kind):
+    promise = MECHANISMS[kind].guarantee_for("u" if "users" in kind else None)
+    most = {"epsilon": 21, "delta": 1e-5} if "private" in kind else {"mu": 1}
+    budget = Budget(**most, neighbors=promise.neighbors.value, unit=promise.unit)
+    kept = Checkpoint(folder / "job.ck", every=EVERY)
+    first = run(folder, kind, resume=kept, jobs=3, budget=budget)
+    again = run(folder, kind, resume=folder / "job.ck", budget=budget)
+    assert (first.integers == again.integers).all() and first.keys == again.keys
+    assert first.private and first.n == again.n and len(budget.entries) == 1
+    assert first.columns == again.columns and first.to_dict() == again.to_dict()
+    assert (first.n == PEOPLE) if kind == "users, replace" else first.n in (None, 3000)
+    one = run(folder, kind, seed=kept._parsed(kept._read()).root)
+    assert (one.integers == first.integers).all() and one.keys == first.keys
+    assert np.array_equal(one.value, first.value) and first.columns == one.columns == ("a", "b")
+    assert (run(folder, kind, seed=5).integers == run(folder, kind, jobs=2, seed=5).integers).all()
+    parts = [
+        MECHANISMS[kind].exact_sum(files_in(folder, kind), **told(kind), jobs=j) for j in (1, 3)
+    ]
+    assert parts[0].to_bytes() == parts[1].to_bytes()
+
+
+@pytest.mark.parametrize("kind", ["private", "users, private"])
+def test_a_run_that_goes_on_adds_only_what_is_left(folder, monkeypatch, kind):
+    checkpoint, added, add = (
+        Checkpoint(folder / "job.ck", every=EVERY),
+        [],
+        ExactGroupSum.add_indexed,
+    )
+    wanted = bytes(MECHANISMS[kind].exact_sum(files_in(folder, kind), **told(kind)).to_bytes())
+    stop = 12 if kind == "private" else 40
+
+    def broken(self, rows, index):
+        if len(added) == stop:
+            raise KeyboardInterrupt
+        added.append(len(rows))
+        return add(self, rows, index)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(ExactGroupSum, "add_indexed", broken)
+        run(folder, kind, resume=checkpoint)
+    first, rest = sum(added), []
+    kept = checkpoint._parsed(checkpoint._read())
+    assert kept.blobs and not kept.facts.get("whole")
+    monkeypatch.setattr(
+        ExactGroupSum, "add_indexed", lambda s, *a: (rest.append(len(a[0])), add(s, *a))[1]
+    )
+    run(folder, kind, resume=checkpoint)
+    whole = checkpoint._parsed(checkpoint._read()).blobs["sum"]
+    assert whole[-len(wanted) :] == wanted
+    total = 3000 if kind == "private" else sum(ExactGroupSum.from_bytes(wanted, REGION).counts())
+    assert first + sum(rest) >= total > sum(rest) > 0
+    rest.clear()
+    monkeypatch.setattr(Rows, "labelled", None)  # nothing is read any more
+    assert run(folder, kind, resume=checkpoint).keys and not rest
+
+
+def test_the_checkpoint_holds_no_row_and_no_user(folder):
+    run(folder, "users, private", resume=folder / "job.ck")
+    raw = (folder / "job.ck").read_bytes()
+    for block in files_in(folder, "users", NAMES).batches(2):
+        assert not any(x.tobytes() in raw for x in np.asarray(block, np.float64).ravel())
+    kept = Checkpoint(folder / "job.ck")
+    table = kept._parsed(kept._read()).blobs["sum"]  # which no key is in: the same in every run
+    assert not any(user.encode() in table for user in named("users")["u"][10:])
+    assert len(raw) < 4000
+
+
+def test_another_job_is_refused(folder):
+    def asked(mechanism, data="users", **call):
+        call = {**told("users"), **call}
+        return mechanism(files_in(folder, data), **call, resume=folder / "job.ck")
+
+    asked(MECHANISMS["users"])
+    known = {"mu": 0.9, "max_keys": 2}
+    for other, what in [
+        (PrivateGroupMean(REGION, keys=KEYS[:2], **known), "groups"),
+        (PrivateGroupMean(REGION, keys=KEYS[::-1], **known), "groups"),
+        (PrivateGroupMean(REGION, keys=KEYS, statistic="sum", **known), "groups"),
+        (PrivateGroupMean(REGION, keys=KEYS, missing="ignore", **known), "missing"),
+        (PrivateGroupMean(Ellipsoid.ball(3.5, d=2), keys=KEYS, **known), "region"),
+        (PrivateGroupMean(REGION, keys=KEYS, mu=0.9, max_keys=3), "budget, groups"),
+        (PrivateGroupMean(REGION, max_keys=2, epsilon=1, delta=1e-6), "budget, groups"),
+        (PrivateGroupSum(REGION, keys=KEYS, **known), "groups, kind"),
+    ]:
+        with pytest.raises(CheckpointError, match=f"of another job .*{what}"):
+            asked(other)
+    with pytest.raises(CheckpointError, match=r"of another job .*budget, groups"):
+        asked(MECHANISMS["users"], key="u", user="g")
+    with pytest.raises(CheckpointError, match="of another job"):
+        run(folder, "mean", resume=folder / "job.ck")
+    assert asked(MECHANISMS["users"]).keys == KEYS
+
+
+@pytest.mark.parametrize("kind", ["mean", "users"])
+def test_a_file_that_changes_while_it_is_read_is_refused(folder, monkeypatch, kind):
+    add = ExactGroupSum.add_indexed
+
+    def touched(self, *block):
+        with open(folder / "2.csv", "a") as file:
+            file.write("1,2,g0,u0\n")
+        return add(self, *block)
+
+    monkeypatch.setattr(ExactGroupSum, "add_indexed", touched)
+    promise = MECHANISMS[kind].guarantee_for("u" if kind == "users" else None)
+    budget = Budget(mu=1, neighbors="add-remove", unit=promise.unit)
+    with pytest.raises(CheckpointError, match=r"2\.csv changed while it was read"):
+        run(folder, kind, resume=folder / "job.ck", budget=budget)
+    assert not budget.entries
+
+
+@pytest.mark.parametrize("kind", ["private", "users, private"])
+def test_keys_of_two_types_are_refused_however_they_are_read(tmp_path, kind):
+    for k, keys in enumerate((np.arange(9), [f"{k}" for k in range(9)])):
+        users = [f"{k}" for k in range(9)]
+        np.savez(tmp_path / f"{k}.npz", a=np.zeros(9), b=np.zeros(9), u=users, g=keys)
+    for known in ({}, {"jobs": 2}, {"resume": tmp_path / ".job.ck"}):
+        with pytest.raises(TypeError, match="another type in a later batch"):
+            rows = files_in(tmp_path, kind, ["0.npz", "1.npz"])
+            MECHANISMS[kind](rows, **told(kind), **known)
+
+
+def test_what_does_not_go_together_is_refused_and_nothing_is_written(folder):
+    table = {"v": np.zeros((5, 2)), "g": ["a"] * 5}
+    for known in ({"resume": folder / "job.ck"}, {"jobs": 2}):
+        with pytest.raises(TypeError, match="resume and jobs need files"):
+            MECHANISMS["mean"](table, key="g", **known)
+    with pytest.raises(TypeError, match="resume and jobs need files"):
+        MECHANISMS["mean"].exact_sum(table, key="g", jobs=2)
+    with pytest.raises(ValueError, match="resume or seed"):
+        run(folder, "mean", resume=folder / "job.ck", seed=1)
+    with pytest.raises(ValueError, match="opened without the column"):
+        MECHANISMS["mean"](files_in(folder, "mean"), key="h", resume=folder / "job.ck")
+    with pytest.raises(CheckpointError, match="would be read as rows"):
+        MECHANISMS["mean"](
+            open_rows(folder, ["a", "b"], by=["g"]), key="g", resume=folder / "job.ck"
+        )
+    assert not (folder / "job.ck").exists()
+
+
+def test_the_command_line_goes_on_with_groups(folder, capsys, monkeypatch):
+    monkeypatch.chdir(folder)
+    argv = ["mean", *NAMES, "--columns", "a,b", "--ball", "3", "--json", "--group", "g"]
+    for own in (["--mu", "0.9", "--keys", "g0,g1"], ["--epsilon", "20", "--delta", "1e-6"]):
+        for user in ([], ["--user", "u", "--max-keys", "2"]):
+            told = []
+            for more in (["--jobs", "2"], [], ["--discard"]):
+                assert main([*argv, *own, *user, "--resume", "a.ck", *more]) == 0
+                told.append(capsys.readouterr().out)
+            assert told[0] == told[1] == told[2] and '"private": true' in told[0]
+            assert not (folder / "a.ck").exists()
+    assert main(["mean", ".", *argv[4:], "--mu", "0.9", "--keys", "g0", "--resume", "a.ck"]) == 6
+    assert "would be read as rows" in capsys.readouterr().err
