@@ -15,6 +15,7 @@ import pytest
 
 from ellipsum.groups.keys import KeyBook
 from ellipsum.kernels.backend import use_kernels
+from ellipsum.rows import labels as rows_labels
 from ellipsum.rows.cells import plain_value
 from ellipsum.rows.distinct import Strings, StringTable, joined
 from ellipsum.rows.divided import _together
@@ -276,3 +277,31 @@ def test_rows_of_one_user_and_group_stand_together_whatever_their_digests(alike,
             here = table[order, :width]
             runs = int((here[1:] != here[:-1]).any(1).sum()) + bool(len(here))
             assert runs == len({tuple(row) for row in here.tolist()})
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_wide_and_narrow_blocks_of_numpys_text_know_one_another(order, monkeypatch):
+    """A text is one key, whether all characters of its block fit a byte or not."""
+    monkeypatch.setattr(rows_labels, "_BLOCK", 3)
+    cells = [
+        "a",
+        "\xff",
+        "a",
+        "b",
+        "\u0100",
+        "a",
+        "\xff",
+        "b\u0100",
+        "",
+        "\U0010ffff",
+        "b",
+        "\x80",
+        "a",
+    ]
+    column = np.array(cells).astype(f"{order}U3")
+    book = KeyBook()
+    index = book.index(labels_of("keys", column))
+    assert [book.keys[i] for i in index] == cells
+    assert sorted(set(index.tolist())) == list(range(len(set(cells))))
+    plain = labels_of("keys", cells).rows()
+    assert (labels_of("keys", column).rows() == plain).all()
