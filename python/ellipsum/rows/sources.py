@@ -257,7 +257,18 @@ def _layout(path: str, schema: Any, columns: Sequence[str] | None, by: Sequence[
 def check_labels(
     path: str, names: Sequence[str], columns: Sequence[str] | None, by: Sequence[str]
 ) -> None:
-    """Raise unless the file has each column of ``by`` once, and none is a coordinate too."""
+    """Raise unless the file has each column of ``by`` once, and none is a coordinate too.
+
+    Nor are they columns that the names of folders stand for, as Hive and Spark write them.
+    """
+    folders = {part.partition("=")[0] for part in path.split(os.sep)[:-1] if "=" in part}
+    for name in (*by, *(columns or ())):
+        if name in folders and name not in names:
+            raise ValueError(
+                f"{path} has {name!r} in a folder's name, not as a column: give "
+                'pyarrow.dataset.dataset(folder, partitioning="hive") in the place of open_rows, '
+                "or write the column into the files"
+            )
     for name in by:
         if list(names).count(name) != 1:
             raise ValueError(f"{path} must have the column {name!r}, which labels rows, once")
