@@ -95,6 +95,14 @@ std::size_t find_strings(const Strings& s, KeyTable& t, bool add, std::int64_t* 
       hash[k] = hashed(found[k].from, std::size_t(found[k].size), t.seed);
       __builtin_prefetch(t.slots + (hash[k] & (t.slot_count - 1)));
     }
+    // What most slots lead to: where the string ends, then its first bytes.
+    std::size_t likely[ahead];
+    for (std::size_t k = 0; k < part; ++k) {
+      const std::uint64_t slot = found[k].size < 0 ? 0 : t.slots[hash[k] & (t.slot_count - 1)];
+      likely[k] = slot ? std::size_t(slot & place_mask) - 1 : 0;
+      __builtin_prefetch(t.ends + likely[k]);
+    }
+    for (std::size_t k = 0; k < part; ++k) __builtin_prefetch(t.arena + t.ends[likely[k]]);
     for (std::size_t k = 0; k < part; ++k) {
       places[i + k] = -1;
       if (found[k].size < 0) continue;
