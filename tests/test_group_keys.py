@@ -6,6 +6,7 @@ import enum
 import hashlib
 import itertools
 import uuid
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from ellipsum import Ellipsoid, ExactGroupSum, PrivateCounts
 from ellipsum.groups.keys import KeyBook
 from ellipsum.kernels.backend import use_kernels
 from ellipsum.rows import labels as rows_labels
@@ -305,3 +307,20 @@ def test_wide_and_narrow_blocks_of_numpys_text_know_one_another(order, monkeypat
     assert sorted(set(index.tolist())) == list(range(len(set(cells))))
     plain = labels_of("keys", cells).rows()
     assert (labels_of("keys", column).rows() == plain).all()
+
+
+def test_whole_numbers_and_fractions_in_one_column_keep_their_names():
+    """Both are of one sort, and come in two parts of a batch: against a Counter, in any order."""
+    rng = np.random.default_rng(4)
+    column = rng.choice([0.5, 1.0, 1.5, 2.0, -3.0, 1e300], size=500)
+    wanted = Counter(column.tolist())
+    release = PrivateCounts(epsilon=200, delta=1e-3)
+    for order in (slice(None), slice(None, None, -1), np.argsort(column), np.argsort(-column)):
+        found = release({"g": column[order]}, key="g", seed=1)
+        assert dict(zip(found.keys, found.value.ravel().round(), strict=True)) == wanted
+    table = ExactGroupSum(Ellipsoid.ball(1.0, d=1))
+    for part in np.array_split(column, 7):
+        table.merge(ExactGroupSum(Ellipsoid.ball(1.0, d=1)).add(np.ones((len(part), 1)), part))
+    assert dict(zip(table.keys, table.counts().tolist(), strict=True)) == wanted
+    public = PrivateCounts(keys=[0.5, 1, 1.5, 2, -3, 1e300], mu=200)({"g": column}, key="g", seed=1)
+    assert [round(size) for size in public.value.ravel()] == [wanted[key] for key in public.keys]

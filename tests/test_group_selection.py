@@ -9,7 +9,7 @@ import pytest
 from mpmath import mp, mpf, workdps
 from scipy.stats import norm
 
-from ellipsum import PrivateCounts, calibrate
+from ellipsum import Ellipsoid, ExactGroupSum, PrivateCounts, PrivateGroupSum, calibrate
 from ellipsum.groups.guarantee import group_guarantee
 from ellipsum.groups.selection import KeySelection, calibrated, chance_of_one, threshold_for
 from ellipsum.guarantee import Neighbors
@@ -155,3 +155,28 @@ def test_what_is_added_by_hand_is_no_less(epsilon):
     chosen = KeySelection(ADD, 3, 1e-4)
     added = calibrate.delta(2.0, epsilon) + chosen.delta
     assert chosen.total_delta(epsilon - np.log1p(-chosen.delta), 2.0) <= added
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("users", ["one", "none"])
+def test_a_key_that_no_user_is_left_in_is_never_named(neighbors, users):
+    """One user of 2,000 keys, max_keys=1; or rows of nobody. A key without a user that drew noise
+    would be named with a chance of about delta; at delta = 1/2 none may be, in 20 releases, but
+    the user's own."""
+    keys = np.array([f"k{i}" for i in range(2000)])
+    user = np.array(["me"] * 2000, object) if users == "one" else np.full(2000, None, object)
+    table = {"x": np.zeros(2000), "g": keys, "u": user}
+    known = {"epsilon": 1.0, "delta": 0.5, "neighbors": neighbors}
+    for mechanism in (PrivateCounts(**known), PrivateGroupSum(Ellipsoid.ball(1.0, d=1), **known)):
+        found = [mechanism(table, key="g", user="u", seed=seed).keys for seed in range(20)]
+        assert len({key for named in found for key in named}) <= (users == "one")
+
+
+def test_an_integer_too_long_to_print_is_a_key_like_others():
+    table = {"g": np.array([10**5000, 1, 10**5000, 1, 1], object)}
+    release = PrivateCounts(epsilon=50, delta=1e-3)(table, key="g", seed=1)
+    assert release.keys == [1, 10**5000]
+    whole = PrivateGroupSum(Ellipsoid.ball(1.0, d=1), epsilon=50, delta=1e-3)
+    sums = whole.exact_sum({"x": np.ones(5), **table}, key="g")
+    again = ExactGroupSum.from_bytes(sums.to_bytes(), Ellipsoid.ball(1.0, d=1))
+    assert again.keys == sorted(sums.keys) and again.to_bytes() == sums.to_bytes()

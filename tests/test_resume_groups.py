@@ -13,6 +13,7 @@ from ellipsum import (
     ExactGroupSum,
     PrivateGroupMean,
     PrivateGroupSum,
+    PrivateSum,
     open_rows,
 )
 from ellipsum.cli.main import main
@@ -123,6 +124,18 @@ def test_the_checkpoint_holds_no_row_and_no_user(folder):
     table = kept._parsed(kept._read()).blobs["sum"]  # which no key is in: the same in every run
     assert not any(user.encode() in table for user in named("users")["u"][10:])
     assert len(raw) < 4000
+
+
+def test_the_same_budget_asked_for_in_other_words_is_another_job(folder):
+    """The noise is bound to the words: two releases of one checkpoint would be two draws."""
+    rows = files_in(folder, "public")
+    PrivateGroupSum(REGION, keys=KEYS, mu=1.0)(rows, key="g", resume=folder / "job.ck")
+    with pytest.raises(CheckpointError, match="other budget"):
+        PrivateGroupSum(REGION, keys=KEYS, rho=0.5)(rows, key="g", resume=folder / "job.ck")
+    whole = open_rows([folder / name for name in NAMES], ["a", "b"])
+    PrivateSum(REGION, mu=1.0)(whole, resume=folder / "sum.ck")
+    with pytest.raises(CheckpointError, match="other budget"):
+        PrivateSum(REGION, rho=0.5)(whole, resume=folder / "sum.ck")
 
 
 def test_another_job_is_refused(folder):

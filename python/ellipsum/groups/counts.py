@@ -17,6 +17,7 @@ from ..rows.labelled import column_of, label_batches, labelled_batches
 from ..users import user_runs
 from .base import Groups
 from .bounded import Users, limited
+from .key_bytes import key_text
 from .keys import KeyBook
 from .release import GroupRelease, NoisyGroups
 
@@ -96,11 +97,13 @@ class PrivateCounts(Groups):
         promise, threshold = self._promise(user)
         book = KeyBook(self._keys)
         counts, n = self._counted(rows, key, user, book)
-        order = list(range(len(book))) if book.closed else book.order()
+        order = list(range(len(book)))
+        if not book.closed:  # a key whose users all went elsewhere is never named
+            order = [i for i in book.order() if counts[i]]
         counts = counts[order]
         names = [book.keys[i] for i in order]
         ends = () if self.edges is None else (self.edges,)
-        keys = self._keys_of_draws(promise, seed, *ends, *map(repr, names), counts)
+        keys = self._keys_of_draws(promise, seed, *ends, *map(key_text, names), counts)
         entry = self._draw(budget, promise, keys)
         sigma = rounded_up((self._size_factor(promise.max_keys) or 0.0) * promise.noise_multiplier)
         sizes, named = self._sizes(counts, sigma, keys, threshold)

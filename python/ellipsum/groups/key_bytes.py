@@ -5,9 +5,17 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-__all__ = ["key_at", "key_bytes"]
+__all__ = ["key_at", "key_bytes", "key_text"]
 
 _INTEGER, _TEXT, _BYTES = 0, 1, 2
+
+
+def key_text(key: Any) -> str:
+    """A key's repr, also of an integer of more digits than Python will print."""
+    try:
+        return repr(key)
+    except ValueError:
+        return hex(key)
 
 
 def key_bytes(key: Any) -> bytes:
@@ -17,7 +25,7 @@ def key_bytes(key: Any) -> bytes:
     elif isinstance(key, bytes):
         kind, data = _BYTES, key
     else:
-        kind, data = _INTEGER, repr(key).encode()  # an integer, or a fraction's shortest digits
+        kind, data = _INTEGER, key_text(key).encode()  # an integer, or a fraction's shortest digits
     return struct.pack("<BI", kind, len(data)) + data
 
 
@@ -31,4 +39,6 @@ def key_at(body: bytes, at: int) -> tuple[Any, int]:
     if kind == _BYTES:
         return data, at + size
     text = data.decode()
+    if text.lstrip("-").startswith("0x"):
+        return int(text, 16), at + size
     return (int(text) if text.lstrip("-").isdigit() else float(text)), at + size

@@ -81,7 +81,7 @@ class KeyBook:
     def __init__(self, keys: Sequence[Any] | None = None) -> None:
         self.closed = False
         self._sorts = {sort: _Sort(sort) for sort in (NUMBER, TEXT, BYTES)}
-        self._size = 0
+        self._size, self._in_turn = 0, True  # whether a sort's table has the book's own order
         self._keys: list[Any] = []
         self._digests = np.empty((0, 2), np.uint64)
         if keys is not None:
@@ -174,8 +174,9 @@ class KeyBook:
             self._name(cells, fresh)
         out = np.full(len(cells), -1, np.int64)
         for sort, at, local in found:
-            # Keys of one sort alone have the same indices in both.
-            out[at] = local if len(sort.table) == len(self) else np.append(sort.places, -1)[local]
+            # Keys of one sort alone that came part by part have the same indices in both.
+            same = self._in_turn and len(sort.table) == len(self)
+            out[at] = local if same else np.append(sort.places, -1)[local]
         return out
 
     def _name(self, cells: Cells, fresh: list[tuple[_Sort, Ints]]) -> None:
@@ -184,6 +185,7 @@ class KeyBook:
         rank[np.argsort(np.concatenate([first for _, first in fresh]))] = np.arange(len(rank))
         done = self._size
         self._size += len(rank)
+        self._in_turn &= len(fresh) == 1
         for sort, first in fresh:
             if sort.sort == NUMBER:
                 sort.numbers += cells.plain(first)

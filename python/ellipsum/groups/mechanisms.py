@@ -27,6 +27,7 @@ from .bounded import Users
 from .file_groups import keys_digest, table_of_files, table_of_users
 from .guarantee import GroupGuarantee
 from .holes import IGNORED_WHERE, absent_levels, noisy_holes
+from .key_bytes import key_text
 from .release import GroupRelease, NoisyGroups
 from .table import ExactGroupSum, MadeOf
 
@@ -226,8 +227,10 @@ class PrivateGroupSum(Groups):
         """What the job is, as plain values (claim resume-3)."""
         label_places(rows, [key] if user is None else [key, user])
         statistic = "mean" if self._divide else "sum"
-        groups = [key, user, self._max_keys, statistic, keys_digest(self._keys)]
-        what = (self._promise(user)[0], self._empty().fingerprint(), self._missing)
+        empty = self._empty()
+        keys = empty.book.keys if empty.book.closed else None
+        groups = [key, user, self._max_keys, statistic, keys_digest(keys)]
+        what = (self._promise(user)[0], empty.fingerprint(), self._missing)
         return binding_of(rows, f"group {self._kind}", *what, inputs=inputs, groups=groups)
 
     def _table(self, user: Any) -> ExactGroupSum:
@@ -268,6 +271,10 @@ class PrivateGroupSum(Groups):
         budget: Budget | Share | None,
     ) -> GroupRelease:
         order, low, high, counts = table.ordered()
+        if not table.book.closed:  # a key whose users all went elsewhere is never named
+            taken = np.flatnonzero(counts)
+            order, low, high = [order[i] for i in taken], low[taken], high[taken]
+            counts = counts[taken]
         regions = [table.region(i) for i in order]
         shared = all(region is regions[0] for region in regions) and bool(regions)
         prints = [r.fingerprint() for r in (regions[:1] if shared else regions)]
@@ -275,7 +282,7 @@ class PrivateGroupSum(Groups):
         absent = table.absent(order)
         holes = () if self._missing == "center" else (self._missing, absent)
         exact = (low, high, counts, *holes)
-        keys = self._keys_of_draws(promise, root, *map(repr, names), *prints, *exact)
+        keys = self._keys_of_draws(promise, root, *map(key_text, names), *prints, *exact)
         entry = self._draw(budget, promise, keys)
         size_sigma = self._size_sigma(promise)
         sizes, named = None, np.ones(len(order), np.bool_)

@@ -67,7 +67,8 @@ def binding_of(
     return {
         "version": _FORMAT,
         "kind": kind,
-        "budget": json.loads(json.dumps(guarantee.to_dict())),
+        # The noise is bound to the words in which the budget was asked for, too.
+        "budget": json.loads(json.dumps(guarantee.to_dict() | {"asked": guarantee.asked})),
         "region": shape.hex(),
         "inputs": inputs_of(rows) if inputs is None else inputs,
         "columns": rows.columns,

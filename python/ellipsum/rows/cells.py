@@ -39,6 +39,7 @@ NUMBER, TEXT, BYTES = "number", "text", "bytes"
 
 _DIGEST_BYTES = 16
 _WORD = (1 << 64) - 1
+_PRINTED_BITS = 2048
 #: Cells that are looked at together: what is made of them stays in the cache.
 _BLOCK = 1 << 15
 
@@ -193,7 +194,8 @@ def number_digest(number: int | float) -> tuple[int, int]:
     if isinstance(number, float):
         return _hashed(b"float", number.hex().encode())
     if not -(1 << 63) <= number <= _WORD:
-        return _hashed(b"integer", str(number).encode())
+        small = number.bit_length() < _PRINTED_BITS  # Python refuses to print longer ones
+        return _hashed(b"integer", (str(number) if small else hex(number)).encode())
     out = np.empty((1, 2), np.uint64)
     kernels().integer_digests(np.array([number & _WORD], np.uint64), number < 0, out)
     return int(out[0, 0]), int(out[0, 1])
