@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels.backend import kernels, thread_count
 from ..plot import check_matplotlib
 from .form import QuadraticForm
+from .pair_scaled import ScaledPair, scale_of
 from .pair_spectrum import (
     EXTENDED_ROUNDOFF,
     Spectrum,
@@ -30,6 +31,7 @@ _SMALLEST, _SMALLEST_NORMAL = math.ulp(0.0), 2.0**-1022
 _CAUTION = 4.5
 _DOUBTFUL = 0.5  # of the error of a logarithm: beyond, Chernoff's bound is asked, too
 _NEARLY_NORMAL = 1e-8  # kappa - 1 of a shifted term, which the loss takes for 0
+_WIDE, _WIDE_MARGIN = 6.0, 2.0**-41  # of log kappa: there, values next to 1 were below by 8e-14
 
 
 class GaussianPair:
@@ -136,11 +138,17 @@ class GaussianPair:
         return pair
 
     def _take(self, spectrum: Spectrum | None, threads: int | None) -> None:
-        self._apart = spectrum is None
-        self._s = s = empty() if spectrum is None else spectrum.merged()
+        held = None if spectrum is None else spectrum.covered()
+        self._apart = held is None
+        self._s = s = empty() if held is None else held.merged()
         self._threads = thread_count(threads)
+        self._scaled: ScaledPair | None = None
+        if power := scale_of(s.excess, s.shift):
+            larger = GaussianPair._of(s.scaled(power), threads)
+            self._scaled = ScaledPair(larger, power, float(s.dof.sum()))
         self._table = kernels().PairTable(s.rows(), EXTENDED_ROUNDOFF)
         self._reverse: GaussianPair | None = None
+        self._caution = _WIDE_MARGIN if (np.abs(s.log_kappa) > _WIDE).any() else 0.0
         self._bounded = bool(s.excess.size and (s.excess < 0).all())  # L is, from above
         parts = np.concatenate([0.5 * s.dof * s.log_kappa, s.end])
         self._end = -float(np.sum(parts))  # of L's support, where it is bounded
@@ -171,13 +179,14 @@ class GaussianPair:
     def delta(self, epsilon: ArrayLike) -> Any:
         """The least delta, rounded up; at any epsilon, also below 0, of any shape.
 
-        **Guarantees**: claims gaussian_pair-1, gaussian_pair-2 and gaussian_pair-3.
-
-        0 where L cannot exceed epsilon at all; 1 for Gaussians on different spaces.
+        **Guarantees**: claims gaussian_pair-1, gaussian_pair-2 and gaussian_pair-3. 0 where L
+        cannot exceed epsilon at all; 1 for Gaussians on different spaces.
         """
         points = np.asarray(epsilon, dtype=np.float64)
         if np.isnan(points).any():
             raise ValueError("epsilon must not be NaN")
+        if self._scaled:
+            return self._scaled.delta(points)[()]
         log_delta, _, error = self._curve(points.ravel())
         with np.errstate(under="ignore"):
             value = np.exp(log_delta + error) * (1 + 4 * _UNIT_ROUNDOFF)
@@ -198,9 +207,12 @@ class GaussianPair:
             bound = self._chernoff(float(points[i]))
             if not (log_delta[i] + error[i] <= bound):
                 log_delta[i], error[i] = bound, 0.0
+        sure = points < -2 * (29 + self._table.cumulants(-0.5)[0])  # 1 - delta < e^-29
+        log_delta[sure], error[sure] = 0.0, 0.0
         finite = np.isfinite(log_delta)
         size = _UNIT_ROUNDOFF * np.abs(log_delta[finite])
-        error[finite] = np.maximum(error[finite] + size, _CAUTION * size) + 4 * _UNIT_ROUNDOFF
+        least = np.maximum(_CAUTION * size, self._caution)
+        error[finite] = np.maximum(error[finite] + size, least) + 4 * _UNIT_ROUNDOFF
         return log_delta, log_slope, error
 
     def _inside(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -214,7 +226,7 @@ class GaussianPair:
         """log of the least exp(K(t) - t epsilon) t^t / (1+t)^(1+t) that is found: a bound at any t,
         as (1 - e^-x)+ <= e^(tx) t^t / (1+t)^(1+t)."""
         top = float(np.max(self._s.excess, initial=0.0))
-        end = math.log(1 / top) if top > 0 else 60.0
+        end = -math.log(top) if top > 0 else 60.0
 
         def bound(log_t: float) -> float:
             t = math.exp(log_t)
@@ -222,15 +234,14 @@ class GaussianPair:
             value = self._table.cumulants(t)[0] - t * epsilon + factor
             return float(value) if math.isfinite(value) else 700.0
 
-        found = scipy.optimize.minimize_scalar(bound, bounds=(-40.0, end - 1e-9), method="bounded")
+        ends = (min(0.0, end) - 40.0, end - 1e-9)
+        found = scipy.optimize.minimize_scalar(bound, bounds=ends, method="bounded")
         return min(0.0, float(found.fun) + 1e-9 * (1 + abs(float(found.fun))))
 
     def epsilon(self, delta: ArrayLike) -> Any:
         """The least epsilon >= 0 with ``delta(epsilon)`` at most ``delta``, rounded up.
 
-        **Guarantees**: claim gaussian_pair-1.
-
-        0.0 where none is needed, ``inf`` where none is enough. Of any shape, entries from 0 to 1.
+        **Guarantees**: claim gaussian_pair-1. 0.0 where none is needed, ``inf`` where none helps.
         """
         targets = np.asarray(delta, dtype=np.float64)
         if not ((targets >= 0) & (targets <= 1)).all():
@@ -243,6 +254,8 @@ class GaussianPair:
             return 0.0
         if self._apart:
             return math.inf
+        if self._scaled is not None:
+            return self._least(self._scaled.epsilon(target), target)
         if target == 0:
             return self._beyond() if self._bounded else math.inf
         return self._solve(math.log(target), target)
@@ -281,13 +294,13 @@ class GaussianPair:
         return best
 
     def _beyond(self) -> float:
-        """Where delta is 0: just above the end of the support."""
+        """Just above the end of the support."""
         return math.nextafter(self._end + 2 * self._end_doubt, math.inf)
 
     def _least(self, x: float, target: float) -> float:
         """The first of x and a little more whose rounded delta is not above the target."""
         step = 2 * _UNIT_ROUNDOFF * max(x, _SMALLEST)
-        while float(self.delta(x)) > target:
+        while x < math.inf and float(self.delta(x)) > target:
             x, step = x + step, 2 * step
         return x
 

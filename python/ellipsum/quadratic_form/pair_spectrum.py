@@ -28,6 +28,10 @@ __all__ = [
 ]
 
 _UNIT_ROUNDOFF = 2.0**-53  # of a double, to nearest
+#: Of kappa, 1/kappa and c^2: beyond, two Gaussians count as different.
+_LARGEST, _LOG_LARGEST = 2.0**500, 346.0
+_LEAST = 2.0**-50  # kappa - 1 beside the largest other one, and c
+_NEGLIGIBLE = 2.0**-120  # kappa - 1 beside c and 1/c: 54 bits more are nothing
 Array = NDArray[np.float64]
 
 
@@ -65,6 +69,43 @@ class Spectrum(NamedTuple):
             np.add.at(total, where.ravel(), column)
             sums.append(total)
         return Spectrum(e[first], log_kappa[first], *sums)
+
+    def covered(self) -> Spectrum | None:
+        """What the kernels can hold of it: a pair of which this one is a post-processing. None: so
+        far apart that delta is taken for 1.
+
+        Adding the same noise to both Gaussians of a term without shift, and scaling, makes e
+        smaller. And with b^2 = 2^-54, a^2 + b^2 = 1, a N(c', 1) + b N(0, 1 + e') against the same
+        without c' and e' is a term of e = b^2 e' and c^2 = a^2 c'^2/(1 + e): one of tiny e is a
+        post-processing of a normal one and one without shift, side by side.
+        """
+        size, root = np.abs(self.excess), np.sqrt(self.shift)
+        far = (self.shift > _LARGEST) | (size > _LARGEST) | (np.abs(self.log_kappa) > _LOG_LARGEST)
+        if far.any():
+            return None
+        split = (size > 0) & (size < _NEGLIGIBLE * np.minimum(root, 1 / np.maximum(root, 1e-300)))
+        e = np.where(split, 2.0**54 * self.excess, self.excess)
+        largest = max(float(np.max(np.abs(e), initial=0.0)), float(np.max(root, initial=0.0)))
+        least = _LEAST * min(largest, 1.0)
+        low = (np.abs(e) < least) & (e != 0) & (split | (self.shift == 0))
+        e = np.where(low, np.copysign(least, e), e)
+        if not (split | low).any():
+            return self
+        beside = np.nextafter(self.shift[split], np.inf)
+        none = np.zeros(beside.size)
+        normal = _spectrum(none, none, beside, self.dof[split])
+        moved = split | low
+        small = np.where(moved, e, 0).astype(np.longdouble)
+        log_kappa = np.where(moved, np.log1p(small), self.log_kappa)
+        shift, end = (np.where(split, 0, column) for column in (self.shift, self.end))
+        kept: list[NDArray[Any]] = [e, log_kappa, shift, end, self.dof]
+        return Spectrum(*(np.concatenate([a, b]) for a, b in zip(kept, normal, strict=True)))
+
+    def scaled(self, power: int) -> Spectrum:
+        """kappa - 1 and c 2^power times as large, all of it far below 1."""
+        e = np.ldexp(self.excess.astype(np.longdouble), power)
+        shift = np.ldexp(self.shift, 2 * power)
+        return _spectrum(e, np.log1p(e), shift, self.dof)
 
     def rows(self) -> Array:
         """As the kernels take it: log kappa and end are two doubles each."""
@@ -112,7 +153,7 @@ def of_terms(kappa_minus_one: ArrayLike, shift2: ArrayLike, dof: ArrayLike) -> S
         raise ValueError("shift2 must be 0 or above in every term")
     if not (np.isfinite(m) & (m > 0)).all():
         raise ValueError("dof must be finite and above 0 in every term")
-    if (e == -1).any() or np.isinf(e).any() or np.isinf(c2).any():
+    if (e == -1).any() or (e > _LARGEST).any() or (c2 > _LARGEST).any():
         return None
     wide = e.astype(np.longdouble)
     return _spectrum(wide, np.log1p(wide), (1 + wide) * c2, m)
