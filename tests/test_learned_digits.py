@@ -54,12 +54,13 @@ def test_the_filter_hides_and_keeps_what_noise_of_its_size_does_not(records):
 
     Asked for with 0.02 and 0.01 to spare: trained noise without the shift misses the first.
     """
-    made = GenerativeFilter(BUDGET).fit(*records.seen)
+    made = GenerativeFilter(BUDGET, steps=400).fit(*records.seen)
     assert not made.uses_label
     assert max(accuracy(records, made, records.private).values()) <= 0.78
     assert max(accuracy(records, made, records.useful, ("linear", "rbf")).values()) >= 0.93
     noise = GenerativeFilter(BUDGET, method="isotropic").fit(*records.seen)
-    assert max(accuracy(records, noise, records.useful, draws=1).values()) <= 0.80
+    seen = accuracy(records, noise, records.useful, ("linear", "rbf", "knn"), draws=1)
+    assert max(seen.values()) <= 0.80
 
 
 @pytest.mark.parametrize("made", [LinearEraser(), OracleShift()])

@@ -297,7 +297,7 @@ def test_the_lipschitz_penalty_lowers_the_decoders_norm():
     norms = []
     for bound in (None, 0.5):
         encoder = VariationalEncoder(
-            3, hidden=(24,), epochs=60, batch_size=50, lipschitz=bound, lipschitz_weight=20.0
+            3, hidden=(24,), epochs=30, batch_size=50, lipschitz=bound, lipschitz_weight=20.0
         ).fit(rows)
         norms.append(encoder.decoder_norm(encoder.transform(rows)))
     assert norms[1] < 0.6 * norms[0]

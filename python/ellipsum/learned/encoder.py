@@ -13,6 +13,7 @@ from torch import nn
 
 from .. import _validate
 from . import networks
+from .descent import Adam
 from .storage import Learned
 
 __all__ = ["VariationalEncoder", "spectral_norm"]
@@ -94,14 +95,11 @@ class VariationalEncoder(Learned):
         size = min(_validate.whole("batch_size", self.batch_size, least=1), len(data))
         steps = _validate.whole("epochs", self.epochs, least=1) * max(1, len(data) // size)
         weights = [*self._encoder.parameters(), *self._decoder.parameters()]
-        adam, cosine = networks.optimizer(weights, self.learning_rate, steps)
+        adam = Adam(weights, self.learning_rate, steps)
         batches = networks.minibatches(len(data), size, generator)
         for _ in networks.steps_shown(steps, self.progress, "encoder"):
             loss = self._loss(data[next(batches)], generator)
-            adam.zero_grad()
-            loss.backward()
-            adam.step()
-            cosine.step()
+            adam.descend(loss)
         self.loss_ = float(loss.detach())
         self._widen()
         return self

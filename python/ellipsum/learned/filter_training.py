@@ -9,18 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
-from torch.nn import functional
 
 from ..tradeoff import filter_mu, scale_to_budget
 from . import networks
+from .classifiers import Classifiers
+from .descent import Adam
 
 __all__ = ["Budget", "FilterData", "train_adversarial", "train_kernel"]
 
 Array = NDArray[np.float64]
 Scaling = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
-_CLASSIFIER_WIDTHS = (48, 48)
 _CLASSIFIER_STEPS = 3
 _CLASSIFIER_RATE = 3e-3
 _REFERENCES = 512  # latents that the kernel posterior is taken over
@@ -191,51 +190,24 @@ def train_adversarial(
     d, device = data.latents.shape[1], data.latents.device
     noise, shifts = start_of(d, labels, generator, device)
     moving = [noise, shifts] if labels > 1 else [noise]
-    adam, cosine = networks.optimizer(moving, rate, steps)
+    adam = Adam(moving, rate, steps)
     targets = [data.private] + ([] if data.useful is None else [data.useful])
-    nets = [
-        networks.mlp([d, *_CLASSIFIER_WIDTHS, int(t.max()) + 1], generator).to(device)
-        for t in targets
-    ]
-    weights = [w for net in nets for w in net.parameters()]
-    answers, cooling = networks.optimizer(weights, _CLASSIFIER_RATE, steps, least=0.1)
+    nets, known = Classifiers(d, targets, generator), torch.stack(targets)
+    answers = Adam(nets.parameters, _CLASSIFIER_RATE, steps, least=0.1)
     batches = networks.minibatches(len(data.latents), batch_size, generator)
     still = shifts if labels > 1 else torch.zeros_like(shifts)
     for _ in networks.steps_shown(steps, progress, "filter"):
-        with torch.no_grad():
-            fixed = [t.detach() for t in _frozen(noise, still, budget)]
-        for _ in range(_CLASSIFIER_STEPS):
-            losses = _losses(data.rows(next(batches)), fixed[0], fixed[1], nets, generator)
-            answers.zero_grad()
-            sum(losses).backward()  # type: ignore[union-attr]
-            answers.step()
         a, v = _applied((noise, still), budget)
-        losses = _losses(data.rows(next(batches)), a, v, nets, generator)
+        for _ in range(_CLASSIFIER_STEPS):
+            rows = next(batches)
+            seen = released(data.rows(rows), a.detach(), v.detach(), generator)
+            answers.descend(nets.losses(seen, known[:, rows]).sum(), cool=False)
+        rows = next(batches)
+        losses = nets.losses(released(data.rows(rows), a, v, generator), known[:, rows])
         loss = -losses[0] + (weight * losses[1] if len(losses) > 1 else 0.0)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        cosine.step()
-        cooling.step()
+        adam.descend(loss)
+        answers.cool()
     return budget.exact(networks.as_numpy(noise), networks.as_numpy(still))
-
-
-def _frozen(noise: torch.Tensor, shifts: torch.Tensor, budget: Any) -> tuple[Any, Any]:
-    with torch.enable_grad():
-        a, v = _applied((noise, shifts), budget)
-    return a.detach(), v.detach()
-
-
-def _losses(
-    data: FilterData,
-    noise: torch.Tensor,
-    shifts: torch.Tensor,
-    nets: list[nn.Sequential],
-    generator: torch.Generator,
-) -> list[torch.Tensor]:
-    seen = released(data, noise, shifts, generator)
-    targets = [data.private] + ([] if data.useful is None else [data.useful])
-    return [functional.cross_entropy(net(seen), t) for net, t in zip(nets, targets, strict=True)]
 
 
 def train_kernel(
@@ -257,7 +229,7 @@ def train_kernel(
     """
     noise, shifts = start_of(data.latents.shape[1], labels, generator, data.latents.device)
     moving = [noise, shifts] if labels > 1 else [noise]
-    adam, cosine = networks.optimizer(moving, rate, steps)
+    adam = Adam(moving, rate, steps)
     batches = networks.minibatches(len(data.latents), batch_size, generator)
     references = networks.minibatches(len(data.latents), _REFERENCES, generator)
     still = shifts if labels > 1 else torch.zeros_like(shifts)
@@ -266,10 +238,7 @@ def train_kernel(
         rows, others = next(batches), next(references)
         losses = _kernel_losses(data.rows(rows), data.rows(others), rows, others, a, v, generator)
         loss = -losses[0] + (weight * losses[1] if len(losses) > 1 else 0.0)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        cosine.step()
+        adam.descend(loss)
     return budget.exact(networks.as_numpy(noise), networks.as_numpy(still))
 
 

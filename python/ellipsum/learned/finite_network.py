@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..tradeoff import DiscreteTradeoff
 from . import networks
+from .descent import Adam
 from .ppan_training import Limit
 
 __all__ = ["channel_values", "reader_of", "train_channel"]
@@ -44,15 +45,12 @@ def train_channel(
     tables = [torch.as_tensor(t) for t in (p_xw, cost)]
     other = None if useful is None else torch.as_tensor(useful)
     keeper = None if limit is None else Limit(limit)
-    adam, cosine = networks.optimizer([logits], rate, steps, least=1e-3)
+    adam = Adam([logits], rate, steps, least=1e-3)
     for _ in networks.steps_shown(steps, progress, "channel"):
         channel = torch.softmax(logits, 1)
         leakage, spent = _values(channel, tables[0], tables[1], other)
         loss = leakage + (keeper.term(spent) if keeper is not None else (price or 0.0) * spent)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        cosine.step()
+        adam.descend(loss)
     return networks.as_numpy(torch.softmax(logits, 1))
 
 

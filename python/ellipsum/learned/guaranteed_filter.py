@@ -15,11 +15,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
-from torch.nn import functional
 
 from .. import _validate
 from ..tradeoff import audit
 from . import networks
+from .classifiers import Classifiers
+from .descent import Adam
 from .local_mechanism import LatentRelease, LocalGuarantee, LocalMechanism
 from .storage import Noisy, grouped
 
@@ -29,7 +30,6 @@ Array = NDArray[np.float64]
 
 _ANSWERS = 3
 _ANSWER_RATE = 3e-3
-_WIDTHS = (48, 48)
 
 
 class GuaranteedFilter(Noisy):
@@ -179,36 +179,26 @@ class GuaranteedFilter(Noisy):
         steps: int,
         generator: torch.Generator,
     ) -> None:
-        nets = [
-            networks.mlp([self.dimension, *_WIDTHS, int(t.max()) + 1], generator).to(self.device)
-            for t in labels
-        ]
+        nets, known = Classifiers(self.dimension, labels, generator), torch.stack(labels)
         own = [*self._net.parameters(), *self._decoder.parameters()]
-        adam, cosine = networks.optimizer(own, self.learning_rate, steps)
-        answers, cooling = networks.optimizer(
-            [w for net in nets for w in net.parameters()], _ANSWER_RATE, steps, 0.1
-        )
+        adam = Adam(own, self.learning_rate, steps)
+        answers = Adam(nets.parameters, _ANSWER_RATE, steps, 0.1)
         batches = networks.minibatches(len(data), self.batch_size, generator)
         for _ in networks.steps_shown(steps, self.progress, "guaranteed filter"):
             for _ in range(_ANSWERS):
                 rows = next(batches)
                 with torch.no_grad():
                     seen = self._noisy(data[rows], generator)
-                answers.zero_grad()
-                sum(_losses(nets, seen, labels, rows)).backward()  # type: ignore[union-attr]
-                answers.step()
+                answers.descend(nets.losses(seen, known[:, rows]).sum(), cool=False)
             rows = next(batches)
             seen = self._noisy(data[rows], generator)
-            hide, *keep = _losses(nets, seen, labels, rows)
+            hide, *keep = nets.losses(seen, known[:, rows])
             loss = self.useful_weight * sum(keep) / max(1, len(keep)) - hide
             if self.keep_weight > 0:
                 error = ((self._decoder(seen) - data[rows]) ** 2).mean()
                 loss = loss + self.keep_weight * error
-            adam.zero_grad()
-            loss.backward()
-            adam.step()
-            cosine.step()
-            cooling.step()
+            adam.descend(loss)
+            answers.cool()
 
     def _noisy(self, rows: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         mapped = self._map(rows)
@@ -244,11 +234,3 @@ def _columns(useful: ArrayLike | None) -> list[NDArray[Any]]:
         return []
     given = np.asarray(useful)
     return [given] if given.ndim == 1 else list(given.T)
-
-
-def _losses(
-    nets: list[nn.Sequential], seen: torch.Tensor, labels: list[torch.Tensor], rows: torch.Tensor
-) -> list[torch.Tensor]:
-    return [
-        functional.cross_entropy(net(seen), t[rows]) for net, t in zip(nets, labels, strict=True)
-    ]

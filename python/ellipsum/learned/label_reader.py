@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from . import networks
+from .descent import Adam
 
 __all__ = ["LabelReader", "cells_of", "cross_read"]
 
@@ -51,16 +52,13 @@ class LabelReader:
         white = (latents - self._center) @ self.whiten.T
         data = networks.tensor_of(white, self._device, torch.float32)
         wanted = torch.as_tensor(cells).to(self._device)
-        adam, cosine = networks.optimizer(self._net.parameters(), _RATE, _STEPS)
+        adam = Adam(self._net.parameters(), _RATE, _STEPS)
         batches = networks.minibatches(len(data), _BATCH, generator)
         for _ in range(_STEPS):
             rows = next(batches)
             noise = networks.normal(generator, len(rows), data.shape[1], like=data)
             loss = functional.cross_entropy(self._net(data[rows] + _JITTER * noise), wanted[rows])
-            adam.zero_grad()
-            loss.backward()
-            adam.step()
-            cosine.step()
+            adam.descend(loss)
         return self
 
     def read(self, latents: Array) -> NDArray[np.int64]:

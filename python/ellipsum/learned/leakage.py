@@ -13,6 +13,7 @@ from ..tradeoff import EstimatedInformation, GaussianTradeoff
 from ..tradeoff.neighbors import ksg_information
 from . import networks
 from .adversary import Adversary, linear_posterior
+from .descent import Adam
 
 __all__ = [
     "Leakage",
@@ -134,16 +135,14 @@ def _fresh(x: Array, z: Array, seed: int) -> tuple[float, float]:
     order = torch.randperm(len(xs), generator=generator)
     train, test = order[: len(order) // 2], order[len(order) // 2 :]
     one = Adversary(zs.shape[1], xs.shape[1], generator, torch.float64, "cpu")
-    adam, cosine = networks.optimizer(one.net.parameters(), 3e-3, _FRESH_STEPS, 0.02)
+    adam = Adam(one.net.parameters(), 3e-3, _FRESH_STEPS, 0.02)
     weight = torch.ones(1, len(xs), dtype=torch.float64)
-    _, left = linear_posterior(xs[train], zs[train][None], weight[:, train])
+    known = zs[train]
+    _, left = linear_posterior(xs[train], known[None], weight[:, train])
     for rows in _batches(len(train), generator):
-        seen = zs[train][rows][None]
+        seen = known[rows][None]
         loss = -one.gain(left[:, rows], seen, weight[:, rows]).mean()
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        cosine.step()
+        adam.descend(loss)
     with torch.no_grad():
         known, left = linear_posterior(xs[test], zs[test][None], weight[:, test])
         gain = one.gain(left, zs[test][None], weight[:, test])

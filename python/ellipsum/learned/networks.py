@@ -1,10 +1,10 @@
-"""Networks, seeds, optimisers and progress that the learned releases share."""
+"""Networks, seeds and progress that the learned releases share."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,6 @@ __all__ = [
     "minibatches",
     "mlp",
     "normal",
-    "optimizer",
-    "quasi_newton",
     "steps_shown",
     "tensor_of",
     "wide",
@@ -78,34 +76,6 @@ def mlp(
         if not last:
             layers.append(nn.ELU())
     return nn.Sequential(*layers)
-
-
-def optimizer(parameters: Any, rate: float, steps: int, least: float = 0.01) -> tuple[Any, Any]:
-    """Adam, and a cosine schedule down to ``least`` of the rate."""
-    adam = torch.optim.Adam(list(parameters), lr=rate)
-    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(adam, max(1, steps), rate * least)
-    return adam, cosine
-
-
-def quasi_newton(parameters: list[Any], value: Callable[[], torch.Tensor], steps: int) -> None:
-    """So many steps of L-BFGS on a smooth function without noise."""
-    made = torch.optim.LBFGS(
-        parameters,
-        max_iter=steps,
-        max_eval=2 * steps,
-        history_size=steps,
-        tolerance_grad=1e-9,
-        tolerance_change=1e-12,
-        line_search_fn="strong_wolfe",
-    )
-
-    def closure() -> torch.Tensor:
-        made.zero_grad()
-        found = value()
-        found.backward()
-        return found
-
-    made.step(closure)
 
 
 def minibatches(n: int, size: int, generator: torch.Generator) -> Iterator[torch.Tensor]:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import mechanisms, networks
 from .adversary import Adversary, LabelAdversary, linear_information
+from .descent import Adam, quasi_newton
 
 __all__ = [
     "Limit",
@@ -143,7 +144,7 @@ def train_affine(
     for _ in networks.steps_shown(max(1, steps // _INNER), progress, "affine mechanism"):
         with torch.no_grad():
             before, kept = float(value()), [part.clone() for part in moving]
-        networks.quasi_newton(moving, value, _INNER)
+        quasi_newton(moving, value, _INNER)
         with torch.no_grad():
             if not float(value()) <= before:  # a line search that failed
                 for part, old in zip(moving, kept, strict=True):
@@ -232,7 +233,7 @@ def train_network(
     """Mechanism against adversary in turns, the adversary first."""
     players = _Players(problem, made, steps)
     limit = Limit(problem.limit)
-    adam, cosine = networks.optimizer(made.parameters(), rate, steps)
+    adam = Adam(made.parameters(), rate, steps)
     n = len(problem.sensitive)
     batches = networks.minibatches(n, batch_size, problem.seeds)
     everyone = torch.arange(n)
@@ -243,10 +244,7 @@ def train_network(
         rows = everyone if last else next(batches)
         leakage, cost, seen = players.values(rows)
         loss = leakage + limit.term(cost) + seen
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        cosine.step()
+        adam.descend(loss)
 
 
 class _Players:
@@ -265,14 +263,12 @@ class _Players:
             self.known, self.answers = problem.labels, _LABEL_ANSWERS
             self.adversaries[0] = LabelAdversary(size, int(problem.labels.max()) + 1, *options)
         weights = [w for one in self.adversaries for w in one.net.parameters()]
-        self.adam, self.cosine = networks.optimizer(
-            weights, _ADVERSARY_RATE, self.answers * steps, 0.1
-        )
+        self.adam = Adam(weights, _ADVERSARY_RATE, self.answers * steps, 0.1)
         self.judge = None
         if problem.discriminator > 0:
             net = networks.mlp([size, 32, 32, 1], problem.seeds, dtype=like.dtype)
             self.judge = net.to(like.device)
-            self.judge_adam, _ = networks.optimizer(self.judge.parameters(), _ADVERSARY_RATE, steps)
+            self.judge_adam = Adam(self.judge.parameters(), _ADVERSARY_RATE, steps)
 
     def _release(self, rows: torch.Tensor) -> Any:
         p = self.problem
@@ -284,16 +280,11 @@ class _Players:
         with torch.no_grad():
             x, y, z, weight = self._release(rows)
         known = [one.information(side, z, weight) for one, side in self._sides(x, y)]
-        self.adam.zero_grad()
-        (-sum(known)).backward()  # type: ignore[operator]
-        self.adam.step()
-        self.cosine.step()
+        self.adam.descend(-sum(known))  # type: ignore[arg-type]
         if self.judge is not None:
             real, made = self.judge(y)[:, 0], self.judge(z)[..., 0]
             loss = 0.5 * ((real - 1) ** 2).mean() + 0.5 * (weight * made**2).sum(0).mean()
-            self.judge_adam.zero_grad()
-            loss.backward()
-            self.judge_adam.step()
+            self.judge_adam.descend(loss, cool=False)
 
     def values(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Leakage, cost, and what the discriminator adds."""
