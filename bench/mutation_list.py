@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation import FLOOR_TESTS, SUM_TESTS, Mutation, P, T
 from mutation_list_core import CORE
 from mutation_list_input import INPUT
+from mutation_list_learned import LEARNED
 
 MUTATIONS = [
     # ---- sensitivity ----
@@ -362,6 +363,7 @@ MUTATIONS = [
         "tests/test_group_parts.py",
     ),
     *INPUT,
+    *LEARNED,
     # ---- the twin ----
     Mutation(
         "clip, twin: a huge row is not moved in",
