@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import interval_coverage as coverage
 import mean_baselines as published
 from ellipsum import calibrate
 from mean_baselines import Ledger
@@ -138,3 +139,14 @@ def test_the_zcdp_budget_implies_the_guarantee_and_beats_the_simple_bound(epsilo
     simple = (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2  # Bun & Steinke, Proposition 1.3
     exact_gaussian = calibrate.rho(calibrate.noise_multiplier(epsilon, delta))
     assert simple < rho < exact_gaussian
+
+
+@pytest.mark.parametrize("law", list(coverage.LAWS))
+def test_the_law_that_an_interval_is_judged_by_has_the_mean_of_its_draws(law):
+    """Within 6 standard errors (false alarm below 1e-6), the ends of the box included."""
+    for center in (0.0, 0.5, 1.0, 1.2):
+        cell = coverage.Cell(law, 50_000, 12, center=center)
+        rows, mean = cell.draw(0)
+        spread = np.maximum(np.clip(rows, -coverage.HALF, coverage.HALF).std(axis=0), 0.01)
+        off = np.abs(mean - coverage.population(cell))
+        assert (off <= 6 * spread / math.sqrt(cell.n)).all()
