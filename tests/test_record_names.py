@@ -6,9 +6,11 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from ellipsum import estimate_covariance
+from ellipsum.column_names import named_vectors
 from ellipsum.records import (
     PrivatePCA,
     PrivateProjection,
@@ -235,3 +237,39 @@ def test_a_regression_on_a_projection_predicts_by_name():
     assert release.pca(1).columns == NAMES
     model = PrivateRegression(2.0, center=CENTER, mu=5.0, seed=1).fit(FRAME)
     assert model.feature_names_in_.tolist() == list(NAMES[:2])
+
+
+def test_a_covariance_has_the_names_of_its_columns_whatever_table_it_is_in():
+    """A frame without an index of its own, a Polars or Arrow table; not rows named otherwise."""
+    matrix = np.diag([1.0, 4.0, 9.0])
+    frame = pd.DataFrame(matrix, columns=["a", "b", "c"])
+    center = {"c": 3.0, "a": 1.0, "b": 2.0}
+    tables = [frame, frame.set_axis(["a", "b", "c"]), pl.from_pandas(frame)]
+    for given in (*tables, pa.Table.from_pandas(frame)):
+        names, known = named_vectors(covariance=given, center=center)
+        assert names == ("a", "b", "c")
+        assert (known["covariance"] == matrix).all() and (known["center"] == [1, 2, 3]).all()
+        drawn = synthetic_rows(given, 20_000, center=center, exact=True, seed=0)
+        assert np.abs(drawn.mean(axis=0) - [1, 2, 3]).max() < 0.2
+    for wrong in (frame.set_axis([5, 6, 7]), frame.set_axis(["b", "a", "c"])):
+        with pytest.raises(ValueError, match="the same names in its rows and columns"):
+            named_vectors(covariance=wrong, center=center)
+    with pytest.raises(ValueError, match="a row for each of its columns"):
+        named_vectors(covariance=pl.from_pandas(frame.head(1)), center=center)
+
+
+def test_one_record_that_is_a_series_is_met_by_its_labels_and_no_cell_is_quoted():
+    rows = np.random.default_rng(0).normal(size=(500, 3)) * [1, 10, 100]
+    frame = pd.DataFrame(rows, columns=["a", "b", "c"])
+
+    def released(record):
+        return RecordRelease(epsilon=4.0, noise="privunit", seed=1).fit(frame).transform(record)
+
+    record = frame.iloc[0]
+    assert np.array_equal(released(record[["c", "a", "b"]]), released(record))
+    assert np.array_equal(released(record), released(record.to_numpy()))
+    model = PrivateRegression(3.0, mu=5.0, seed=1).fit(frame[["a", "b"]], frame["c"])
+    for bad in ([[1.0, "SECRET"]], np.array([[1.0, "SECRET"]], object)):
+        with pytest.raises(TypeError, match="rows must be numbers") as caught:
+            model.predict(bad)
+        assert "SECRET" not in str(caught.value)

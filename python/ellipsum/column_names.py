@@ -210,10 +210,27 @@ def _entries(parameter: str, value: Any) -> tuple[Names | None, NDArray[Any]]:
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(value, (pandas.Series, pandas.DataFrame)):
         names = _texts(list(value.index))
-        if names is not None and value.ndim == 2 and _texts(list(value.columns)) != names:
-            raise ValueError(f"{parameter} must have the same names in its rows and columns")
+        if value.ndim == 2:
+            own, plain = _texts(list(value.columns)), isinstance(value.index, pandas.RangeIndex)
+            names = own if plain else names  # an index that nobody set names nothing
+            if names != own:
+                raise ValueError(f"{parameter} must have the same names in its rows and columns")
         return names, value.to_numpy()
+    if hasattr(value, "__arrow_c_stream__"):
+        return _table_entries(parameter, value)
     return None, np.empty(0)
+
+
+def _table_entries(parameter: str, value: Any) -> tuple[Names | None, NDArray[Any]]:
+    """Names and numbers of a matrix that is a Polars or Arrow table: its columns'."""
+    labels = getattr(value, "column_names", None) or getattr(value, "columns", None) or ()
+    names = _texts(list(labels))
+    if names is None:
+        return None, np.empty(0)
+    entries = np.column_stack([np.asarray(value[name], np.float64) for name in names])
+    if len(entries) != len(names):
+        raise ValueError(f"{parameter} must have a row for each of its columns, or be a mapping")
+    return names, entries
 
 
 def _number(parameter: str, name: str, value: Any) -> float:

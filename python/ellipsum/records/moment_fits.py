@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from .. import _validate
 from ..column_names import Columns
 from ..rows.queries import shape_of
-from .named_rows import in_order
+from .named_rows import as_numbers
 
 __all__ = [
     "LEAST_RIDGE",
@@ -86,7 +86,7 @@ class MomentRegression:
         p, known = len(self.coef), self.names
         if known is not None and shape_of(rows)[1:] <= (p,):
             known = tuple(known[j] for j in self.columns)
-        x = np.asarray(in_order(rows, Columns(known, "the release")), dtype=np.float64)
+        x = as_numbers(rows, Columns(known, "the release"))
         if x.ndim != 2 or x.shape[1] not in (p, self.d):
             raise ValueError(f"rows must have shape (n, {p}), or (n, {self.d}) with the target")
         return np.asarray((x if x.shape[1] == p else x[:, self.columns]) @ self.coef)

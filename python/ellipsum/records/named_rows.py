@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..column_names import Columns, frame_names
 from ..rows.batches import as_batches
 from ..rows.queries import shape_of
 
-__all__ = ["in_order"]
+__all__ = ["as_numbers", "in_order"]
 
 
 def in_order(rows: Any, columns: Columns, d: int | None = None) -> Any:
@@ -22,8 +24,29 @@ def in_order(rows: Any, columns: Columns, d: int | None = None) -> Any:
     TypeError, ValueError
         A column's type is not numeric, or the table has other columns. No message tells of a value.
     """
+    if (order := _order_of_one(rows, columns)) is not None:
+        return rows.to_numpy()[order]
     table = hasattr(rows, "__arrow_c_stream__") or frame_names(rows) is not None
     if not table or len(shape_of(rows)) != 2:
         return rows
     width = int(rows.shape[1]) if d is None else d
     return np.concatenate([np.empty((0, width)), *as_batches(rows, width, columns)])
+
+
+def as_numbers(rows: Any, columns: Columns) -> NDArray[np.float64]:
+    """The same as an array of doubles; no message quotes a cell."""
+    given = in_order(rows, columns)
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError("rows must be numbers, as many in each row") from None
+
+
+def _order_of_one(rows: Any, columns: Columns) -> list[int] | None:
+    """The order of one record that is a pandas Series with the columns' names as its labels. Of
+    any others nothing is said: they may be people's."""
+    pandas, names = sys.modules.get("pandas"), columns.names
+    if pandas is None or names is None or not isinstance(rows, pandas.Series):
+        return None
+    places = {label: j for j, label in enumerate(rows.index)}
+    return [places[name] for name in names] if places.keys() == set(names) else None

@@ -25,7 +25,7 @@ from ..noise_keys import JobKeys, Use, root_key
 from ..rows.queries import shape_of
 from ..second_moments import moment_sensitivity, scaled_moments, unpacked
 from .moment_fits import LEAST_RIDGE, NoisyMoments, PrincipalAxes, chosen_ridge
-from .named_rows import in_order
+from .named_rows import as_numbers, in_order
 
 __all__ = ["PrivatePCA", "PrivateRegression"]
 
@@ -252,8 +252,8 @@ class PrivateRegression(_OnMoments):
     def predict(self, rows: ArrayLike) -> Array:
         """The target of each row (n, d), data units; the columns of a frame are met by name."""
         self._check_fitted()
-        x = in_order(rows, Columns(self.columns_, "the fit"))
-        return np.asarray(np.asarray(x, dtype=np.float64) @ self.coef_ + self.intercept_)
+        x = as_numbers(rows, Columns(self.columns_, "the fit"))
+        return np.asarray(x @ self.coef_ + self.intercept_)
 
 
 class PrivatePCA(_OnMoments):
@@ -312,7 +312,7 @@ class PrivatePCA(_OnMoments):
     def transform(self, rows: ArrayLike) -> Array:
         """Coordinates of each row along the axes, (n, k). Of the rows themselves: not private."""
         self._check_fitted()
-        x = np.asarray(in_order(rows, self._columns.copy()), dtype=np.float64)
+        x = as_numbers(rows, self._columns.copy())
         x = (x - self._center) * self._scale
         return np.asarray(x @ self.components_.T)
 

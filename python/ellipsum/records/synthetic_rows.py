@@ -52,13 +52,14 @@ def synthetic_rows(
     ValueError
         For an estimate of no matrix, ``exact`` with m < d, or a center of other columns.
     """
-    value = estimate.value if isinstance(estimate, Release) else estimate
+    released = isinstance(estimate, Release)
+    names, known = named_vectors(estimate=None if released else estimate, center=center)
+    value = estimate.value if isinstance(estimate, Release) else known["estimate"]
     matrix = semidefinite(_validate.square("estimate", value))
     d, m = len(matrix), _validate.whole("m", m, least=1)
     if exact and m < d:
         raise ValueError(f"exact rows need m of at least d = {d}, got {m}")
     columns = Columns(estimate.columns if isinstance(estimate, Release) else None, "the estimate")
-    names, known = named_vectors(center=center)
     order, given = columns.order_of(names, "center"), known["center"]
     where = np.zeros(d) if given is None else _validate.vector("center", given, d=d)
     where = where if order is None else where[order]
