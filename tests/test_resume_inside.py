@@ -116,3 +116,20 @@ def test_a_checkpoint_that_the_shell_names_is_no_rows(here, capsys):
         assert code == Exit.OUTPUT and "would be read as rows" in capsys.readouterr().err
     assert not os.path.exists("data/job.ck")
     assert Checkpoint("job.ck").inputs(open_rows("data"))
+
+
+def test_a_file_that_is_no_checkpoint_is_never_removed(tmp_path):
+    """Neither by discard() nor in the place that a half-written one takes; a torn one is."""
+    rows, path = tmp_path / "rows.npy", tmp_path / "job.ck"
+    np.save(rows, np.ones((5, 2)))
+    whole = rows.read_bytes()
+    with pytest.raises(CheckpointError, match="is no checkpoint, and stays as it is"):
+        Checkpoint(rows).discard()
+    rows.rename(tmp_path / "job.ck.part")
+    with pytest.raises(CheckpointError, match=r"job\.ck\.part is no checkpoint"):
+        Checkpoint(path).write(b"body")
+    assert (tmp_path / "job.ck.part").read_bytes() == whole and not path.exists()
+    (tmp_path / "job.ck.part").write_bytes(b"ELLI")
+    Checkpoint(path).write(b"body")
+    Checkpoint(path).discard()
+    assert not [file for file in tmp_path.iterdir() if "job.ck" in file.name]

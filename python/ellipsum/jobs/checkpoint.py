@@ -123,12 +123,11 @@ class Checkpoint:
         Raises
         ------
         CheckpointError
-            A run is using it.
+            A run is using it, or it is no checkpoint.
         """
         with self._held():
             for path in (self.path, self._part, self._lock):
-                with suppress(FileNotFoundError):
-                    os.unlink(path)
+                _remove(path)
             sync_folder(self.path)
 
     @property
@@ -170,9 +169,8 @@ class Checkpoint:
     def write(self, body: bytes) -> None:
         """Replace the file: all of it, on the disk, or nothing."""
         data = self._sealed(body)
+        _remove(self._part)  # of a run that was killed
         try:
-            with suppress(FileNotFoundError):
-                os.unlink(self._part)  # of a run that was killed
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY | NO_FOLLOW
             fd = os.open(self._part, flags, 0o600)
             try:
@@ -346,6 +344,21 @@ class Job:
 
     def __repr__(self) -> str:
         return "Job(secret)"
+
+
+def _remove(path: str) -> None:
+    """Remove a checkpoint, or as much as there is of one; never a file that is something else."""
+    try:
+        fd = os.open(path, os.O_RDONLY | BINARY | NO_FOLLOW)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be removed: {error.strerror}") from None
+    with open(fd, "rb") as file:
+        start = file.read(len(CHECKPOINT_MAGIC))
+    if not CHECKPOINT_MAGIC.startswith(start):
+        raise CheckpointError(f"{path} is no checkpoint, and stays as it is: move it elsewhere")
+    os.unlink(path)
 
 
 def _changed(kept: list[list[Any]], asked: list[list[Any]]) -> str:
