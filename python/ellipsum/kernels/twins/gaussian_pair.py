@@ -21,14 +21,12 @@ from .form_saddle import (
 )
 from .jit import in_parts, jit
 
-_jit = jit(error_model="numpy")  # a quotient by 0 is infinite, as in the core, and no error
-
 _UNIT_ROUNDOFF = 2.0**-53  # of a double, to nearest
 _FAR = 0.5  # |te| from here on: the second form of K
 _SMALLEST = 1e-100  # of kappa - 1, below which a term is normal but for that part of it
 
 
-@_jit
+@jit
 def _defect(x):
     """log(1 - x) + x within 8 units of roundoff up to |x| = 1/2."""
     if abs(x) <= 0.125 or abs(x) > 0.3:
@@ -41,7 +39,7 @@ def _defect(x):
     return -2 * s * (s / (1 + s) + series)
 
 
-@_jit
+@jit
 def _term_at(term, t, gap, top):
     """1 - te of a term, whether |te| is small, and what it adds to K' and K''."""
     e, kappa, shift, dof, defect = term[0], term[1], term[2], term[3], term[4]
@@ -53,19 +51,19 @@ def _term_at(term, t, gap, top):
     return a, abs(x) < _FAR, slope, bend
 
 
-@_jit
+@jit
 def _singular_slope(term, a):
     """K' of a far term, without its linear part."""
     e, kappa, shift, dof = term[0], term[1], term[2], term[3]
     return 0.5 * dof * e / a + 0.5 * shift * (kappa / (a * e)) / a
 
 
-@_jit
+@jit
 def _log_survivor(x, a):
     return math.log1p(-x) if a > 0.5 else math.log(a)
 
 
-@_jit
+@jit
 def _cumulants(terms, normal, top, t):
     log_mgf = 0.5 * normal * t * (1 + t)
     slope = 0.5 * normal * (1 + 2 * t)
@@ -81,7 +79,7 @@ def _cumulants(terms, normal, top, t):
     return log_mgf, slope, bend
 
 
-@_jit
+@jit
 def _balance_pair(terms, normal, top, epsilon, t, gap):
     other = 1 / (1 + t)
     up, up_slope = 0.5 * normal * (1 + 2 * t), normal * t
@@ -108,7 +106,7 @@ def _balance_pair(terms, normal, top, epsilon, t, gap):
     return up, down, up_slope, down_slope
 
 
-@_jit
+@jit
 def _solve_pair(terms, normal, top, epsilon):
     highest = 0.5 * top
     _, mean, variance = _cumulants(terms, normal, top, 0.0)
@@ -138,7 +136,7 @@ def _solve_pair(terms, normal, top, epsilon):
     return point_at(x, highest)
 
 
-@_jit
+@jit
 def _low_part(t, gap, top):
     """What t lacks of the point whose 1 - t e is the gap."""
     if not top > 0 or not gap < 0.5:
@@ -151,7 +149,7 @@ def _low_part(t, gap, top):
     return (lost[0] + lost[1]) / top
 
 
-@_jit
+@jit
 def _add_linear(log_mgf, drift, t, coefficient, low):
     add_product(log_mgf, -t, coefficient)
     add(log_mgf, -t * low)
@@ -159,7 +157,7 @@ def _add_linear(log_mgf, drift, t, coefficient, low):
     add(drift, -low)
 
 
-@_jit
+@jit
 def _add_term(term, t, gap, top, roundoff, log_mgf, drift):
     """Adds a term to both sums; their doubts, and its slope as far as it was taken at t."""
     a, near, slope, _ = _term_at(term, t, gap, top)
@@ -190,7 +188,7 @@ def _add_term(term, t, gap, top, roundoff, log_mgf, drift):
     return doubt, drift_doubt + 8 * abs(bent_slope) + ends, rest
 
 
-@_jit
+@jit
 def _describe_pair(terms, normal, top, edge_roundoff, epsilon, t, gap):
     unit = math.frexp(t)[1]
     scale = math.ldexp(1.0, unit)
@@ -227,7 +225,7 @@ def _describe_pair(terms, normal, top, edge_roundoff, epsilon, t, gap):
     )  # fmt: skip
 
 
-@_jit
+@jit
 def _known(low, high, normal, edge, edge_low, edge_mean, epsilon):
     """(log delta, log slope, error), or NaN as error where it takes an integral."""
     none = -INFINITY
@@ -247,7 +245,7 @@ def _known(low, high, normal, edge, edge_low, edge_mean, epsilon):
     return 0.0, 0.0, math.nan
 
 
-@_jit
+@jit
 def _pair_sticks(law, epsilon, out):
     terms, normal, low, high, edge, edge_low, edge_roundoff = law
     decay = Decay(math.sqrt(normal), np.sum(terms[:, 3]))
@@ -264,7 +262,7 @@ def _pair_sticks(law, epsilon, out):
         out[i, 2], out[i, 3] = found.error, found.nodes
 
 
-@_jit
+@jit
 def _form_sticks(form, log_mean, epsilon, out):
     pole = math.ldexp(1.0, form.exponent)
     for i in range(epsilon.size):

@@ -47,11 +47,14 @@ register("numba:compile", _Told())
 
 
 def jit(function: Any = None, **options: Any) -> Any:
-    """``njit`` without the GIL, cached; with options, a decorator that has them."""
+    """``njit`` without the GIL, cached; with options, a decorator that has them.
+
+    A quotient by 0 is infinite or NaN, as in the core: Numba's own rule raises.
+    """
     if function is None:
         return functools.partial(jit, **options)
     function.__qualname__ += f"_{_STAMP}"
-    return njit(cache=True, nogil=True, **options)(function)
+    return njit(cache=True, nogil=True, error_model="numpy", **options)(function)
 
 
 def in_parts(call: Callable[[slice], object], n: int, threads: int) -> None:

@@ -93,7 +93,7 @@ def _horner(c, x):
     return y
 
 
-@jit(error_model="numpy")  # 2/m at m = 0 is infinite, no error
+@jit  # 2/m at m = 0 is infinite
 def _gaussian_of_words(words, sigma, phase, out, doubtful):
     """Samples and, for each, whether the error bound leaves two integers possible."""
     d = sigma.size
