@@ -90,17 +90,10 @@ INPUT = [
         "tests/test_column_names.py",
     ),
     Mutation(
-        "groups: a key without a user draws noise",
-        P + "groups/mechanisms.py",
-        "taken = np.flatnonzero(counts)",
-        "taken = np.arange(len(counts))",
-        "tests/test_group_selection.py -k no_user",
-    ),
-    Mutation(
-        "counts: a key without a user draws noise",
-        P + "groups/counts.py",
-        "order = [i for i in book.order() if counts[i]]",
-        "order = book.order()",
+        "groups: a key without a user is named",
+        P + "groups/base.py",
+        "named = (counts > 0) & np.array",
+        "named = np.array",
         "tests/test_group_selection.py -k no_user",
     ),
     Mutation(

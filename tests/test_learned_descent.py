@@ -1,4 +1,4 @@
-"""What trains the learned releases: Adam on one vector, L-BFGS, classifiers side by side."""
+"""What trains the learned releases: Adam on a schedule, L-BFGS, classifiers side by side."""
 
 from __future__ import annotations
 
@@ -16,27 +16,30 @@ torch.set_num_threads(1)
 
 
 def test_adam_steps_as_written_and_leaves_other_weights_alone():
-    """Kingma & Ba 2015, Algorithm 1, on f = sum of (c p - 1)^4, with a cosine schedule."""
+    """Kingma & Ba 2015, Algorithm 1, on f = sum of (c p - 1)^4, with a cosine schedule.
+
+    The matrix is used transposed, so that its gradient does not come in its own layout.
+    """
     scale = np.linspace(0.5, 2.0, 6)
     own = [torch.zeros(2, 2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)]
     for part in own:
         part.requires_grad_(True)
     unused = torch.zeros(2, dtype=torch.float64, requires_grad=True)
     other = torch.ones((), dtype=torch.float64, requires_grad=True)
-    flat, c = Adam([*own, unused], 0.1, 10), torch.as_tensor(scale)
+    adam, c = Adam([*own, unused], 0.1, 10), torch.as_tensor(scale)
     p, first, second = np.array([0.0] * 4 + [1.0] * 2), np.zeros(6), np.zeros(6)
     for step in range(1, 11):
-        joined = torch.cat([part.reshape(-1) for part in own])
-        flat.descend(other * ((c * joined - 1) ** 4).sum())
+        joined = torch.cat([own[0].T.reshape(-1), own[1]])
+        adam.descend(other * ((c * joined - 1) ** 4).sum())
         assert other.grad is None
         slope = 4 * scale * (scale * p - 1) ** 3
         first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
         rate = 0.001 + 0.099 * (1 + np.cos(np.pi * (step - 1) / 10)) / 2
         better = first / (1 - 0.9**step), second / (1 - 0.999**step)
         p = p - rate * better[0] / (np.sqrt(better[1]) + 1e-8)
-    found = np.concatenate([part.detach().numpy().ravel() for part in own])
+    found = np.concatenate([own[0].detach().numpy().T.ravel(), own[1].detach().numpy()])
     np.testing.assert_allclose(found, p, rtol=1e-12)
-    assert (unused == 0).all() and flat.rate == pytest.approx(0.001)
+    assert (unused == 0).all() and adam.rate == pytest.approx(0.001)
 
 
 def test_quasi_newton_finds_the_least_point():

@@ -102,10 +102,14 @@ class Groups:
     def _sizes(
         self, counts: Ints, sigma: float, keys: JobKeys, threshold: int | None
     ) -> tuple[NDArray[np.float64], Array]:
-        """Noisy sizes, and which groups may be named: all of them where the keys are public."""
+        """Noisy sizes, and which groups may be named: all of them where the keys are public, else
+        those of a unit at least that reach the threshold (claim groups-4). A key may be in the
+        book without one: its users were counted elsewhere, or have no name."""
         if not len(counts):
             return np.empty(0), np.empty(0, np.bool_)
         drawn = noise.rounded_gaussian(len(counts), sigma * COUNT_STEPS, key=keys.of(Use.COUNT))
         steps = counts.astype(object) * COUNT_STEPS + drawn.astype(object)
-        named = np.array([threshold is None or s >= threshold for s in steps], np.bool_)
+        named = np.ones(len(counts), np.bool_)
+        if threshold is not None:
+            named = (counts > 0) & np.array([s >= threshold for s in steps], np.bool_)
         return np.array([int(s) / COUNT_STEPS for s in steps], np.float64), named

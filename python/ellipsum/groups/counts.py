@@ -97,9 +97,7 @@ class PrivateCounts(Groups):
         promise, threshold = self._promise(user)
         book = KeyBook(self._keys)
         counts, n = self._counted(rows, key, user, book)
-        order = list(range(len(book)))
-        if not book.closed:  # a key whose users all went elsewhere is never named
-            order = [i for i in book.order() if counts[i]]
+        order = list(range(len(book))) if book.closed else book.order()
         counts = counts[order]
         names = [book.keys[i] for i in order]
         ends = () if self.edges is None else (self.edges,)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..jobs.checkpoint import Job
-from ..jobs.file_sums import FileSums
+from ..jobs.file_sums import ROWS_PER_STATE, FileSums
 from ..noise_keys import digest
 from ..rows.divided import Divided
 from ..rows.files import Rows, labelled_arrays
@@ -19,9 +19,6 @@ from .key_bytes import key_bytes
 from .table import ExactGroupSum
 
 __all__ = ["keys_digest", "table_of_files", "table_of_users"]
-
-#: Bytes of users' rows between two checkpoints, at least, over those of a checkpoint.
-_TIMES = 4
 
 
 def keys_digest(keys: list[Any] | None) -> str | None:
@@ -135,7 +132,7 @@ def table_of_users(
             if number is None:  # what has no number is all that is left
                 continue
             done.add(number)
-            if job is not None and since >= _TIMES * size:
+            if job is not None and since >= ROWS_PER_STATE * size:
                 size, since = keep(job), 0
                 job.save_soon()
     table.units = len(users)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+from ..rows.cells import number_text
+
 __all__ = ["key_at", "key_bytes", "key_text"]
 
 _INTEGER, _TEXT, _BYTES = 0, 1, 2
 
 
 def key_text(key: Any) -> str:
-    """A key's repr, also of an integer of more digits than Python will print."""
-    try:
-        return repr(key)
-    except ValueError:
-        return hex(key)
+    """A key as the text that draws are bound to."""
+    return repr(key) if isinstance(key, (str, bytes)) else number_text(key)
 
 
 def key_bytes(key: Any) -> bytes:
@@ -25,7 +24,7 @@ def key_bytes(key: Any) -> bytes:
     elif isinstance(key, bytes):
         kind, data = _BYTES, key
     else:
-        kind, data = _INTEGER, key_text(key).encode()  # an integer, or a fraction's shortest digits
+        kind, data = _INTEGER, number_text(key).encode()
     return struct.pack("<BI", kind, len(data)) + data
 
 

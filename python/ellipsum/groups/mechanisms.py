@@ -271,10 +271,6 @@ class PrivateGroupSum(Groups):
         budget: Budget | Share | None,
     ) -> GroupRelease:
         order, low, high, counts = table.ordered()
-        if not table.book.closed:  # a key whose users all went elsewhere is never named
-            taken = np.flatnonzero(counts)
-            order, low, high = [order[i] for i in taken], low[taken], high[taken]
-            counts = counts[taken]
         regions = [table.region(i) for i in order]
         shared = all(region is regions[0] for region in regions) and bool(regions)
         prints = [r.fingerprint() for r in (regions[:1] if shared else regions)]

@@ -13,10 +13,11 @@ from ..rows.progress import Meter
 from ..rows.seek import Place, inputs_of, labelled_from, sources_of
 from .checkpoint import Job
 
-__all__ = ["FileSums", "Part"]
+__all__ = ["ROWS_PER_STATE", "FileSums", "Part"]
 
-#: Bytes of rows read between two checkpoints, at least, over those of a checkpoint.
-_TIMES = 4
+#: Bytes of rows read between two checkpoints, at least, over those of a checkpoint: so that what is
+#: written stays below a quarter of what is read.
+ROWS_PER_STATE = 4
 
 
 class Part(Protocol):
@@ -118,7 +119,7 @@ class FileSums(Generic[_Part]):
                 self.add(part, block, labels)
             self.meter.add(len(block))
             since += block.nbytes
-            if self.job is not None and since >= max(self.every, _TIMES * self.kept_bytes):
+            if self.job is not None and since >= max(self.every, ROWS_PER_STATE * self.kept_bytes):
                 with self.lock:
                     self.places[k] = (place, bytes(part.partial()))
                     self._keep()
@@ -130,7 +131,9 @@ class FileSums(Generic[_Part]):
             self.finished.add(k)
             self.places.pop(k, None)
             self.unsaved += since
-            if self.job is not None and self.unsaved >= max(self.every, _TIMES * self.kept_bytes):
+            if self.job is not None and self.unsaved >= max(
+                self.every, ROWS_PER_STATE * self.kept_bytes
+            ):
                 self._keep()
                 self.job.save_soon()
 

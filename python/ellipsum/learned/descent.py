@@ -1,8 +1,4 @@
-"""Optimisers of the learned releases: Adam on one flat vector, and L-BFGS.
-
-PyTorch's own take an import of two seconds at their first step, and for networks of a few thousand
-weights longer for each step than the gradient does.
-"""
+"""How the learned releases descend: PyTorch's Adam on a schedule, and SciPy's L-BFGS."""
 
 from __future__ import annotations
 
@@ -15,50 +11,42 @@ from scipy import optimize
 
 __all__ = ["Adam", "quasi_newton"]
 
-_FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8
-
 
 class Adam:
-    """Adam, with a cosine schedule of `cool` calls down to ``least`` of the rate.
+    """Adam, with a cosine schedule of ``steps`` calls of `cool` down to ``least`` of the rate.
 
-    The parameters become views of one vector, so that a step is a handful of operations. Gradients
-    are taken of these parameters alone: those of an opponent's networks are never computed.
+    Gradients are taken of these parameters alone: those of an opponent's networks are never
+    computed.
+
+    Parameters
+    ----------
+    parameters : iterable of tensors that require gradients
+    rate : float, at the start
+    steps : int
+    least : float, a share of the rate
     """
 
     def __init__(
         self, parameters: Iterable[torch.Tensor], rate: float, steps: int, least: float = 0.01
     ) -> None:
         self._parts = list(parameters)
-        self._whole = torch.cat([part.detach().reshape(-1) for part in self._parts])
-        sizes = [part.numel() for part in self._parts]
-        for part, piece in zip(self._parts, self._whole.split(sizes), strict=True):
-            part.data = piece.view(part.shape)
-        self._mean, self._square = torch.zeros_like(self._whole), torch.zeros_like(self._whole)
-        self._most, self._least, self._steps = rate, rate * least, max(1, steps)
-        self._moved = self._cooled = 0
+        self._adam = torch.optim.Adam(self._parts, lr=rate, fused=True)
+        self._rate, self._least, self._steps = rate, least, max(1, steps)
+        self._cooled = 0
 
     @property
     def rate(self) -> float:
         """At this point of the schedule."""
         turned = math.cos(math.pi * min(1.0, self._cooled / self._steps))
-        return self._least + (self._most - self._least) * (1 + turned) / 2
+        return self._rate * (self._least + (1 - self._least) * (1 + turned) / 2)
 
     def descend(self, loss: torch.Tensor, *, cool: bool = True) -> None:
         """One step down."""
-        slopes = torch.autograd.grad(loss, self._parts, allow_unused=True)
-        with torch.no_grad():
-            slope = torch.cat(
-                [
-                    (torch.zeros_like(part) if found is None else found).reshape(-1)
-                    for part, found in zip(self._parts, slopes, strict=True)
-                ]
-            )
-            self._moved += 1
-            self._mean.lerp_(slope, 1 - _FIRST)
-            self._square.mul_(_SECOND).addcmul_(slope, slope, value=1 - _SECOND)
-            scale = math.sqrt(1 - _SECOND**self._moved)
-            size = self._square.sqrt().div_(scale).add_(_TINY)
-            self._whole.addcdiv_(self._mean, size, value=-self.rate / (1 - _FIRST**self._moved))
+        self._adam.zero_grad()
+        # Not autograd.grad: the fused step takes a gradient to lie as its parameter does.
+        loss.backward(inputs=self._parts)  # type: ignore[no-untyped-call]
+        self._adam.param_groups[0]["lr"] = self.rate
+        self._adam.step()
         if cool:
             self.cool()
 

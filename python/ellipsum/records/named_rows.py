@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..column_names import Columns, frame_names
+from ..column_names import Columns, frame_names, named_vectors
+from ..release import Release
 from ..rows.batches import as_batches
 from ..rows.queries import shape_of
 
-__all__ = ["as_numbers", "in_order"]
+__all__ = ["as_numbers", "in_order", "matrix_and_center"]
 
 
 def in_order(rows: Any, columns: Columns, d: int | None = None) -> Any:
@@ -50,3 +51,23 @@ def _order_of_one(rows: Any, columns: Columns) -> list[int] | None:
         return None
     places = {label: j for j, label in enumerate(rows.index)}
     return [places[name] for name in names] if places.keys() == set(names) else None
+
+
+def matrix_and_center(
+    name: str, matrix: Any, center: Any
+) -> tuple[Any, Any, tuple[str, ...] | None]:
+    """A matrix (d, d), public or released, and a center (d,) or None, in the matrix's order; and
+    the names of their coordinates, if any.
+
+    Raises
+    ------
+    ValueError
+        They have other names.
+    """
+    if not isinstance(matrix, Release):
+        names, known = named_vectors(**{name: matrix}, center=center)
+        return known[name], known["center"], names
+    names, known = named_vectors(center=center)
+    columns, where = Columns(matrix.columns, "the estimate"), known["center"]
+    order = columns.order_of(names, "center")
+    return matrix.value, where if order is None else where[order], columns.names

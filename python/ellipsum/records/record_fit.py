@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..column_names import Columns, named_vectors
 from ..estimates import Estimate
 from ..guarantee import GaussianGuarantee
+from .named_rows import matrix_and_center
 
 __all__ = ["KnownLaw", "known_law"]
 
@@ -34,15 +34,11 @@ def known_law(covariance: ArrayLike | Estimate, center: ArrayLike) -> KnownLaw:
     ValueError
         They have other names, or the estimate is none of a Gaussian mechanism.
     """
+    matrix, where, names = matrix_and_center("covariance", covariance, center)
     if not isinstance(covariance, Estimate):
-        names, known = named_vectors(covariance=covariance, center=center)
-        return KnownLaw(known["center"], known["covariance"], 0.0, (), names)
-    names, known = named_vectors(center=center)
-    columns, where = Columns(covariance.columns, "the estimate"), known["center"]
-    if (order := columns.order_of(names, "center")) is not None:
-        where = where[order]
-    matrix = _floored(covariance.value, covariance.sd)
-    return KnownLaw(where, matrix, _mu_of(covariance), covariance.caveats, columns.names)
+        return KnownLaw(where, matrix, 0.0, (), names)
+    mu, caveats = _mu_of(covariance), covariance.caveats
+    return KnownLaw(where, _floored(matrix, covariance.sd), mu, caveats, names)
 
 
 def _mu_of(estimate: Estimate) -> float:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
-from ..column_names import Columns, named_vectors
 from ..estimates import Estimate
 from ..release import Release
 from .moment_fits import semidefinite
+from .named_rows import matrix_and_center
 
 __all__ = ["synthetic_rows"]
 
@@ -52,17 +52,12 @@ def synthetic_rows(
     ValueError
         For an estimate of no matrix, ``exact`` with m < d, or a center of other columns.
     """
-    released = isinstance(estimate, Release)
-    names, known = named_vectors(estimate=None if released else estimate, center=center)
-    value = estimate.value if isinstance(estimate, Release) else known["estimate"]
+    value, given, names = matrix_and_center("estimate", estimate, center)
     matrix = semidefinite(_validate.square("estimate", value))
     d, m = len(matrix), _validate.whole("m", m, least=1)
     if exact and m < d:
         raise ValueError(f"exact rows need m of at least d = {d}, got {m}")
-    columns = Columns(estimate.columns if isinstance(estimate, Release) else None, "the estimate")
-    order, given = columns.order_of(names, "center"), known["center"]
     where = np.zeros(d) if given is None else _validate.vector("center", given, d=d)
-    where = where if order is None else where[order]
     normal: Any = np.random.default_rng(seed).normal(size=(m, d))
     if exact:  # orthonormal columns times sqrt(m)
         normal = np.linalg.qr(normal)[0] * np.sqrt(m)
@@ -71,4 +66,4 @@ def synthetic_rows(
     if not isinstance(estimate, Release):
         return rows
     made = Release("synthetic rows", rows, estimate.guarantee, estimate.caveats)
-    return made.named(columns.names).drawn_from(estimate.entry)
+    return made.named(names).drawn_from(estimate.entry)

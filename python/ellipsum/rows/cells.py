@@ -27,6 +27,7 @@ __all__ = [
     "Mixed",
     "cell_digests",
     "number_digest",
+    "number_text",
     "plain_value",
 ]
 
@@ -39,6 +40,8 @@ NUMBER, TEXT, BYTES = "number", "text", "bytes"
 
 _DIGEST_BYTES = 16
 _WORD = (1 << 64) - 1
+#: Integers from so many bits on are written in base 16: Python may refuse to print more than 4,300
+#: digits, and takes a time that grows with their square.
 _PRINTED_BITS = 2048
 #: Cells that are looked at together: what is made of them stays in the cache.
 _BLOCK = 1 << 15
@@ -189,13 +192,18 @@ def cell_digests(cells: Cells) -> Words:
     return out
 
 
+def number_text(number: int | float) -> str:
+    """An integer of any size, or a fraction's shortest digits."""
+    whole = isinstance(number, int) and number.bit_length() >= _PRINTED_BITS
+    return hex(number) if whole else repr(number)  # type: ignore[arg-type]
+
+
 def number_digest(number: int | float) -> tuple[int, int]:
     """128 bits of an integer of any size, or of a fraction."""
     if isinstance(number, float):
         return _hashed(b"float", number.hex().encode())
     if not -(1 << 63) <= number <= _WORD:
-        small = number.bit_length() < _PRINTED_BITS  # Python refuses to print longer ones
-        return _hashed(b"integer", (str(number) if small else hex(number)).encode())
+        return _hashed(b"integer", number_text(number).encode())
     out = np.empty((1, 2), np.uint64)
     kernels().integer_digests(np.array([number & _WORD], np.uint64), number < 0, out)
     return int(out[0, 0]), int(out[0, 1])
