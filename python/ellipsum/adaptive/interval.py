@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .domain import Domain
 from .excess import FOLLOWED, POWERS, Excess, seen_apart
 from .outcome import Outcome, Round
+from .sampling import sampling_sd
 
 __all__ = [
     "INTERVALS",
@@ -24,7 +25,6 @@ __all__ = [
     "half_widths",
     "lost",
     "lost_per_excess",
-    "sampling_sd",
 ]
 
 Array = NDArray[np.float64]
@@ -221,18 +221,3 @@ def _clipped(
         return fixed, slopes[0]
     hidden, seen = seen_apart(excess.share, excess.sd)
     return fixed + slopes[0] * hidden + slopes[1] * seen, slopes[0] * excess.sd
-
-
-def sampling_sd(outcome: Outcome, domain: Domain) -> Array:
-    """Standard error of the mean of the present cells, shape (d,), data units: no less than
-    what the rows show.
-
-    E y_j^2 <= C E abs(y_j) for clipped rows, and the deviation is one noise deviation up.
-    """
-    variance = np.full(outcome.offset.size, np.inf)
-    for found in outcome.rounds:
-        deviation = found.deviation + found.sd
-        bound = np.minimum(found.tail.radius * deviation / found.scale, found.reach**2)
-        variance = np.minimum(variance, bound)
-    count = max(outcome.count, 1) * outcome.cells.present
-    return domain.rotated(np.sqrt(np.maximum(variance, 0) / count))

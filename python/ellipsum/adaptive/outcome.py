@@ -12,9 +12,18 @@ from .cells import Cells
 from .excess import Excess
 from .plan import Plan
 
-__all__ = ["Outcome", "Round", "Tail"]
+__all__ = ["Counts", "Outcome", "Round", "Tail"]
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """A noisy histogram of the rows' distances, in scaled units."""
+
+    edges: Array  #: upper ends of the bins
+    share: Array  #: of the rows in each; may be negative
+    sd: float  #: the noise of each share
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,7 @@ class Tail:
     beyond: float = 0.0  #: share of the rows beyond the radius, as counted
     beyond_sd: float = 0.0  #: its noise
     coarse: bool = False  #: the first histogram, whose bins tell nothing of tails
+    counts: Counts | None = None  #: None where nothing was counted
 
 
 @dataclass(frozen=True)

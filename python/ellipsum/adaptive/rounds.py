@@ -27,7 +27,7 @@ from .cells import Cells, cells_sensitivity, read_cells
 from .domain import Domain, Frame
 from .excess import STEPS, Excess, choose_ramp
 from .interval import answer
-from .outcome import Outcome, Round, Tail
+from .outcome import Counts, Outcome, Round, Tail
 from .part_pass import passes_over
 from .passes import Passes
 from .plan import Plan, Step, count_share, make_plan
@@ -184,11 +184,13 @@ class _Run:
         if not _FORGET < chosen.usual < SURPRISE:
             self.shares = None  # the next region will be another one
         below = np.concatenate([[0.0], edges[:-1]])
-        outside = (edges > chosen.radius) & (below < reach)
+        possible = below < reach
+        outside = possible & (edges > chosen.radius)
         noise_beyond = noise_sd * math.sqrt(np.count_nonzero(outside))
         self.laws = chosen.laws
         told = (chosen.most, chosen.sd, float(np.sum(counted[outside])), noise_beyond)
-        return Tail(chosen.radius, *told, coarse=first)
+        seen = Counts(np.minimum(edges, reach)[possible], counted[possible], noise_sd)
+        return Tail(chosen.radius, *told, first, seen)
 
     def _excess(self, plan: Plan, step: Step, radius: float) -> None:
         b, mu = self._scale(), plan.step_mu(step)
