@@ -117,4 +117,18 @@ INPUT = [
         "if False:",
         "tests/test_resume_inside.py -k never_removed",
     ),
+    Mutation(
+        "resume: counts of other edges go on",
+        P + "groups/counts.py",
+        'else digest(self.edges), "center"',
+        'else b"edges", "center"',
+        "tests/test_resume_groups.py -k job_of_counts",
+    ),
+    Mutation(
+        "resume: a kept table of counts loses its units",
+        P + "groups/count_table.py",
+        "self.units += units",
+        "pass",
+        "tests/test_resume_groups.py -k several_files",
+    ),
 ]

@@ -17,7 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from ellipsum import Budget, Ellipsoid, ExactSum, PrivateGroupMean, PrivateMean, open_rows
+from ellipsum import (
+    Budget,
+    Ellipsoid,
+    ExactSum,
+    PrivateCounts,
+    PrivateGroupMean,
+    PrivateMean,
+    open_rows,
+)
 from ellipsum.jobs.checkpoint import Checkpoint, Job
 
 #: What is killed before it is done, and whether a write may be cut.
@@ -29,6 +37,7 @@ GROUP_BUDGET = {"epsilon": 20.0, "delta": 1e-6}  # so that every group is named
 #: Kinds of jobs, and files at a time, that are killed at random.
 KINDS = [("sum", 1), ("sum", 2), ("plan", 1), ("users", 1), ("users", 2), ("users' plan", 1)]
 KINDS += [("groups", 1), ("groups", 2), ("users' groups", 1), ("users' groups", 2)]
+KINDS += [("counted groups", 1), ("counted groups", 2), ("users' counted groups", 2)]
 GROUPS = 7
 
 
@@ -40,7 +49,8 @@ def labels(kind: str) -> list[str]:
 def mechanism(kind: str) -> Any:
     """One pass, or a plan of several; of rows, or of users; of groups, whose keys are private."""
     if "groups" in kind:
-        return PrivateGroupMean(REGION, max_keys=2 if "users" in kind else 1, **GROUP_BUDGET)
+        known: dict[str, Any] = {"max_keys": 2 if "users" in kind else 1, **GROUP_BUDGET}
+        return PrivateCounts(**known) if "counted" in kind else PrivateGroupMean(REGION, **known)
     by = "u" if "users" in kind else None
     if "plan" in kind:
         return PrivateMean(lower=[-9, -9], upper=[9, 9], mu=0.9, by=by)
@@ -106,6 +116,13 @@ def budget_of(folder: Path, kind: str) -> Budget:
     return Budget(mu=1, path=folder / "job.ledger", unit=mechanism(kind).guarantee.unit)
 
 
+def bits(release: Any) -> list[int]:
+    """All integers that a release without steps was drawn as."""
+    if release.integers is None:  # sizes alone, in steps of 2^-20 users
+        return [int(size * (1 << 20)) for size in release.sizes]
+    return [int(x) for x in release.integers.ravel()]
+
+
 def release(folder: Path, kind: str, jobs: int, key: bytes | None = None) -> Any:
     """One run of the job, and what it would publish, in a log that only grows."""
     files = [folder / name for name in ("0.parquet", "1.arrow", "2.csv")]
@@ -113,8 +130,8 @@ def release(folder: Path, kind: str, jobs: int, key: bytes | None = None) -> Any
     checkpoint = Checkpoint(folder / "job.ck", every=EVERY, key=key)
     known = {"resume": checkpoint, "jobs": jobs, "budget": budget_of(folder, kind)}
     found = mechanism(kind)(rows, **known, **keywords(kind))
-    bits = found.transcript if "plan" in kind else [found.integers.ravel()]
-    line = json.dumps([[int(x) for x in step] for step in bits]) + "\n"
+    steps = found.transcript if "plan" in kind else [bits(found)]
+    line = json.dumps([[int(x) for x in step] for step in steps]) + "\n"
     with open(folder / "published", "a") as log:
         log.write(line)
     return found
@@ -170,7 +187,7 @@ def forked(task: Any) -> int:
 def check(folder: Path, kind: str, rows: np.ndarray) -> None:
     """One release, however often it was run; drawn once; of every row, once."""
     found = [json.loads(line) for line in (folder / "published").read_text().splitlines()]
-    assert len(found) >= 2 and all(bits == found[0] for bits in found)
+    assert len(found) >= 2 and all(one == found[0] for one in found)
     budget = Budget(path=folder / "job.ledger")
     assert len(budget.entries) == 1
     job = Checkpoint(folder / "job.ck")
@@ -178,13 +195,13 @@ def check(folder: Path, kind: str, rows: np.ndarray) -> None:
     if "groups" in kind:  # of one table in memory, under the same key
         table = {"a": rows[:, 0], "b": rows[:, 1], **named(kind)}
         again = mechanism(kind)(table, seed=root, **keywords(kind))
-        assert len(again.keys) == GROUPS and [again.integers.ravel().tolist()] == found[0]
+        assert len(again.keys) == GROUPS and [bits(again)] == found[0]
         return
     assert budget.spent.mu_squared == Fraction(0.9) ** 2
     of_rows = mechanism("plan" if "plan" in kind else "sum")
     if "plan" in kind:  # without a checkpoint, under the same key
-        bits = of_rows(rows, seed=root).transcript
-        assert [[int(x) for x in step] for step in bits] == found[0]
+        steps = of_rows(rows, seed=root).transcript
+        assert [[int(x) for x in step] for step in steps] == found[0]
     else:
         total = ExactSum(REGION).add(rows)
         noise = of_rows.noise_of(total, root)

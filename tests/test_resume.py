@@ -31,6 +31,7 @@ STEPS = {
     ("users' plan", 1): range(1, 62, 7),
     **{("groups", 1): range(1, 38, 4), ("groups", 2): range(3, 56, 9)},
     **{("users' groups", 1): range(1, 58, 6), ("users' groups", 2): range(4, 50, 11)},
+    **{("counted groups", 1): range(2, 38, 7), ("users' counted groups", 2): range(2, 50, 9)},
 }
 
 

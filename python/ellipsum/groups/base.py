@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,9 +13,16 @@ from numpy.typing import NDArray
 from .. import _validate, noise
 from ..budget.budget import Budget, Entry, Share, draw_from
 from ..guarantee import ROW, Neighbors
+from ..jobs.checkpoint import Checkpoint, Job
+from ..jobs.resumable import binding_of
 from ..noise_keys import JobKeys, Use, root_key
+from ..rows.files import Rows
+from ..rows.labelled import label_places
+from .bounded import Users
+from .file_groups import keys_digest
 from .guarantee import GroupGuarantee, group_guarantee
 from .keys import KeyBook
+from .release import GroupRelease
 from .selection import COUNT_STEPS
 
 __all__ = ["Groups"]
@@ -76,6 +84,66 @@ class Groups:
         return group_guarantee(
             self._budget, self._neighbors.value, unit, k, private, factor or math.inf
         )
+
+    def _check_files(self, rows: Any, resumed: bool, jobs: int) -> None:
+        _validate.whole("jobs", jobs, least=1)
+        if (resumed or jobs > 1) and not isinstance(rows, Rows):
+            raise TypeError("resume and jobs need files as rows: give open_rows(..., by=[...])")
+
+    def _resumed(
+        self,
+        rows: Rows,
+        key: Any,
+        user: Any,
+        resume: Checkpoint | str | os.PathLike[str],
+        jobs: int,
+        budget: Budget | Share | None,
+        seed: int | bytes | None,
+    ) -> GroupRelease:
+        """The release of a job, from where its checkpoint stands (claims resume-2, resume-6)."""
+        if seed is not None:
+            raise ValueError("give resume or seed: a checkpoint has a key of its own")
+        checkpoint = Checkpoint.of(resume)
+        binding = self._binding(rows, key, user, checkpoint.inputs(rows))
+        with checkpoint.opened(binding) as job:
+            table = self._summed(rows, key, user, job, jobs)
+            return self._released(table, *self._promise(user), job.root, (), budget)
+
+    def _binding(self, rows: Rows, key: Any, user: Any, inputs: Any) -> dict[str, Any]:
+        """What the job is, as plain values (claim resume-3)."""
+        label_places(rows, self._labels(key, user))
+        region, missing, statistic = self._job()
+        keys = None if self._keys is None else KeyBook(self._keys).keys
+        groups = [key, user, self._max_keys, statistic, keys_digest(keys)]
+        what = (self._promise(user)[0], region, missing)
+        return binding_of(rows, f"group {self._kind}", *what, inputs=inputs, groups=groups)
+
+    def _labels(self, key: Any, user: Any) -> list[Any]:
+        """The columns that label the rows, the user's last."""
+        return [key] if user is None else [key, user]
+
+    def _users(self, user: Any) -> Users | None:
+        return None if user is None else Users(self._neighbors)
+
+    def _job(self) -> tuple[bytes, str, str]:
+        """What a job is beside keys, users and budget: region, missing policy, statistic."""
+        raise NotImplementedError
+
+    def _summed(self, rows: Any, key: Any, user: Any, job: Job | None, jobs: int) -> Any:
+        """The exact table of the rows, or users."""
+        raise NotImplementedError
+
+    def _released(
+        self,
+        table: Any,
+        promise: GroupGuarantee,
+        threshold: int | None,
+        root: bytes,
+        caveats: tuple[str, ...],
+        budget: Budget | Share | None,
+    ) -> GroupRelease:
+        """The table with its noise; the budget is drawn before that."""
+        raise NotImplementedError
 
     def _check_user(self, user: Any) -> None:
         if user is None and self._max_keys > 1:

@@ -34,16 +34,16 @@ class Users:
         return len(self._seen)
 
     def of(
-        self, batches: Iterator[Any], book: KeyBook, index_of: Callable[..., Ints] | None = None
+        self, batches: Iterator[Any], book: KeyBook, index_of: Callable[[KeyBook, Array, Any], Ints]
     ) -> Iterator[tuple[Array, NDArray[np.uint64]]]:
         for rows, labels in batches:
             user = labels[-1].rows()
             named = user.any(1)
             with self._lock:
-                self._check_kinds([label.kind for label in labels if label is not None])
+                self._check_kinds([label.kind for label in labels])
                 if self._counted and named.any():
                     self._seen.update(map(bytes, np.unique(user[named].view("V16"))))
-                index = book.index(labels[0]) if index_of is None else index_of(rows, labels)
+                index = index_of(book, rows, labels)
             kept = named & (index >= 0)
             if kept.any():
                 words = np.column_stack([user[kept], index[kept].astype(np.uint64)])

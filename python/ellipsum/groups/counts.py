@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +14,16 @@ from numpy.typing import NDArray
 from .. import _validate
 from ..budget.budget import Budget, Share
 from ..guarantee import Neighbors, rounded_up, seed_caveats
+from ..jobs.checkpoint import Checkpoint, Job
+from ..noise_keys import digest, root_key
 from ..rows.batches import as_batches
-from ..rows.labelled import column_of, label_batches, labelled_batches
-from ..users import user_runs
+from ..rows.files import Rows
+from ..rows.labelled import column_of, known_d, label_batches, labelled_batches
+from ..rows.labels import Labels
 from .base import Groups
-from .bounded import Users, limited
+from .count_table import ExactCounts
+from .file_groups import Grouping, table_of
+from .guarantee import GroupGuarantee
 from .key_bytes import key_text
 from .keys import KeyBook
 from .release import GroupRelease, NoisyGroups
@@ -74,102 +81,124 @@ class PrivateCounts(Groups):
         key: Any = None,
         user: Any = None,
         budget: Budget | Share | None = None,
+        resume: Checkpoint | str | os.PathLike[str] | None = None,
+        jobs: int = 1,
         seed: int | bytes | None = None,
     ) -> GroupRelease:
         """Count the users, or rows, of each group, add the noise, and return the release.
 
         Parameters
         ----------
-        rows : table, stream, files, mapping of columns; or a column of keys (of numbers, with
-            ``edges``) itself, where ``key`` is not given
+        rows : table, stream, ``open_rows(..., by=[...])``, mapping of columns
+            Or a column of keys (of numbers, with ``edges``) itself, where ``key`` is not given.
+            Files are opened with ``edges`` for the numbers alone: ``open_rows(files, ["age"])``.
         key : str, optional; the name of the column
         user : str or column, optional; whose row it is
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
+        resume : Checkpoint or path, optional
+            For ``open_rows(...)``: a secret file from which a run that was killed goes on, and
+            which repeats the same release until it is discarded (:class:`Checkpoint`). It holds
+            the counts, and so the keys; never a row or a user.
+        jobs : int
+            Files of ``open_rows(...)`` that are read at the same time.
         seed : int or 32 bytes, optional
             **For tests and audits: a release made with a seed is not private**, and says so.
 
         Returns
         -------
         GroupRelease
+
+        Raises
+        ------
+        TypeError, ValueError
+            For data without such columns; a checkpoint of another job, or one that lies among the
+            files (CheckpointError).
         """
         self._check_user(user)
-        promise, threshold = self._promise(user)
-        book = KeyBook(self._keys)
-        counts, n = self._counted(rows, key, user, book)
-        order = list(range(len(book))) if book.closed else book.order()
-        counts = counts[order]
-        names = [book.keys[i] for i in order]
+        promise = self._promise(user)
+        self._check_files(rows, resume is not None, jobs)
+        self._coordinates(rows, key)
+        if resume is not None:
+            return self._resumed(rows, key, user, resume, jobs, budget, seed)
+        table = self._summed(rows, key, user, None, jobs)
+        return self._released(table, *promise, root_key(seed), seed_caveats(seed), budget)
+
+    def _released(
+        self,
+        table: ExactCounts,
+        promise: GroupGuarantee,
+        threshold: int | None,
+        root: bytes,
+        caveats: tuple[str, ...],
+        budget: Budget | Share | None,
+    ) -> GroupRelease:
+        order = table.order()
+        counts = table.counts()[order]
+        names = [table.book.keys[i] for i in order]
         ends = () if self.edges is None else (self.edges,)
-        keys = self._keys_of_draws(promise, seed, *ends, *map(key_text, names), counts)
+        keys = self._keys_of_draws(promise, root, *ends, *map(key_text, names), counts)
         entry = self._draw(budget, promise, keys)
         sigma = rounded_up((self._size_factor(promise.max_keys) or 0.0) * promise.noise_multiplier)
         sizes, named = self._sizes(counts, sigma, keys, threshold)
         kept = np.flatnonzero(named)
         noisy = NoisyGroups([names[i] for i in kept], None, None, [], sizes[kept], sigma)
-        public = float(n) if promise.neighbors.count_is_public else None
-        release = GroupRelease(self._kind, noisy, promise, seed_caveats(seed), n=public)
+        public = float(table.units) if promise.neighbors.count_is_public else None
+        release = GroupRelease(self._kind, noisy, promise, caveats, n=public)
         return release.binned(self.edges).drawn_from(entry)
 
     def _size_factor(self, k: int) -> float | None:
         return math.sqrt(2 * k if self._neighbors is Neighbors.REPLACE else k)
 
-    def _counted(self, rows: Any, key: Any, user: Any, book: KeyBook) -> tuple[Ints, int]:
+    def _job(self) -> tuple[bytes, str, str]:
+        return b"" if self.edges is None else digest(self.edges), "center", self._kind
+
+    def _labels(self, key: Any, user: Any) -> list[Any]:
+        """Numbers that are binned are no label."""
+        return super()._labels(key, user)[self.edges is not None :]
+
+    def _summed(self, rows: Any, key: Any, user: Any, job: Job | None, jobs: int) -> ExactCounts:
         """Users, or rows, of each group, and in all."""
-        total = _Counts()
+        by, d = self._labels(rows if key is None else key, user), self._coordinates(rows, key)
+        batches = partial(label_batches, by=by)
         if self.edges is not None:
-            batches = _numbers(rows, key, user)
-        else:
-            labels = [rows if key is None else key] + ([] if user is None else [user])
-            batches = label_batches(rows, labels)
-        if user is None:
-            n = 0
-            for values, labels in batches:
-                index = self._bins(values) if self.edges is not None else book.index(labels[0])
-                total.add(index, len(book))
-                n += len(index)
-            return total.of(len(book)), n
-        seen = Users(self._neighbors)
+            batches = partial(_numbers, key=key, by=by)
+        grouping = Grouping(by, d, batches, self._index)
+        known = True, self._max_keys
+        make = partial(ExactCounts, self._keys)
+        table: ExactCounts = table_of(rows, grouping, make, self._users(user), known, job, jobs)
+        return table
 
-        def index_of(values: Array, labels: Any) -> Ints:
-            return self._bins(values) if self.edges is not None else book.index(labels[0])
+    def _coordinates(self, rows: Any, key: Any) -> int:
+        """Coordinates of a row of files: binned is the one that there is."""
+        if not isinstance(rows, Rows):
+            return 1
+        if self.edges is None:
+            return known_d(rows)
+        named = isinstance(key, str) and rows.columns is not None and list(rows.columns) == [key]
+        if not rows.accepts(1) or not (key is None or named):
+            column = repr(key) if isinstance(key, str) else "column"
+            raise ValueError(f"files are binned by their one column: open_rows(files, [{column}])")
+        return 1
 
-        runs = user_runs(seen.of(batches, book, index_of), 1, True)
-        for _, index in limited(runs, book, self._max_keys):
-            total.add(index, len(book))
-        return total.of(len(book)), len(seen)
-
-    def _bins(self, values: Array) -> Ints:
-        edges = self.edges if self.edges is not None else np.empty(0)
-        x = np.asarray(values, np.float64).reshape(-1)
+    def _index(self, book: KeyBook, values: Array, labels: list[Labels]) -> Ints:
+        """The group of each row: by its key, or by its number."""
+        if self.edges is None:
+            return book.index(labels[0])
+        edges, x = self.edges, np.asarray(values, np.float64).reshape(-1)
         index = np.searchsorted(edges, x, side="right") - 1
         index[x == edges[-1]] = len(edges) - 2
         index[~((x >= edges[0]) & (x <= edges[-1]))] = -1
         return index.astype(np.int64)
 
 
-class _Counts:
-    """Numbers of groups, which may become more."""
-
-    def __init__(self) -> None:
-        self._counts = np.zeros(0, np.int64)
-
-    def add(self, index: Ints, groups: int) -> None:
-        counts = np.bincount(index[index >= 0], minlength=max(groups, len(self._counts)))
-        counts[: len(self._counts)] += self._counts
-        self._counts = counts.astype(np.int64)
-
-    def of(self, groups: int) -> Ints:
-        out = np.zeros(groups, np.int64)
-        out[: len(self._counts)] = self._counts
-        return out
-
-
-def _numbers(rows: Any, key: Any, user: Any) -> Iterator[Any]:
-    """Batches of the one column that is binned, with the user's label, if any, behind a blank."""
-    column = rows if key is None else (column_of(rows, key) if isinstance(key, str) else key)
-    if user is None:
+def _numbers(data: Any, key: Any, by: list[Any]) -> Iterator[Any]:
+    """Batches of the one column that is binned, with the labels beside it."""
+    if isinstance(data, Rows):
+        return labelled_batches(data, 1, by)
+    column = data if key is None else (column_of(data, key) if isinstance(key, str) else key)
+    if not by:
         return ((batch, []) for batch in as_batches(column, 1))
-    labels = column_of(rows, user) if isinstance(user, str) else user
-    batches = labelled_batches(column, 1, [labels])
-    return ((values, [None, *own]) for values, own in batches)
+    return labelled_batches(
+        column, 1, [column_of(data, x) if isinstance(x, str) else x for x in by]
+    )

@@ -1,24 +1,63 @@
-"""Tables of groups over files: several files at a time, from where a checkpoint stands."""
+"""Tables of groups: of one pass over any rows, or of several files at a time, from where a
+checkpoint stands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..jobs.checkpoint import Job
 from ..jobs.file_sums import ROWS_PER_STATE, FileSums
 from ..noise_keys import digest
 from ..rows.divided import Divided
 from ..rows.files import Rows, labelled_arrays
-from ..rows.labelled import OTHER_TYPE, label_places, labelled_batches
-from ..rows.labels import KINDS, labels_of
+from ..rows.labelled import OTHER_TYPE, label_places
+from ..rows.labels import KINDS, Labels, labels_of
 from ..rows.seek import inputs_of
 from ..users import divide_rows, divided_runs
 from .bounded import Users, limited
 from .key_bytes import key_bytes
-from .table import ExactGroupSum
+from .keys import KeyBook
 
-__all__ = ["keys_digest", "table_of_files", "table_of_users"]
+__all__ = ["Grouping", "Table", "keys_digest", "table_of"]
+
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+
+
+class Table(Protocol):
+    """Exact sums of groups, or their sizes."""
+
+    book: KeyBook
+    units: int
+
+    @property
+    def d(self) -> int:
+        """Coordinates of a row that is added."""
+
+    def add_indexed(self, rows: Array, index: Ints) -> None:
+        """Add rows by the index of their group; -1 is in none."""
+
+    def merge(self, other: Any) -> Any:
+        """Add another one."""
+
+    def to_bytes(self) -> bytes:
+        """It as bytes. **Private.**"""
+
+    def merge_bytes(self, data: bytes) -> Any:
+        """Add what another one's ``to_bytes`` returned."""
+
+
+class Grouping(NamedTuple):
+    """How the rows of data come, and which group each is in."""
+
+    by: list[Any]  #: key and user: those that are labels, the user last
+    d: int  #: coordinates of a row of files
+    batches: Callable[[Any], Iterator[tuple[Array, list[Labels]]]]  #: rows of data, and ``by``
+    groups: Callable[[KeyBook, Array, list[Labels]], Ints]  #: of the group of each row of these
 
 
 def keys_digest(keys: list[Any] | None) -> str | None:
@@ -26,21 +65,56 @@ def keys_digest(keys: list[Any] | None) -> str | None:
     return None if keys is None else digest(*map(key_bytes, keys)).hex()
 
 
+def table_of(
+    data: Any,
+    grouping: Grouping,
+    make: Callable[[], Table],
+    users: Users | None,
+    known: tuple[bool, int],
+    job: Job | None = None,
+    jobs: int = 1,
+) -> Any:
+    """The table of the rows of data, or of its users.
+
+    Parameters
+    ----------
+    data : what ``grouping.batches`` takes; Rows for ``job`` and ``jobs``
+    grouping : Grouping
+    make : callable that returns a table of no rows, with the units that it is of
+    users : Users, or None for rows
+    known : whether a user's rows become their mean, and max_keys
+    job : Job, optional; without one, nothing is kept
+    jobs : int, files of Rows that are read at the same time
+    """
+    if users is not None:
+        return _of_users(data, grouping, make(), users, known, job, jobs)
+    if job is not None or jobs > 1:
+        return _of_files(data, grouping, make, job, jobs)
+    table = make()
+    for rows, labels in grouping.batches(data):
+        table.add_indexed(rows, grouping.groups(table.book, rows, labels))
+        table.units += len(rows)
+    return table
+
+
 class _TablePart:
     """A table of the rows of some blocks of files, and the kind that their keys have."""
 
-    def __init__(self, make: Callable[[], ExactGroupSum], key: str, place: int) -> None:
-        self._make, self._key, self._place = make, key, place
+    def __init__(
+        self, make: Callable[[], Table], grouping: Grouping, places: dict[str, int]
+    ) -> None:
+        self._make, self._grouping, self._places = make, grouping, places
         self.table, self._kind = make(), ""
 
     def empty_copy(self) -> _TablePart:
-        return _TablePart(self._make, self._key, self._place)
+        return _TablePart(self._make, self._grouping, self._places)
 
     def add(self, block: Any, columns: list[Any]) -> None:
         for rows, parts in labelled_arrays([(block, columns)]):
-            labels = labels_of(f"column {self._key!r}", parts[self._place])
-            self._check(labels.kind)
-            self.table.add_indexed(rows, self.table.book.index(labels))
+            labels = [labels_of(f"column {k!r}", parts[p]) for k, p in self._places.items()]
+            for label in labels:
+                self._check(label.kind)
+            self.table.add_indexed(rows, self._grouping.groups(self.table.book, rows, labels))
             self.table.units += len(rows)
 
     def _check(self, kind: str) -> None:
@@ -58,56 +132,36 @@ class _TablePart:
 
     def merge_partial(self, part: bytes) -> None:
         self._check(["", *KINDS][part[0]])
-        self.table.merge(self.table.from_bytes(part[1:], self._make().own_regions()))
+        self.table.merge_bytes(part[1:])
 
 
-def table_of_files(
-    rows: Rows, key: Any, make: Callable[[], ExactGroupSum], job: Job | None, jobs: int
-) -> ExactGroupSum:
-    """The table of the rows of files, from where the job's checkpoint stands (claim resume-6).
-
-    Parameters
-    ----------
-    rows : Rows
-    key : str, a name in ``rows.by``
-    make : callable that returns a table of no rows, with the units that it is of
-    job : Job or None; without one, nothing is kept
-    jobs : int, files that are read at the same time
-    """
-    (place,) = label_places(rows, [key])
-    empty = _TablePart(make, key, place)
-    sums = FileSums(rows, empty, empty.table.d, job, jobs, _TablePart.add)
-    return sums.run().table
+def _of_files(
+    rows: Rows, grouping: Grouping, make: Callable[[], Table], job: Job | None, jobs: int
+) -> Table:
+    """The table of the rows of files, from where the job's checkpoint stands (claim resume-6)."""
+    places = dict(zip(grouping.by, label_places(rows, grouping.by), strict=True))
+    empty = _TablePart(make, grouping, places)
+    return FileSums(rows, empty, grouping.d, job, jobs, _TablePart.add).run().table
 
 
-def table_of_users(
+def _of_users(
     data: Any,
-    by: list[Any],
-    table: ExactGroupSum,
+    grouping: Grouping,
+    table: Table,
     users: Users,
     known: tuple[bool, int],
-    job: Job | None = None,
-    jobs: int = 1,
-) -> ExactGroupSum:
-    """Add to the table one row a user and group, from the users that a checkpoint lacks.
+    job: Job | None,
+    jobs: int,
+) -> Table:
+    """The table of one row a user and group, from the users that a checkpoint lacks.
 
     The checkpoint holds no row: a run that goes on reads the files again, for their keys and the
     number of their users too, and leaves out the users that are in its table (claim resume-6).
-
-    Parameters
-    ----------
-    data : what :func:`ellipsum.rows.labelled.labelled_batches` takes; Rows for ``job`` and ``jobs``
-    by : key and user
-    table : ExactGroupSum of no rows, with the units that it is of
-    users : Users
-    known : whether a user's rows become their mean, and max_keys
-    job : Job, optional
-    jobs : int, files that are read at the same time
     """
     divide, max_keys = known
     done: set[int] = set()
     if job is not None and "sum" in job.blobs:
-        table.merge(table.from_bytes(job.blobs["sum"], table.own_regions()))
+        table.merge_bytes(job.blobs["sum"])
         done |= set(job.facts["parts"])
         if job.facts.get("whole"):
             return table
@@ -121,7 +175,7 @@ def table_of_users(
         divide_rows(
             data,
             jobs,
-            lambda part: users.of(labelled_batches(part, table.d, by, table.columns), table.book),
+            lambda part: users.of(grouping.batches(part), table.book, grouping.groups),
             divided,
         )
         size = since = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,13 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..jobs.checkpoint import Checkpoint, Job
-from ..jobs.resumable import binding_of
 from ..noise_keys import Use, root_key
 from ..rows.files import Rows
-from ..rows.labelled import label_places, labelled_batches
+from ..rows.labelled import labelled_batches
 from ..sum_bytes import MISSING
 from ..users import STATISTICS
 from .base import Groups
-from .bounded import Users
-from .file_groups import keys_digest, table_of_files, table_of_users
+from .file_groups import Grouping, table_of
 from .guarantee import GroupGuarantee
 from .holes import IGNORED_WHERE, absent_levels, noisy_holes
 from .key_bytes import key_text
@@ -159,13 +158,8 @@ class PrivateGroupSum(Groups):
         self._check_user(user)
         promise = self._promise(user)
         self._check_files(rows, resume is not None, jobs)
-        if resume is not None and seed is not None:
-            raise ValueError("give resume or seed: a checkpoint has a key of its own")
         if resume is not None:
-            binding = self._binding(rows, key, user, Checkpoint.of(resume).inputs(rows))
-            with Checkpoint.of(resume).opened(binding) as job:
-                table = self._summed(rows, key, user, job, jobs)
-                return self._released(table, *promise, job.root, (), budget)
+            return self._resumed(rows, key, user, resume, jobs, budget, seed)
         if isinstance(rows, ExactGroupSum):
             if key is not None or not (user is None or isinstance(user, str)):
                 raise TypeError(
@@ -200,38 +194,26 @@ class PrivateGroupSum(Groups):
         self._check_files(rows, False, jobs)
         return self._summed(rows, key, user, None, jobs)
 
-    def _check_files(self, rows: Any, resumed: bool, jobs: int) -> None:
-        _validate.whole("jobs", jobs, least=1)
-        if (resumed or jobs > 1) and not isinstance(rows, Rows):
-            raise TypeError("resume and jobs need files as rows: give open_rows(..., by=[...])")
-
     def _summed(self, rows: Any, key: Any, user: Any, job: Job | None, jobs: int) -> ExactGroupSum:
         if key is None:
             raise TypeError("key must name the column that says which group a row is in")
-        table = self._table(user)
+        empty = self._empty()
+        columns, d = empty.columns, empty.d
         if isinstance(rows, Rows):  # learns the columns' names, also where nothing is read
-            rows = rows.arranged(table.columns, table.d)
-        if user is not None:
-            users, known = Users(self._neighbors), (self._divide, self._max_keys)
-            return table_of_users(rows, [key, user], table, users, known, job, jobs)
-        if job is not None or jobs > 1:
-            whole = table_of_files(rows, key, lambda: self._table(None), job, jobs)
-            whole.columns = table.columns
-            return whole
-        for block, (labels,) in labelled_batches(rows, table.d, [key], table.columns):
-            table.add_indexed(block, table.book.index(labels))
-            table.units += len(block)
+            rows = rows.arranged(columns, d)
+        by = self._labels(key, user)
+        batches = partial(labelled_batches, d=d, by=by, coordinates=columns)
+        grouping = Grouping(by, d, batches, lambda book, _, labels: book.index(labels[0]))
+        users, known = self._users(user), (self._divide, self._max_keys)
+        table: ExactGroupSum = table_of(
+            rows, grouping, lambda: self._table(user), users, known, job, jobs
+        )
+        table.columns = columns
         return table
 
-    def _binding(self, rows: Rows, key: Any, user: Any, inputs: Any) -> dict[str, Any]:
-        """What the job is, as plain values (claim resume-3)."""
-        label_places(rows, [key] if user is None else [key, user])
+    def _job(self) -> tuple[bytes, str, str]:
         statistic = "mean" if self._divide else "sum"
-        empty = self._empty()
-        keys = empty.book.keys if empty.book.closed else None
-        groups = [key, user, self._max_keys, statistic, keys_digest(keys)]
-        what = (self._promise(user)[0], empty.fingerprint(), self._missing)
-        return binding_of(rows, f"group {self._kind}", *what, inputs=inputs, groups=groups)
+        return self._empty().fingerprint(), self._missing, statistic
 
     def _table(self, user: Any) -> ExactGroupSum:
         """A table of no rows, with the units that it is of."""

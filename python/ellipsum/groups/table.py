@@ -270,6 +270,10 @@ class ExactGroupSum:
         self._marks |= other._marks
         return self
 
+    def merge_bytes(self, data: bytes) -> ExactGroupSum:
+        """Add what another one's :meth:`to_bytes` returned: as :meth:`merge`."""
+        return self.merge(self.from_bytes(data, self.own_regions()))
+
     def alike(self, other: ExactGroupSum) -> bool:
         """Whether another table has the same regions, public keys, if any, and ``missing``."""
         if self._missing != other._missing:
