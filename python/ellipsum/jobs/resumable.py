@@ -73,10 +73,16 @@ def binding_of(
         "inputs": inputs_of(rows) if inputs is None else inputs,
         "columns": rows.columns,
         **({} if rows.header else {"header": False}),
+        **({"folders": _folders(rows)} if any(rows.folders) else {}),
         **({} if missing == "center" else {"missing": missing}),
         **({} if users is None else {"users": [*dataclasses.astuple(users), counted]}),
         **more,
     }
+
+
+def _folders(rows: Rows) -> list[dict[str, Any]]:
+    """What the folders' names say of each file, which its real path need not."""
+    return [{name: v.as_py() for name, v in own.items()} for own in rows.folders]
 
 
 def entry_name(job: Job) -> str:

@@ -13,6 +13,7 @@ from ..column_names import Columns, coordinate_names
 from .ahead import read_ahead
 from .columns import ColumnBlock, as_arrays
 from .csv_file import CsvFile
+from .folders import folder_columns
 from .npz_file import NpzFile
 from .paths import CHECKPOINT_MAGIC, files_named
 from .progress import DrawnMeter, Meter, watch
@@ -60,6 +61,8 @@ class Rows:
         Bytes of the files.
     by : tuple of str
         Columns that say whose row it is, or which group it is in: no coordinates.
+    folders : list of dict
+        Of each file the columns that are read from its folders' names, and their values.
     header : bool
         Whether the first line of a CSV file names its columns.
     """
@@ -75,6 +78,7 @@ class Rows:
         self.named: tuple[str, ...] = self.paths  # files, and the folders and patterns asked for
         self.columns = sources[0].columns
         self.by = sources[0].by
+        self.folders = [source.folders for source in sources]
         self._quotable = all(source.quotable for source in sources)
         self.d = _common_d(sources)
         counts = [source.n for source in sources]
@@ -272,7 +276,8 @@ def open_rows(
         the first line is then a record like the others.
     by : str or sequence of str
         Columns that say whose row it is (``PrivateMean(..., by=...)``) or which group it is in:
-        integers, text or bytes. They are no coordinates.
+        integers, text or bytes. They are no coordinates. A Parquet file may have them, and columns
+        too, in the names of its folders (``year=2025``): integers where all of them are, else text.
     progress : bool
         Whether each pass draws a bar on standard error, with rows per second and time left:
         for the holder of the data, since the number of rows may be private.
@@ -297,9 +302,10 @@ def open_rows(
     labels = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
     given = [os.fspath(name) for name in named]
     names = files_named(given)
-    sources = [_open(names[0], columns, header, labels)]
-    for name in names[1:]:
-        source = _open(name, sources[0].columns, header, labels)
+    folders = folder_columns(names, (*labels, *(columns or ())))
+    sources = [_open(names[0], columns, header, labels, folders[0])]
+    for name, own in zip(names[1:], folders[1:], strict=True):
+        source = _open(name, sources[0].columns, header, labels, own)
         if not _agree(source, sources[0]):
             raise ValueError(
                 f"{source.path} and {sources[0].path} do not agree: the files of one data set "
@@ -324,7 +330,11 @@ def _common_d(sources: Sequence[Source]) -> int | None:
 
 
 def _open(
-    path: str, columns: Sequence[str] | None, header: bool, by: tuple[str, ...] = ()
+    path: str,
+    columns: Sequence[str] | None,
+    header: bool,
+    by: tuple[str, ...],
+    folders: dict[str, Any],
 ) -> Source:
     kind = _format(path, header)
     if kind == "npy":
@@ -335,7 +345,7 @@ def _open(
             )
         return NumpyFile(path)
     if kind == "parquet":
-        return ParquetFile(path, columns, by)
+        return ParquetFile(path, columns, by, folders)
     if kind == "csv":
         return CsvFile(path, columns, header, by)
     if kind == "npz":

@@ -78,13 +78,11 @@ def _numpy(source: NumpyFile, d: int, start: Place) -> Generator[Marked, None, N
 
 def _parquet(source: ParquetFile, d: int, start: Place) -> Generator[Marked, None, None]:
     size = max(1, (BLOCK_BYTES if source._layout.is_list else PART_BYTES) // (8 * d))
-    names = [*source._layout.columns, *source.by]
     with source._open() as file:
         groups = file.metadata.num_row_groups
         for group in range(start[0], groups):
             skipped = start[1] if group == start[0] else 0
-            with reading(source.path):
-                batches = file.iter_batches(size, row_groups=[group], columns=names)
+            batches = source.batches(file, size, [group])
             blocks = enumerate(_decoded(source, batches, d), 1)
             for k, block in islice(blocks, skipped, None):
                 yield block, (group, k)
@@ -92,9 +90,5 @@ def _parquet(source: ParquetFile, d: int, start: Place) -> Generator[Marked, Non
 
 
 def _decoded(source: ParquetFile, batches: Any, d: int) -> Iterator[Any]:
-    while True:
-        with reading(source.path):
-            batch = next(batches, None)
-        if batch is None:
-            return
+    for batch in batches:
         yield from labelled_blocks(source._layout, batch, d, source.by)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .arrow import PART_BYTES, Layout, pyarrow, validate
+from .folders import folder_names
 
 __all__ = [
     "ArrowFile",
@@ -66,6 +68,8 @@ class Source(ABC):
         Rows, where the file's metadata say so.
     by : tuple of str
         Columns that label rows, and are no coordinates.
+    folders : dict
+        Columns that are read from the names of its folders, and their values.
     quotable : bool
         Whether a message may quote the names: not where they could be a person's record.
     position : float
@@ -76,6 +80,7 @@ class Source(ABC):
     d: int | None
     n: int | None = None
     by: tuple[str, ...] = ()
+    folders: Mapping[str, Any] = MappingProxyType({})
     quotable = True
 
     def __init__(self, path: str) -> None:
@@ -108,16 +113,47 @@ def labelled_blocks(
 
 
 class ParquetFile(Source):
-    """Wide numeric columns or one column of lists, read a row group at a time."""
+    """Wide numeric columns or one column of lists, read a row group at a time.
 
-    def __init__(self, path: str, columns: Sequence[str] | None, by: tuple[str, ...] = ()) -> None:
-        pyarrow("reading Parquet")
+    ``folders`` are columns that the names of its folders stand for, as Arrow scalars: read from
+    there where the file has none of the name.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        columns: Sequence[str] | None,
+        by: tuple[str, ...] = (),
+        folders: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        self._pa = pyarrow("reading Parquet")
         super().__init__(path)
         self.by = by
         with self._open() as file:
-            self._layout = _layout(path, file.schema_arrow, columns, by)
+            schema = file.schema_arrow
+            with reading(path):
+                own = set(schema.names)
+            self.folders = {name: value for name, value in folders.items() if name not in own}
+            for name, value in self.folders.items():
+                schema = schema.append(self._pa.field(name, value.type))
+            self._layout = _layout(path, schema, columns, by)
             self.n = file.metadata.num_rows
         self.columns, self.d = self._layout.columns, self._layout.d
+
+    def batches(self, file: Any, size: int, groups: Sequence[int] | None = None) -> Iterator[Any]:
+        """The columns that are read, of these row groups, at most ``size`` rows at a time."""
+        names = [name for name in (*self._layout.columns, *self.by) if name not in self.folders]
+        with reading(self.path):
+            batches = file.iter_batches(size, row_groups=groups, columns=names)
+        while (batch := _next(self.path, batches)) is not None:
+            yield self._completed(batch)
+
+    def _completed(self, batch: Any) -> Any:
+        if not self.folders:
+            return batch
+        repeated = [self._pa.repeat(value, batch.num_rows) for value in self.folders.values()]
+        names = [*batch.schema.names, *self.folders]
+        return self._pa.RecordBatch.from_arrays([*batch.columns, *repeated], names)
 
     def _open(self) -> Any:
         import pyarrow.parquet
@@ -132,9 +168,8 @@ class ParquetFile(Source):
     def labelled(self, d: int) -> Iterator[LabelledBlock]:
         size = max(1, (BLOCK_BYTES if self._layout.is_list else PART_BYTES) // (8 * d))
         with self._open() as file:
-            batches = file.iter_batches(batch_size=size, columns=[*self._layout.columns, *self.by])
             done = 0
-            while (batch := _next(self.path, batches)) is not None:
+            for batch in self.batches(file, size):
                 done += batch.num_rows
                 self.position = self.nbytes * done / max(1, self.n or 1)
                 yield from labelled_blocks(self._layout, batch, d, self.by)
@@ -259,9 +294,9 @@ def check_labels(
 ) -> None:
     """Raise unless the file has each column of ``by`` once, and none is a coordinate too.
 
-    Nor are they columns that the names of folders stand for, as Hive and Spark write them.
+    Nor are they columns that the names of folders stand for, where the format is not Parquet.
     """
-    folders = {part.partition("=")[0] for part in path.split(os.sep)[:-1] if "=" in part}
+    folders = folder_names(path)
     for name in (*by, *(columns or ())):
         if name in folders and name not in names:
             raise ValueError(
