@@ -19,7 +19,7 @@ from ellipsum.groups.keys import KeyBook
 from ellipsum.kernels.backend import use_kernels
 from ellipsum.rows import labels as rows_labels
 from ellipsum.rows.cells import plain_value
-from ellipsum.rows.distinct import Strings, StringTable, joined
+from ellipsum.rows.distinct import Strings, StringTable, joined, joined_text
 from ellipsum.rows.divided import _together
 from ellipsum.rows.labels import labels_of
 from regions import KERNEL_SETS
@@ -218,6 +218,47 @@ def test_every_holder_of_text_gives_the_same_keys_and_digests():
     assert (fixed.rows() == labels_of("k", texts).rows()).all()
     raw = labels_of("k", np.array([t.encode() for t in texts]))
     assert (raw.rows() == labels_of("k", [t.encode() for t in texts]).rows()).all()
+
+
+class Liar(str):
+    """A text whose own methods say what it is not."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __str__(self) -> str:
+        return "other"
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("odd", [
+    (), ("",), ("a\0b", "a", "b"), ("\0",), ("\ud800", "é"), ("é", "日本", "\U0001f600"),
+    (None,), (b"a", b""), (1, "1"), (np.str_("a"), Name("a"), Liar("abc")), (bytearray(b"a"),),
+    (float("nan"), uuid.UUID(int=5)),
+], ids=repr)  # fmt: skip
+def test_much_text_of_python_is_read_at_once_as_it_is_one_by_one(odd):
+    names = ["a", "b" * 9, "abc", *odd]
+    cells = [names[i] for i in np.random.default_rng(3).integers(0, len(names), 3000)]
+    book, few = KeyBook(), KeyBook()
+    labels = labels_of("k", cells)
+    got, model = book.index(labels), []
+    for start in range(0, 3000, 50):
+        model += few.index(labels_of("k", cells[start : start + 50])).tolist()
+    wanted = [plain_value(cell) for cell in cells]
+    assert [book.keys[i] if i >= 0 else None for i in got] == wanted
+    assert got.tolist() == model and book.keys == few.keys
+    assert set(map(type, book.keys)) <= {str, bytes, int}
+    column = np.empty(len(cells), object)
+    column[:] = cells
+    assert (labels_of("k", column).rows() == labels.rows()).all()
+    assert (labels.rows()[got >= 0] == book.digests()[got[got >= 0]]).all()
+    assert (joined_text(cells) is None) == any(
+        not isinstance(cell, str) or "\0" in cell or "\ud800" in cell for cell in cells
+    )
 
 
 def test_text_that_is_no_utf_8_is_what_python_reads_it_as():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..kernels.backend import kernels
 
-__all__ = ["StringTable", "Strings", "fixed_width", "joined", "newcomers"]
+__all__ = ["StringTable", "Strings", "fixed_width", "joined", "joined_text", "newcomers"]
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -58,6 +58,21 @@ def joined(strings: Sequence[bytes]) -> Strings:
     ends = np.cumsum([len(s) for s in strings], dtype=np.int64)
     data = np.frombuffer(b"".join(strings), np.uint8)
     return Strings(data, np.concatenate([[0], ends[:-1]]).astype(np.int64)[: len(ends)], ends)
+
+
+def joined_text(texts: Sequence[Any]) -> Strings | None:
+    """Python's texts as UTF-8, all at once: a look at each of them would take most of the time.
+
+    None where one is no text, has no UTF-8, or holds the zero that parts them.
+    """
+    try:
+        data = np.frombuffer("\0".join(texts).encode(), np.uint8)
+    except (TypeError, UnicodeEncodeError):
+        return None
+    edges = np.concatenate([[-1], np.flatnonzero(data == 0), [data.size]])
+    if len(edges) != len(texts) + 1:
+        return None
+    return Strings(data, edges[:-1] + 1, edges[1:])
 
 
 def fixed_width(data: NDArray[Any], width: int) -> Strings:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .arrow import pyarrow
 from .cells import BYTES, TEXT, Cells, Column, Integers, Mixed, cell_digests, plain_value
-from .distinct import Strings, StringTable, fixed_width, newcomers
+from .distinct import Strings, StringTable, fixed_width, joined_text, newcomers
 
 __all__ = ["KINDS", "Labels", "labels_of", "labels_of_cells", "mixed"]
 
@@ -173,11 +173,12 @@ def _of_fixed_width(column: NDArray[Any], kind: str) -> Labels:
         table, width = tables[narrow], raw.nbytes // min(_BLOCK, len(column) - start)
         before = len(table)
         here = table.find(fixed_width(raw.view(np.uint8), width), add=True)
-        new = newcomers(here, before)
-        done = sum(map(len, first))
-        places[narrow] = np.append(places[narrow], np.arange(done, done + len(new)))
+        if len(table) > before:
+            new = newcomers(here, before)
+            done = sum(map(len, first))
+            places[narrow] = np.append(places[narrow], np.arange(done, done + len(new)))
+            first.append(start + new)
         codes[start : start + len(here)] = places[narrow][here]
-        first.append(start + new)
     distinct = column[np.concatenate(first)]
     none: NDArray[np.bool_] = np.zeros(len(distinct), np.bool_)
     if column.dtype.kind == "U":  # 32 bits may hold what is no character: no text, and nobody's
@@ -186,8 +187,9 @@ def _of_fixed_width(column: NDArray[Any], kind: str) -> Labels:
         none = np.asarray(beyond.any(axis=1))
         distinct[none] = ""
     entries = labels_of_cells(distinct.tolist(), kind)
-    known = entries.codes_of(codes)
-    return Labels(kind, np.where(none[codes], -1, known), entries.cells)
+    known = entries.codes_of(np.where(none, -1, np.arange(len(distinct))))
+    in_turn = (known == np.arange(len(known))).all()
+    return Labels(kind, codes if in_turn else known[codes], entries.cells)
 
 
 def _narrowed(raw: NDArray[Any]) -> tuple[NDArray[Any], bool]:
@@ -195,12 +197,13 @@ def _narrowed(raw: NDArray[Any]) -> tuple[NDArray[Any], bool]:
     if raw.dtype.kind != "U" or not raw.dtype.isnative:
         return raw, False
     wide = raw.view(np.uint32)
-    bytes_ = wide.astype(np.uint8)
-    return (bytes_, True) if (bytes_ == wide).all() else (raw, False)
+    return (wide.astype(np.uint8), True) if wide.max() < 256 else (raw, False)
 
 
 def labels_of_cells(cells: Sequence[Any], kind: str = "object") -> Labels:
     """Labels of Python objects, each of its own kind."""
+    if len(cells) > _MANY and (strings := joined_text(cells)) is not None:
+        return Labels(kind, None, Column(TEXT, strings))
     types = set(map(type, cells))
     if types <= {str, type(None)} and len(cells) > _MANY:
         try:
