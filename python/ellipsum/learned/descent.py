@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from scipy import optimize
+from torch.optim.adam import adam
+
+from .. import _validate
 
 __all__ = ["Adam", "quasi_newton"]
+
+_ADAM: dict[str, Any] = {
+    "beta1": 0.9,
+    "beta2": 0.999,
+    "eps": 1e-8,
+    "weight_decay": 0.0,
+    "amsgrad": False,
+    "maximize": False,
+    "fused": True,
+}
 
 
 class Adam:
@@ -30,7 +44,9 @@ class Adam:
         self, parameters: Iterable[torch.Tensor], rate: float, steps: int, least: float = 0.01
     ) -> None:
         self._parts = list(parameters)
-        self._adam = torch.optim.Adam(self._parts, lr=rate, fused=True)
+        rate = _validate.positive("learning_rate", rate)
+        self._first, self._second = ([torch.zeros_like(p) for p in self._parts] for _ in range(2))
+        self._counts = [torch.zeros((), device=p.device) for p in self._parts]
         self._rate, self._least, self._steps = rate, least, max(1, steps)
         self._cooled = 0
 
@@ -42,11 +58,17 @@ class Adam:
 
     def descend(self, loss: torch.Tensor, *, cool: bool = True) -> None:
         """One step down."""
-        self._adam.zero_grad()
+        for part in self._parts:
+            part.grad = None
         # Not autograd.grad: the fused step takes a gradient to lie as its parameter does.
         loss.backward(inputs=self._parts)  # type: ignore[no-untyped-call]
-        self._adam.param_groups[0]["lr"] = self.rate
-        self._adam.step()
+        used = [j for j, part in enumerate(self._parts) if part.grad is not None]
+        # Not the class around it, whose first use imports PyTorch's compiler: 1.6 s.
+        lists = self._parts, self._first, self._second, self._counts
+        parts, first, second, counts = ([one[j] for j in used] for one in lists)
+        with torch.no_grad():
+            slopes = [part.grad for part in parts]
+            adam(parts, slopes, first, second, [], counts, lr=self.rate, **_ADAM)  # type: ignore[arg-type]
         if cool:
             self.cool()
 
