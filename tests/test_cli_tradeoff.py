@@ -121,3 +121,21 @@ def test_what_the_audit_refuses(capsys):
     rest += ["--attackers", "oracle"]
     found, _, err = run(capsys, "audit", "rows.parquet", "--label", "member", *rest)
     assert found == Exit.PARAMETER and "attackers must be" in err
+
+
+def test_few_rows_text_and_seeds_are_no_internal_errors(capsys, tmp_path, monkeypatch):
+    """Eight rows have fewer neighbours than an attacker asks for, and a text no number."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = {"a": rng.normal(size=8), "b": [0, 1] * 4, "c": ["Ada", "Ben"] * 4}
+    pa.csv.write_csv(pa.table(table), "few.csv")
+    rest = ["audit", "few.csv", "--attackers", "linear,knn", "--columns", "a", "--label"]
+    code, out, err = run(capsys, *rest, "b")
+    assert (code, err) == (Exit.OK, "") and "knn" in out
+    code, out, err = run(capsys, *rest, "c")
+    assert (code, out) == (Exit.DATA, "") and "'c' has no number" in err and "Ada" not in err
+    code, out, err = run(capsys, *rest, "b", "--seed", "-1")
+    assert (code, out) == (Exit.PARAMETER, "") and "seed must be at least 0" in err
+    pa.csv.write_csv(pa.table({"a": table["a"], "b": [0, 1] * 3 + [2, 0]}), "rare.csv")
+    code, out, err = run(capsys, "audit", "rare.csv", *rest[2:], "b")
+    assert (code, out) == (Exit.PARAMETER, "") and "join rare labels" in err

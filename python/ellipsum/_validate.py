@@ -21,9 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 T = TypeVar("T")
 
 __all__ = [
+    "classes",
     "eigenbasis",
     "finite",
     "nonnegative",
+    "numbers",
     "one_of",
     "open_unit",
     "own_init",
@@ -106,6 +108,33 @@ def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
         choices = " or ".join(repr(choice) for choice in allowed)
         raise ValueError(f"{name} must be {choices}, got {value!r}")
     return str(value)
+
+
+def numbers(name: str, value: Any) -> NDArray[np.float64]:
+    """Real numbers of any shape, as float64; NumPy's own error would quote a cell."""
+    try:
+        given = np.asarray(value)
+        array = None if given.dtype.kind == "c" else np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} as an argument must be numbers: convert a string to a number first, as by "
+            ".astype(float) or pandas.to_numeric(column)"
+        ) from None
+    if array is None:
+        raise ValueError(f"Complex data not supported: {name} must be real")
+    return array
+
+
+def classes(name: str, labels: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The sorted classes of labels (n,), and the number of each one's class."""
+    given = np.asarray(labels)
+    if given.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {given.shape}")
+    try:
+        found, which = np.unique(given, return_inverse=True)
+    except TypeError:
+        raise TypeError(f"{name} must be labels of one type, none of them missing") from None
+    return found, which.astype(np.int64)
 
 
 def vector(

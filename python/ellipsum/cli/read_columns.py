@@ -22,7 +22,13 @@ def read_columns(files: list[str], names: list[str]) -> tuple[NDArray[np.float64
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, own_text(error)) from None
     rows = np.concatenate(batches) if batches else np.empty((0, len(names)))
-    whole = np.isfinite(rows).all(1)
+    there = np.isfinite(rows)
+    empty = [name for j, name in enumerate(names) if not there[:, j].any()]
+    if empty and len(rows):
+        raise Problem(
+            Exit.DATA, f"the column {empty[0]!r} has no number: text must be coded as numbers first"
+        )
+    whole = there.all(1)
     if whole.sum() < 2:
         raise Problem(Exit.DATA, "fewer than two rows have a number in every column")
     return rows[whole], int((~whole).sum())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from .. import _validate
@@ -85,8 +85,12 @@ class VariationalEncoder(Learned):
 
     def fit(self, X: ArrayLike, y: Any = None) -> VariationalEncoder:
         """Train on rows (n, d); ``y`` is not looked at."""
-        rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        rows = self._rows(X, fitting=True)
         generator = networks.generator_of(self.seed)
+        for name in ("kl_weight", "lipschitz_weight"):
+            _validate.nonnegative(name, getattr(self, name))
+        if self.lipschitz is not None:
+            _validate.positive("lipschitz", self.lipschitz)
         self._center = rows.mean(0)
         scale = float(np.sqrt(rows.var(0).mean()))
         self._scale = scale if scale > 0 else 1.0
@@ -100,6 +104,7 @@ class VariationalEncoder(Learned):
         for _ in networks.steps_shown(steps, self.progress, "encoder"):
             loss = self._loss(data[next(batches)], generator)
             adam.descend(loss)
+        networks.check_trained(loss, *weights)
         self.loss_ = float(loss.detach())
         self._widen()
         return self
@@ -107,7 +112,7 @@ class VariationalEncoder(Learned):
     def transform(self, X: ArrayLike) -> Array:
         """The mean latent of each row, (n, latent_dim)."""
         check_is_fitted(self)
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = self._rows(X)
         with torch.no_grad():
             data = self._tensor(self._standard(rows))
             return networks.as_numpy(self._encoder(data)[:, : self.latent_dim])

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from .. import _validate
 from ..tradeoff import Audit, audit
 from .generative_filter import GenerativeFilter
 from .storage import Learned, dump, flat, grouped, rebuild
@@ -71,10 +72,13 @@ class FilterBank(Learned):
         if owners.shape != (len(latents),) or set(np.unique(owners)) != set(labels):
             raise ValueError("users must name one user for each row, and labels every user")
         self.filters_: dict[Any, Any] = {}
-        for user, (private, useful) in labels.items():
+        for user, pair in labels.items():
             own = owners == user
             base = GenerativeFilter(budget=1.0) if self.filter is None else clone(self.filter)
-            hidden, kept = np.asarray(private)[own], np.asarray(useful)[own]
+            hidden, kept = (None if label is None else np.asarray(label) for label in pair)
+            if any(label is not None and label.shape != owners.shape for label in (hidden, kept)):
+                raise ValueError(f"labels must be of all {len(owners)} rows, for each user")
+            hidden, kept = (None if label is None else label[own] for label in (hidden, kept))
             self.filters_[user] = base.fit(latents[own], hidden, kept)
         self.n_features_in_ = np.asarray(X).shape[1]
         return self
@@ -85,7 +89,7 @@ class FilterBank(Learned):
         users: ArrayLike,
         labels: Mapping[Any, ArrayLike] | None = None,
         *,
-        seed: Any = None,
+        seed: int | None = None,
     ) -> Array:
         """Release each row by its user's filter.
 
@@ -98,17 +102,20 @@ class FilterBank(Learned):
         if not set(np.unique(owners)) <= set(self.filters_):
             raise ValueError("users must be known from fit")
         released = np.empty_like(latents)
+        base = None if seed is None else _validate.whole("seed", seed)
         for number, (user, own_filter) in enumerate(self.filters_.items()):
             own = owners == user
             if own.any():
                 private = None if labels is None else np.asarray(labels[user])[own]
-                own_seed = None if seed is None else seed * len(self.filters_) + number
+                own_seed = None if base is None else base * len(self.filters_) + number
                 released[own] = own_filter.transform(latents[own], private, seed=own_seed)
         return released
 
     def guarantee(self, user: Any) -> Any:
         """What a user's filter promises."""
         check_is_fitted(self)
+        if user not in self.filters_:
+            raise ValueError("user must be known from fit")
         return self.filters_[user].guarantee_
 
     def measure(
@@ -133,6 +140,8 @@ class FilterBank(Learned):
             Rows held out (of all users); by default two in five.
         """
         owners, given = np.asarray(users), np.asarray(wanted)
+        if user not in self.filters_:
+            raise ValueError("user must be known from fit")
         held = np.zeros(len(owners), dtype=bool)
         if test is None:
             held[np.random.default_rng(seed).permutation(len(owners))[: 2 * len(owners) // 5]] = 1
@@ -150,8 +159,12 @@ class FilterBank(Learned):
         return UserAudit(pooled, informed)
 
     def _latents(self, X: ArrayLike) -> Array:
-        rows = np.asarray(X, dtype=np.float64)
-        return rows if self.encoder is None else np.asarray(self.encoder.transform(rows))
+        if self.encoder is not None:
+            return np.asarray(self.encoder.transform(X))
+        rows = _validate.numbers("X", X)
+        if rows.ndim != 2:
+            raise ValueError("X must have two dimensions, (rows, columns)")
+        return rows
 
     def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays: dict[str, np.ndarray] = {}

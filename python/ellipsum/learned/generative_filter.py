@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _validate
 from ..guarantee import Guarantee
@@ -129,7 +129,7 @@ class GenerativeFilter(Noisy):
             only hides
         """
         self._check()
-        latents = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        latents = self._rows(X, fitting=True)
         n, d = latents.shape
         self.classes_, which = networks.class_numbers("y", y, n)
         other = None if useful is None else networks.class_numbers("useful", useful, n)[1]
@@ -144,6 +144,7 @@ class GenerativeFilter(Noisy):
             targets = (which, other, shifted)
             noise, shifts = self._train(latents @ whiten.T, targets, budget, generator)
         self.A_, self.V_ = unwhiten @ noise, unwhiten @ shifts
+        networks.check_trained(self.A_, self.V_)
         self._prove()
         return self
 
@@ -159,9 +160,11 @@ class GenerativeFilter(Noisy):
         """
         check_is_fitted(self)
         if self._mechanism is not None:
+            if hasattr(X, "columns"):
+                self._met_names(X)
             rows = _validate.rows("X", X, d=self.n_features_in_)
             return self._mechanism.release(rows, self._which(rows, private), seed)
-        latents = validate_data(self, X, dtype=np.float64, reset=False)
+        latents = self._rows(X)
         which = self._which(latents, private)
         rng = np.random.default_rng(seed)
         noisy = latents + rng.standard_normal(latents.shape) @ self.A_.T
@@ -213,6 +216,11 @@ class GenerativeFilter(Noisy):
         for name in ("budget", "mu", "clip"):
             if getattr(self, name) is not None:
                 _validate.positive(name, getattr(self, name))
+        if not 1e-100 < (self.clip or 1) < 1e100:
+            raise ValueError("clip must lie between 1e-100 and 1e100")
+        if self.divergence == "renyi" and _validate.positive("order", self.order) == 1:
+            raise ValueError("order must not be 1: that is divergence='kl'")
+        _validate.nonnegative("useful_weight", self.useful_weight)
         _validate.whole("steps", self.steps, least=1)
         _validate.whole("batch_size", self.batch_size, least=1)
         _validate.whole("folds", self.folds, least=1)

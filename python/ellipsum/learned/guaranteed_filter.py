@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from .. import _validate
@@ -99,11 +99,15 @@ class GuaranteedFilter(Noisy):
         y : array (n,), labels to hide
         useful : array (n,) or (n, tasks), labels to keep
         """
-        rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        rows = self._rows(X, fitting=True)
         _validate.positive("mu", self.mu)
         steps = _validate.whole("steps", self.steps, least=1)
         tasks = [y, *_columns(useful)]
-        targets = [networks.class_numbers("labels", task, len(rows))[1] for task in tasks]
+        for name in ("useful_weight", "keep_weight"):
+            _validate.nonnegative(name, getattr(self, name))
+        names = ["y"] + (len(tasks) - 1) * ["useful"]
+        pairs = zip(names, tasks, strict=True)
+        targets = [networks.class_numbers(name, task, len(rows))[1] for name, task in pairs]
         self._center, scale = rows.mean(0), rows.std(0)
         self._scale = np.where(scale > 0, scale, 1.0)
         generator = networks.generator_of(self.seed)
@@ -111,6 +115,7 @@ class GuaranteedFilter(Noisy):
         data = networks.tensor_of((rows - self._center) / self._scale, self.device, torch.float32)
         labels = [torch.as_tensor(t).to(self.device) for t in targets]
         self._train(data, labels, steps, generator)
+        networks.check_trained(*self._net.parameters())
         self._prove()
         return self
 
@@ -121,6 +126,8 @@ class GuaranteedFilter(Noisy):
         whose network says 0. With a seed nothing is private.
         """
         check_is_fitted(self)
+        if hasattr(X, "columns"):
+            self._met_names(X)
         rows = _validate.rows("X", X, d=self.n_features_in_)
         with np.errstate(all="ignore"), torch.no_grad():
             scaled = (np.asarray(rows, dtype=np.float64) - self._center) / self._scale

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from .. import _validate
 from ..tradeoff import EstimatedInformation, GaussianTradeoff
 from ..tradeoff.neighbors import ksg_information
 from . import networks
@@ -16,15 +17,20 @@ from .adversary import Adversary, linear_posterior
 from .descent import Adam
 
 __all__ = [
+    "LEAST_ROWS",
     "Leakage",
     "LearnedPoint",
     "affine_point",
     "gaussian_information",
+    "law_of",
     "measured",
     "moment_rows",
 ]
 
 Array = NDArray[np.float64]
+
+#: Of `measured`: half train, half are held out.
+LEAST_ROWS = 20
 
 _FRESH_STEPS = 600
 _FRESH_BATCH = 2000
@@ -105,6 +111,19 @@ def affine_point(
     return LearnedPoint(leakage, distortion, best.leakage_, best.gap_)
 
 
+def law_of(name: str, value: ArrayLike, k: int) -> Array:
+    """A covariance of (X, Y), X the first k, that is one."""
+    joint = _validate.square(name, value)
+    if not 1 <= _validate.whole("n_sensitive", k) < len(joint):
+        raise ValueError(f"n_sensitive must be from 1 to {len(joint) - 1}, got {k}")
+    size = np.abs(joint).max()
+    if np.abs(joint - joint.T).max() > 1e-8 * size:
+        raise ValueError(f"{name} must be symmetric")
+    if np.linalg.eigvalsh(joint)[0] < -1e-8 * size:
+        raise ValueError(f"{name} must have no negative eigenvalue")
+    return joint
+
+
 def moment_rows(covariance: Array) -> Array:
     """2m rows with mean 0 and exactly this m x m covariance: all that an affine map is made of."""
     values, basis = np.linalg.eigh(covariance)
@@ -115,8 +134,9 @@ def moment_rows(covariance: Array) -> Array:
 def measured(x: Array, y: Array, z: Array, distortion: float, seed: int) -> Leakage:
     """`Leakage` of releases z (n, m) of rows with attributes x (n, k), y (n, r)."""
     live = z.std(0) > 1e-9 * max(1.0, float(np.abs(z).max()))
-    z = z[:, live]
-    if not z.shape[1]:
+    x, z = x[:, (x != x[0]).any(0)], z[:, live]
+    x = (x - x.mean(0)) / np.abs(x - x.mean(0)).max(0)  # of any size
+    if not (x.shape[1] and z.shape[1]):
         return Leakage(distortion, 0.0, 0.0, 0.0, 0.0, len(x))
     joint = np.atleast_2d(np.cov(np.hstack([x, z]), rowvar=False))
     gain, error = _fresh(x, z, seed)
@@ -148,7 +168,8 @@ def _fresh(x: Array, z: Array, seed: int) -> tuple[float, float]:
         gain = one.gain(left, zs[test][None], weight[:, test])
         # by row: 1/2 |white x|^2 - 1/2 |left|^2 has mean 0; it carries the sampling error
         center = xs[test] - xs[test].mean(0)
-        root = torch.linalg.cholesky(center.T @ center / len(center))
+        ridge = 1e-9 * torch.eye(center.shape[1], dtype=center.dtype)
+        root = torch.linalg.cholesky(center.T @ center / len(center) + ridge)
         white = torch.linalg.solve_triangular(root, center.T, upper=False).T
         each = known + 0.5 * (white**2).sum(1) - 0.5 * (left[0] ** 2).sum(1) + gain
     return float(each.mean()), float(each.std() / len(each) ** 0.5)

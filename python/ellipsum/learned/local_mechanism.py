@@ -196,6 +196,8 @@ class LocalMechanism:
         self, rows: Array, which: NDArray[np.int64] | None, seed: int | bytes | None
     ) -> Array:
         """Rows (n, d) and class numbers (n,) to released rows (n, d)."""
+        if not len(rows):
+            return np.empty((0, len(self.back)))
         integers = self.clip.integers(rows)
         if len(self.shifts) > 1 and which is not None:
             integers += self.shifts[which].astype(np.int64)

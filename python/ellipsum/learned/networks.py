@@ -16,6 +16,8 @@ from .. import _validate
 
 __all__ = [
     "as_numpy",
+    "check_spread",
+    "check_trained",
     "class_numbers",
     "finite_rows",
     "generator_of",
@@ -121,7 +123,7 @@ def as_numpy(value: torch.Tensor) -> Array:
 
 def finite_rows(name: str, value: ArrayLike, d: int | None = None) -> Array:
     """A finite matrix (rows, columns); one-dimensional input is one column."""
-    rows = np.asarray(value, dtype=np.float64)
+    rows = _validate.numbers(name, value)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or not len(rows) or (d is not None and rows.shape[1] != d):
         wanted = "(rows, columns)" if d is None else f"(rows, {d})"
@@ -131,19 +133,41 @@ def finite_rows(name: str, value: ArrayLike, d: int | None = None) -> Array:
     return rows
 
 
+def check_spread(name: str, rows: Array) -> None:
+    """Raise where squares of what a column varies by would leave the doubles."""
+    with np.errstate(over="ignore"):
+        size = np.abs(rows - rows[:1]).max(0)
+    if not ((size == 0) | ((size > 1e-140) & (size < 1e140))).all():
+        raise ValueError(
+            f"{name} must vary by 1e-140 to 1e140 in each column, or not at all: measure it in "
+            "another unit"
+        )
+
+
+def check_trained(*parts: Any) -> None:
+    """Raise where training has left the finite numbers."""
+    arrays = [p.detach().cpu().numpy() if isinstance(p, torch.Tensor) else p for p in parts]
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise ValueError(
+            "training ended in numbers that are not finite: lower learning_rate, or bring budget "
+            "and weights nearer to 1"
+        )
+
+
 def class_numbers(name: str, labels: ArrayLike, n: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The sorted classes, and the number of each row's class."""
     if labels is None:
         raise ValueError("fit requires y to be passed, but the target y is None: labels to hide")
-    given = np.asarray(labels)
-    if given.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), got {given.shape}")
-    classes, which = np.unique(given, return_inverse=True)
+    if (shape := np.asarray(labels).shape) != (n,):
+        raise ValueError(f"{name} must have shape ({n},), got {shape}")
+    classes, which = _validate.classes(name, labels)
     if len(classes) < 2:
         raise ValueError(f"{name} must hold two different values or more")
-    return classes, which.astype(np.int64)
+    return classes, which
 
 
 def sizes_of(name: str, hidden: Sequence[int]) -> list[int]:
     """Widths of hidden layers."""
+    if not np.iterable(hidden):
+        raise TypeError(f"{name} must be a sequence of widths, as (64,)")
     return [_validate.whole(name, width, least=1) for width in hidden]

@@ -20,6 +20,7 @@ from .descent import Adam, quasi_newton
 __all__ = [
     "Limit",
     "Problem",
+    "check_limit",
     "cost_of",
     "mean_cost",
     "sensitive_columns",
@@ -92,8 +93,13 @@ def sensitive_columns(
 
 
 def white_rows(x: Array) -> Array:
-    """Rows with mean 0 and the unit matrix as covariance."""
+    """Rows with mean 0 and the unit matrix as covariance, whatever the unit of each column."""
     centered = x - x.mean(0)
+    size = np.abs(centered).max(0)
+    live = size > 1e-14 * np.abs(x).max(0)  # above the rounding of a constant's mean
+    centered = np.where(live, centered / np.where(live, size, 1.0), 0.0)
+    sd = centered.std(0)
+    centered = centered / np.where(sd > 0, sd, 1.0)
     root = np.linalg.cholesky(centered.T @ centered / len(x) + 1e-12 * np.eye(x.shape[1]))
     return np.asarray(np.linalg.solve(root, centered.T).T)
 
@@ -104,7 +110,14 @@ def cost_of(
     """Of standardised (y, z), a cost in the data's unit; None for what has a name."""
     if not callable(utility):
         return None
-    return lambda y, z: utility(center + scale * y, center + scale * z)
+
+    def cost(y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = utility(center + scale * y, center + scale * z)
+        if found.shape != y.shape[:1]:
+            raise ValueError("utility must return one cost for each row, of shape (n,)")
+        return found
+
+    return cost
 
 
 def start(problem: Problem, size: int) -> mechanisms.AffineMechanism:
@@ -115,6 +128,20 @@ def start(problem: Problem, size: int) -> mechanisms.AffineMechanism:
     else:
         gain = torch.linalg.lstsq(w, y).solution.T
     return mechanisms.AffineMechanism(_START_GAIN * gain, _START_NOISE)
+
+
+def check_limit(problem: Problem) -> None:
+    """Raise where no affine map of W comes as near to Y as the limit says."""
+    if problem.information:
+        return
+    y, w = problem.useful, problem.observed - problem.observed.mean(0)
+    rest = y - y.mean(0) - w @ torch.linalg.lstsq(w, y - y.mean(0), driver="gelsd").solution
+    least = float((rest**2).sum(1).mean())
+    if problem.limit < least * (1 - 1e-9) - 1e-12:
+        raise ValueError(
+            f"distortion must be at least {least * problem.unit:.9g}, what the best linear "
+            "estimate of Y from what is observed leaves"
+        )
 
 
 def train_affine(

@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _validate
 from ..tradeoff import MutualInformation
-from ..tradeoff.discrete import joint_table
-from . import finite_network, mechanisms, networks, ppan_training
-from .leakage import Leakage, LearnedPoint, affine_point, measured, moment_rows
+from ..tradeoff.discrete import cost_table, joint_table, probabilities
+from . import finite_network, leakage, mechanisms, networks, ppan_parameters, ppan_training
 from .local_mechanism import unmeasured
 from .storage import Learned, grouped
 
@@ -22,11 +21,6 @@ __all__ = ["PrivacyNetwork"]
 
 Array = NDArray[np.float64]
 
-_DEGENERATE = (
-    "utility='information' has no meaningful optimum for continuous attributes where the release "
-    "sees Y itself: the fractional part of a multiple of Y carries as much of I(Y; Z) as one likes "
-    "at no leakage. Give W without Y (observe='given'), or use finite alphabets"
-)
 _STEPS = 400  # of the affine map
 _TABLE_STEPS, _TABLE_RATE = 2000, 0.3
 _NETWORK_STEPS = 1000
@@ -131,7 +125,7 @@ class PrivacyNetwork(Learned):
         Y : array (n, r), useful; for ``"discrete"`` labels (n,), with cost 1 for another label
         W : array (n, m), for ``observe="given"``: what the release is computed from
         """
-        self._check()
+        ppan_parameters.check(self)
         if self.mechanism == "discrete":
             return self._fit_labels(X, Y, W)
         y = networks.finite_rows("Y", Y)
@@ -139,7 +133,11 @@ class PrivacyNetwork(Learned):
         w = self._observed(x, y, W)
         if not len(x) == len(y) == len(w):
             raise ValueError(f"X, Y and W must have the same rows: {len(x)}, {len(y)}, {len(w)}")
+        for name, rows in (("X", x), ("Y", y), ("W", w)):
+            networks.check_spread(name, rows)
         problem = self._problem(x, y, w)._replace(labels=labels)
+        if self.mechanism == "affine":
+            ppan_training.check_limit(problem)
         size = y.shape[1]
         steps = _STEPS if self.steps is None or self.mechanism != "affine" else self.steps
         affine = ppan_training.train_affine(problem, size, steps, self.progress)
@@ -156,6 +154,7 @@ class PrivacyNetwork(Learned):
                 rate=self.learning_rate / 2,
                 progress=self.progress,
             )
+        networks.check_trained(*self._made.parameters())
         self.n_features_in_, self._released = w.shape[1], size
         self._set_affine()
         if not problem.information:
@@ -172,8 +171,12 @@ class PrivacyNetwork(Learned):
         """
         if self.mechanism != "affine":
             raise ValueError("fit_covariance is for mechanism='affine'; give rows to fit")
-        rows = moment_rows(_validate.square("covariance", covariance))
-        seen = None if observe is None else rows @ np.atleast_2d(np.asarray(observe)).T
+        rows = leakage.moment_rows(leakage.law_of("covariance", covariance, n_sensitive))
+        seen = (
+            None
+            if observe is None
+            else rows @ np.atleast_2d(_validate.numbers("observe", observe)).T
+        )
         self.fit(rows[:, :n_sensitive], rows[:, n_sensitive:], seen)
         self.distortion_error_ = 0.0
         return self
@@ -189,16 +192,18 @@ class PrivacyNetwork(Learned):
         cost : array (n_w, n_z); for ``utility="information"`` its shape alone counts
         p_yw : array (n_y, n_w), for ``utility="information"``
         """
-        self._check()
+        ppan_parameters.check(self)
         if self.mechanism != "discrete":
             raise ValueError("fit_law is for mechanism='discrete'; give rows to fit")
-        table, costs = np.asarray(p_xw, dtype=np.float64), np.asarray(cost, dtype=np.float64)
-        if table.ndim != 2 or costs.ndim != 2 or table.shape[1] != len(costs):
-            raise ValueError("p_xw (n_x, n_w) and cost (n_w, n_z) must share the letters w")
-        useful = None if p_yw is None else np.asarray(p_yw, dtype=np.float64)
+        table = probabilities("p_xw", p_xw)
+        costs = cost_table(cost, table.shape[1])
+        useful = None if p_yw is None else probabilities("p_yw", p_yw)
         if (useful is not None) != (self.utility == "information"):
             raise ValueError("p_yw goes with utility='information', and only with it")
         limit = self.distortion if useful is None else self._least_information()
+        least = float(table.sum(0) @ costs.min(1))
+        if useful is None and limit is not None and limit < least - 1e-12 * max(1.0, abs(least)):
+            raise ValueError(f"distortion must be at least {least:.9g}, got {limit:.9g}")
         self.channel_ = finite_network.train_channel(
             table,
             costs,
@@ -234,6 +239,15 @@ class PrivacyNetwork(Learned):
             z = mechanisms.draw(self._made, w, networks.generator_of(seed))
         return np.asarray(self._center_y + self._scale_y * networks.as_numpy(z))
 
+    def fit_transform(self, X: ArrayLike, y: Any = None, W: ArrayLike | None = None) -> Any:
+        """`fit` on (X, Y, W), and a release of what is observed of the same rows, never of X."""
+        self.fit(X, y, W)
+        if self.mechanism == "discrete":
+            return self.transform(y if W is None else W)
+        x = X if self.sensitive == "numbers" else np.zeros((len(np.asarray(X)), 1))
+        x, useful = networks.finite_rows("X", x), networks.finite_rows("Y", y)
+        return self.transform(self._observed(x, useful, W))
+
     # ---- evaluation ------------------------------------------------------------------
 
     def evaluate(
@@ -241,7 +255,7 @@ class PrivacyNetwork(Learned):
         covariance: ArrayLike,
         n_sensitive: int,
         observe: ArrayLike | None = None,
-    ) -> LearnedPoint:
+    ) -> leakage.LearnedPoint:
         """Exact leakage and distortion of an ``"affine"`` mechanism under a Gaussian law of mean 0.
 
         Parameters
@@ -257,55 +271,40 @@ class PrivacyNetwork(Learned):
         check_is_fitted(self)
         if self.mechanism != "affine":
             raise ValueError("evaluate is exact for mechanism='affine'; measure the others")
-        joint = _validate.square("covariance", covariance)
+        joint = leakage.law_of("covariance", covariance, n_sensitive)
+        if len(joint) - n_sensitive != self._released:
+            raise ValueError(f"covariance must be of X and {self._released} columns of Y")
         given = self.observe == "given"
-        seen = np.atleast_2d(np.asarray(observe, float)) if given else self.observe
+        seen = np.atleast_2d(_validate.numbers("observe", observe)) if given else self.observe
         parts = self.matrix_, self.noise_root_, self.offset_
-        found = affine_point(parts, joint, n_sensitive, seen)
+        found = leakage.affine_point(parts, joint, n_sensitive, seen)
         gap, law = max(0.0, found.excess) + found.gap, "the Gaussian law of this covariance"
         self.guarantee_ = MutualInformation(found.leakage, gap, law)
         return found
 
     def measure(
         self, X: ArrayLike, Y: ArrayLike, W: ArrayLike | None = None, *, seed: int = 0
-    ) -> Leakage:
+    ) -> leakage.Leakage:
         """Leakage by a fresh network, the plug-in and nearest neighbours, on **new** rows.
 
         The fresh network's bound takes X as Gaussian: for another X it may be above I(X; Z).
         Labels are for :func:`ellipsum.tradeoff.audit`.
         """
+        if self.mechanism == "discrete":
+            raise ValueError("measure is for numbers: of a table leakage_ is exact")
         if self.sensitive == "labels":
             raise ValueError("measure is for X of numbers: put ellipsum.tradeoff.audit to labels")
         x, y = networks.finite_rows("X", X), networks.finite_rows("Y", Y)
+        if len(x) != len(y) or len(x) < leakage.LEAST_ROWS:
+            raise ValueError(f"X and Y must have the same rows, {leakage.LEAST_ROWS} or more")
+        networks.check_spread("X", x)
         z = self.transform(self._observed(x, y, W), seed=seed)
         distortion = float(((z - y) ** 2).sum(1).mean()) if z.shape == y.shape else np.nan
-        found = measured(x, y, z, distortion, seed)
+        found = leakage.measured(x, y, z, distortion, seed)
         self.guarantee_ = found.guarantee
         return found
 
     # ---- inside ----------------------------------------------------------------------
-
-    def _check(self) -> None:
-        _validate.one_of("mechanism", self.mechanism, (*mechanisms.MECHANISMS, "discrete"))
-        _validate.one_of("sensitive", self.sensitive, ("numbers", "labels"))
-        if self.sensitive == "labels" and self.observe == "full":
-            raise ValueError("labels are not observed: give W, or release from Y")
-        _validate.one_of("observe", self.observe, ("useful", "full", "given"))
-        if not callable(self.utility):
-            _validate.one_of("utility", self.utility, ("squared-error", "information"))
-        if self.utility == "information":
-            if self.mechanism != "discrete" and self.observe != "given":
-                raise ValueError(_DEGENERATE)
-            if self.multiplier is None or self.mechanism != "discrete":
-                self._least_information()
-        elif callable(self.utility) and self.mechanism == "affine":
-            raise ValueError("mechanism='affine' is trained on moments: squared error only")
-        elif self.mechanism != "discrete" and self.distortion is None:
-            raise ValueError("distortion must be given: the largest mean cost of the release")
-        elif self.mechanism == "discrete" and (self.distortion is None) == (
-            self.multiplier is None
-        ):
-            raise ValueError("give distortion or multiplier, one of the two")
 
     def _least_information(self) -> float | None:
         if self.mechanism == "discrete" and self.multiplier is not None:
@@ -328,7 +327,8 @@ class PrivacyNetwork(Learned):
         self._scale_w = np.where(sd > 0, sd, 1.0)
         self._center_y = np.zeros(y.shape[1]) if information else y.mean(0)
         self._scale_y = 1.0 if information else float(np.sqrt(y.var(0).mean())) or 1.0
-        useful = (y - y.mean(0)) / (y.std(0) if information else self._scale_y)
+        sd = np.where(y.std(0) > 0, y.std(0), 1.0) if information else self._scale_y
+        useful = (y - y.mean(0)) / sd
         limit = self._least_information() if information else self.distortion
         squared = 1.0 if information or callable(self.utility) else self._scale_y**2
         return ppan_training.Problem(

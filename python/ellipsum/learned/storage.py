@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import safe_open
+import scipy
+from numpy.typing import ArrayLike, NDArray
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from .. import _validate
+from . import networks
 
 __all__ = ["Learned", "Noisy", "dump", "flat", "grouped", "load", "rebuild"]
 
@@ -24,6 +29,27 @@ class Learned(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         _KINDS[cls.__name__] = cls
+
+    def _rows(self, X: ArrayLike, *, fitting: bool = False) -> NDArray[np.float64]:
+        """Rows (n, d) as scikit-learn checks them, whose own messages would quote cells."""
+        least = 2 if fitting else 1
+        if scipy.sparse.issparse(X):
+            return check_array(X, estimator=self, input_name="X")  # type: ignore[no-any-return]
+        rows = _validate.numbers("X", X)
+        if rows.ndim != 2:
+            raise ValueError(
+                f"X must have two dimensions, (rows, columns), got {rows.ndim}. Reshape your data: "
+                ".reshape(1, -1) of one row, .reshape(-1, 1) of one column"
+            )
+        self._met_names(X, fitting=fitting)
+        rows = check_array(rows, ensure_min_samples=least, estimator=self, input_name="X")
+        if fitting:
+            networks.check_spread("X", rows)
+        return np.asarray(rows)
+
+    def _met_names(self, X: Any, *, fitting: bool = False) -> None:
+        """Number and names of the columns are learned, or are those of ``fit``."""
+        validate_data(self, X, reset=fitting, skip_check_array=True)
 
     def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays by name, and plain values: all that was fitted."""
@@ -54,23 +80,41 @@ class Noisy(Learned):
         return tags
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, *, device: str | None = None) -> Any:
     """Read what ``save`` wrote: an object of the same class and parameters, fitted.
+
+    Parameters
+    ----------
+    path : str or Path
+    device : str, optional
+        In place of the one that it was fitted on, which may not be here.
 
     Raises
     ------
     ValueError
         For a file that this package did not write.
     """
-    with safe_open(str(path), framework="numpy") as file:
-        text = (file.metadata() or {}).get("ellipsum")
-        if text is None:
-            raise ValueError("the file was not written by ellipsum.learned")
-        arrays = {name: file.get_tensor(name) for name in file.keys()}
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            text = (file.metadata() or {}).get("ellipsum")
+            arrays = {name: file.get_tensor(name) for name in file.keys()}
+    except SafetensorError:
+        text = None
+    if text is None:
+        raise ValueError("the file was not written by ellipsum.learned")
     header = json.loads(text)
     if header.get("format") != _FORMAT:
         raise ValueError("the file is of another version of ellipsum.learned")
-    return rebuild(arrays, header)
+    return rebuild(arrays, header if device is None else _moved(header, device))
+
+
+def _moved(header: Any, device: str) -> Any:
+    """With another device, in all parts."""
+    if isinstance(header, list):
+        return [_moved(part, device) for part in header]
+    if not isinstance(header, dict):
+        return header
+    return {k: device if k == "device" else _moved(part, device) for k, part in header.items()}
 
 
 def dump(thing: Learned) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -88,7 +132,10 @@ def dump(thing: Learned) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
             params[name] = {"learned": inner}
         else:
             params[name] = plain(value)
-    return arrays, {"class": type(thing).__name__, "params": params, "values": values}
+    header = {"class": type(thing).__name__, "params": params, "values": values}
+    if hasattr(thing, "feature_names_in_"):
+        header["names"] = plain(thing.feature_names_in_)
+    return arrays, header
 
 
 def rebuild(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Learned:
@@ -104,15 +151,17 @@ def rebuild(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Learned:
     made = _KINDS[header["class"]](**params)
     if header["values"] is not None:
         made._restore(arrays, header["values"])
+    if "names" in header:
+        made.feature_names_in_ = np.array(header["names"], dtype=object)
     return made
 
 
 def plain(value: Any) -> Any:
     """What JSON can hold; a generator is a seed that is gone."""
     if isinstance(value, np.ndarray):
-        return value.tolist()
+        return plain(value.tolist())
     if isinstance(value, np.generic):
-        return value.item()
+        return plain(value.item())
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, dict):
@@ -121,7 +170,8 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, (np.random.Generator, np.random.BitGenerator)):
         return None
-    raise TypeError(f"a parameter of type {type(value).__name__} cannot be saved")
+    kind = type(value).__name__
+    raise TypeError(f"a parameter or label of type {kind} cannot be saved: give numbers or text")
 
 
 def flat(prefix: str, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

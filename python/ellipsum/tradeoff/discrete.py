@@ -14,7 +14,7 @@ from .bottleneck import best_of, proved_gap
 from .guarantee import MutualInformation
 from .least_leakage import least_cost, least_leakage
 
-__all__ = ["DiscreteTradeoff", "joint_table"]
+__all__ = ["DiscreteTradeoff", "cost_table", "joint_table", "probabilities"]
 
 
 class DiscreteTradeoff(Estimator):
@@ -94,10 +94,12 @@ class DiscreteTradeoff(Estimator):
         _validate.one_of("utility", self.utility, ("distortion", "information"))
         if (self.multiplier is None) == (self.distortion is None):
             raise ValueError("give multiplier or distortion, one of the two")
-        joint = _probabilities("p_xw", p_xw)
+        joint = probabilities("p_xw", p_xw)
+        for name in ("sensitive_values_", "observed_values_"):  # letters of an earlier fit
+            vars(self).pop(name, None)
         if self.utility == "information":
-            return self._fit_information(joint, _probabilities("p_yw", cost))
-        return self._fit_distortion(joint, _cost(cost, joint.shape[1]))
+            return self._fit_information(joint, probabilities("p_yw", cost))
+        return self._fit_distortion(joint, cost_table(cost, joint.shape[1]))
 
     def fit_joint(
         self, p_xy: ArrayLike, cost: ArrayLike, observe: str = "useful"
@@ -111,9 +113,9 @@ class DiscreteTradeoff(Estimator):
         observe : {"useful", "full"}
             For ``"full"`` the letters w are the pairs, y running fastest.
         """
-        joint = _probabilities("p_xy", p_xy)
+        joint = probabilities("p_xy", p_xy)
         _validate.one_of("observe", observe, ("useful", "full"))
-        table = _cost(cost, joint.shape[1])
+        table = cost_table(cost, joint.shape[1])
         if observe == "useful":
             return self.fit(joint, table)
         x, y = joint.shape
@@ -132,8 +134,10 @@ class DiscreteTradeoff(Estimator):
         x, w : array (n,), labels
         cost : array (n_w, n_z), rows in the sorted order of the labels w
         """
-        table, self.sensitive_values_, self.observed_values_ = joint_table(x, w)
-        return self.fit(table, cost)
+        table, sensitive, observed = joint_table(x, w)
+        self.fit(table, cost)
+        self.sensitive_values_, self.observed_values_ = sensitive, observed
+        return self
 
     def transform(self, w: ArrayLike, *, seed: Any = None) -> NDArray[np.int64]:
         """Draw a release for each observed letter.
@@ -182,6 +186,7 @@ class DiscreteTradeoff(Estimator):
         if useful.shape[1] != rows or np.abs(useful.sum(0) - joint.sum(0)).max() > 1e-9:
             raise ValueError("p_xw and p_yw must have the same law of W")
         letters = rows + 1 if self.letters is None else self.letters
+        _validate.whole("letters", letters, least=1)
         seen = joint.sum(0) > 0
         law = _law(joint, np.zeros((rows, letters)))
         law = law._replace(
@@ -205,9 +210,9 @@ class DiscreteTradeoff(Estimator):
 
 def joint_table(x: ArrayLike, w: ArrayLike) -> tuple[Array, NDArray[Any], NDArray[Any]]:
     """Frequencies of pairs of labels, and the sorted labels of rows and columns."""
-    rows, i = np.unique(np.asarray(x), return_inverse=True)
-    columns, j = np.unique(np.asarray(w), return_inverse=True)
-    if i.shape != j.shape or i.ndim != 1 or not i.size:
+    rows, i = _validate.classes("x", x)
+    columns, j = _validate.classes("w", w)
+    if i.shape != j.shape or not i.size:
         raise ValueError("x and w must be sequences of labels of the same length")
     table = np.zeros((len(rows), len(columns)))
     np.add.at(table, (i, j), 1.0)
@@ -221,8 +226,9 @@ def _law(joint: Array, cost: Array) -> Law:
     return Law(observed[seen], given, cost[seen])
 
 
-def _probabilities(name: str, value: ArrayLike) -> Array:
-    table = np.asarray(value, dtype=np.float64)
+def probabilities(name: str, value: ArrayLike) -> Array:
+    """A table of joint probabilities; refused unless it is one."""
+    table = _validate.numbers(name, value)
     if table.ndim != 2 or not table.size or not np.isfinite(table).all() or (table < 0).any():
         raise ValueError(f"{name} must be a table of probabilities, none below 0")
     total = float(table.sum())
@@ -231,8 +237,9 @@ def _probabilities(name: str, value: ArrayLike) -> Array:
     return table / total
 
 
-def _cost(value: ArrayLike, rows: int) -> Array:
-    cost = np.asarray(value, dtype=np.float64)
+def cost_table(value: ArrayLike, rows: int) -> Array:
+    """A finite table of costs with so many rows."""
+    cost = _validate.numbers("cost", value)
     if cost.ndim != 2 or len(cost) != rows or not cost.shape[1] or not np.isfinite(cost).all():
         raise ValueError(f"cost must be a finite table of {rows} rows, got shape {cost.shape}")
     return cost

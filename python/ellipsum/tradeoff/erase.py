@@ -13,6 +13,7 @@ __all__ = ["LinearEraser", "OracleShift"]
 
 Array = NDArray[np.float64]
 
+_FLAT = 1e-14  # of the largest number of a column: the rounding of its mean
 _RANK = 1e-9  # share of the largest: directions below it are rounding, not data
 
 
@@ -45,24 +46,25 @@ class LinearEraser(Estimator):
             Any hashable labels: one column each, so that every linear score is covered.
         """
         rows, hot = _rows(X), _one_hot(labels)
-        if len(rows) != len(hot):
+        if len(rows) != len(hot) or not len(rows):
             raise ValueError(f"X and labels must have the same rows: {len(rows)} and {len(hot)}")
-        self.mean_ = rows.mean(0)
-        centered, hot = rows - self.mean_, hot - hot.mean(0)
+        self.mean_, hot = rows.mean(0), hot - hot.mean(0)
+        centered, unit = _standard(rows)  # or a column of small numbers would count as rounding
         values, basis = np.linalg.eigh(centered.T @ centered / len(rows))
         kept = values > _RANK**2 * max(values[-1], 0.0)
         root, basis = np.sqrt(values[kept]), basis[:, kept]
         cross = (basis / root).T @ (centered.T @ hot) / len(rows)
         directions, size, _ = np.linalg.svd(cross, full_matrices=False)
         found = directions[:, size > _RANK]
-        self.matrix_ = (basis * root) @ found @ found.T @ (basis / root).T
+        erased = (basis * root) @ found @ found.T @ (basis / root).T
+        self.matrix_ = unit[:, None] * erased / unit
         self.guarantee_ = LinearErasure(found.shape[1])
         return self
 
     def transform(self, X: ArrayLike) -> Array:
         """The rows without what a linear attacker could use."""
         self._check_fitted()
-        rows = _rows(X)
+        rows = _rows(X, len(self.mean_))
         return rows - (rows - self.mean_) @ self.matrix_.T
 
     def fit_transform(self, X: ArrayLike, labels: ArrayLike) -> Array:
@@ -91,37 +93,51 @@ class OracleShift(Estimator):
 
     def fit(self, X: ArrayLike, labels: ArrayLike) -> OracleShift:
         """Learn the class means from rows (n, d) and labels (n,)."""
-        rows, given = _rows(X), np.asarray(labels)
-        if given.shape != (len(rows),):
-            raise ValueError(f"labels must have shape ({len(rows)},), got {given.shape}")
-        self.classes_, which = np.unique(given, return_inverse=True)
+        rows, (self.classes_, which) = _rows(X), _validate.classes("labels", labels)
+        if len(which) != len(rows) or not len(rows):
+            raise ValueError(f"labels must have shape ({len(rows)},), got {which.shape}")
         means = np.array([rows[which == i].mean(0) for i in range(len(self.classes_))])
+        centered, _ = _standard(rows)
+        apart = [centered[which == i].mean(0) for i in range(len(self.classes_))]
         strength = _validate.nonnegative("strength", self.strength)
         self.shifts_ = -strength * (means - rows.mean(0))
-        erased = np.linalg.matrix_rank(means - rows.mean(0), tol=1e-9 * np.abs(means).max())
+        erased = np.linalg.matrix_rank(apart, tol=_RANK)
         self.guarantee_ = LinearErasure(int(erased)) if strength == 1 else None
         return self
 
     def transform(self, X: ArrayLike, labels: ArrayLike) -> Array:
         """The rows, each moved by the shift of its own label."""
         self._check_fitted()
-        rows, given = _rows(X), np.asarray(labels)
+        rows, given = _rows(X, self.shifts_.shape[1]), np.asarray(labels)
         where = np.minimum(np.searchsorted(self.classes_, given), len(self.classes_) - 1)
         if given.shape != (len(rows),) or (self.classes_[where] != given).any():
             raise ValueError("labels must be known from fit, one for each row")
         return rows + self.shifts_[where]
 
 
-def _rows(X: ArrayLike) -> Array:
-    rows = np.asarray(X, dtype=np.float64)
+def _rows(X: ArrayLike, d: int | None = None) -> Array:
+    rows = _validate.numbers("X", X)
     if rows.ndim != 2 or not np.isfinite(rows).all():
         raise ValueError("X must be a finite matrix (rows, columns)")
+    if d is not None and rows.shape[1] != d:
+        raise ValueError(f"X must have {d} columns, as at fit, got {rows.shape[1]}")
     return rows
 
 
+def _standard(rows: Array) -> tuple[Array, Array]:
+    """Rows with mean 0 and variance 1, whatever their size, and the standard deviations.
+
+    Of a constant column, which may have been rounded: 0, and 1.
+    """
+    centered = rows - rows.mean(0)
+    size = np.abs(centered).max(0)
+    live = size > _FLAT * np.abs(rows).max(0)
+    size = np.where(live, size, 1.0)
+    scaled = np.where(live, centered / size, 0.0)
+    sd = np.where(live, scaled.std(0), 1.0)
+    return scaled / sd, size * sd
+
+
 def _one_hot(labels: ArrayLike) -> Array:
-    given = np.asarray(labels)
-    if given.ndim != 1:
-        raise ValueError("labels must be one-dimensional")
-    classes, which = np.unique(given, return_inverse=True)
+    classes, which = _validate.classes("labels", labels)
     return np.eye(len(classes))[which]

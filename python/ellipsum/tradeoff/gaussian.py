@@ -30,6 +30,8 @@ Array = NDArray[np.float64]
 
 #: Directions of a correlation matrix below this share of the largest are rounding, not data.
 _RANK = 1e-11
+#: Of a column of a sample: below, squares lose their digits.
+_LEAST_VARIANCE = 1e-280
 #: Canonical correlations below this leak less than 1e-18 nats each: none.
 _NO_CORRELATION = 1e-9
 _NO_INFORMATION_UTILITY = (
@@ -139,7 +141,12 @@ class GaussianTradeoff(Estimator):
         if len(x) != len(y) or len(x) < 2:
             raise ValueError(f"X and Y must have the same rows, 2 or more: {len(x)} and {len(y)}")
         both = np.hstack([x, y])
-        covariance = np.atleast_2d(np.cov(both, rowvar=False))
+        with np.errstate(over="ignore", invalid="ignore"):
+            covariance = np.atleast_2d(np.cov(both, rowvar=False))
+        variance = covariance.diagonal()
+        lost = (variance < _LEAST_VARIANCE) & (both != both[0]).any(0)
+        if lost.any() or not np.isfinite(covariance).all():
+            raise ValueError("columns must vary by 1e-140 to 1e140: measure them in another unit")
         return self.from_covariance(covariance, x.shape[1], mean=both.mean(0))
 
     def from_covariance(
@@ -359,7 +366,7 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 
 
 def _columns(name: str, value: ArrayLike, d: int | None = None) -> Array:
-    array = np.asarray(value, dtype=np.float64)
+    array = _validate.numbers(name, value)
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or (d is not None and array.shape[1] != d):
         wanted = "(rows, columns)" if d is None else f"(rows, {d})"
