@@ -18,6 +18,7 @@ from ellipsum.learned import (  # noqa: E402
     GuaranteedFilter,
     LocalGuarantee,
     VariationalEncoder,
+    label_reader,
     load,
     together,
 )
@@ -33,6 +34,15 @@ def people(n=400, d=4, seed=0):
     rng = np.random.default_rng(seed)
     z = rng.normal(size=(n, d)) @ np.diag(np.linspace(1.5, 0.5, d))
     return z, (z[:, 0] * z[:, 1] > 0).astype(int), (z[:, 2] > 0.2).astype(int)
+
+
+@pytest.fixture
+def quick_reader(monkeypatch):
+    """For tests of what does not depend on how well the labels are read."""
+    monkeypatch.setattr(label_reader, "_STEPS", 20)
+
+
+quickly = pytest.mark.usefixtures("quick_reader")
 
 
 def shifting(shift):
@@ -108,6 +118,7 @@ def test_the_best_attacker_on_the_worst_pair_is_right_as_often_as_mu_says():
     assert best == pytest.approx(made.guarantee_.most_accurate)
 
 
+@quickly
 @pytest.mark.parametrize("shift", ["none", "predicted", "label"])
 @pytest.mark.parametrize("method", ["adversarial", "kernel", "isotropic"])
 def test_the_mu_asked_for_is_the_mu_proved(shift, method):
@@ -126,6 +137,7 @@ def test_the_mu_asked_for_is_the_mu_proved(shift, method):
     assert not seeded.private and "seed" in seeded.caveats[0]
 
 
+@quickly
 @pytest.mark.parametrize("shift", ["none", "predicted", "label"])
 @pytest.mark.parametrize(
     "divergence, budget",
@@ -193,6 +205,7 @@ def test_gradients_pass_through_the_scale(divergence):
         assert float(slope[1, 1]) == pytest.approx((root(*up) - root(*down)) / 2e-5, rel=1e-4)
 
 
+@quickly
 def test_nothing_escapes_by_errors_or_shapes():
     """With a proof: odd rows and unknown labels are released like any other."""
     z, private, useful = people(200)
@@ -240,6 +253,7 @@ def test_guarantees_together():
         together(proof, LinearErasure(1))
 
 
+@quickly
 def test_only_the_proved_kind_has_an_epsilon():
     z, private, useful = people(200)
     made = GenerativeFilter(1.0, steps=5).fit(z, private, useful)
@@ -267,15 +281,14 @@ def test_the_game_hides_what_isotropic_noise_of_the_same_size_cannot_keep_apart(
     assert accuracy["adversarial"][0] < accuracy["isotropic"][0] + 0.05
 
 
-def test_cells_are_read_by_networks_that_have_not_seen_the_row():
+def test_cells_are_read_by_networks_that_have_not_seen_the_row(monkeypatch):
     """Labels by chance, 200 rows: read in sample they look known, across folds they are not."""
-    from ellipsum.learned.label_reader import LabelReader, cross_read
-
     z = people(200)[0]
     cells = np.random.default_rng(1).integers(0, 2, 200)
-    own = LabelReader(np.eye(4), 2, "cpu").fit(z, cells, generator_of(0)).read(z)
-    found = cross_read(z, cells, np.eye(4), 2, "cpu", generator_of(0))
+    own = label_reader.LabelReader(np.eye(4), 2, "cpu").fit(z, cells, generator_of(0)).read(z)
+    found = label_reader.cross_read(z, cells, np.eye(4), 2, "cpu", generator_of(0))
     assert (own == cells).mean() > 0.8 and 0.3 < (found == cells).mean() < 0.7
+    monkeypatch.setattr(label_reader, "_STEPS", 20)
     made = [GenerativeFilter(2.0, steps=3, folds=n).fit(z, cells) for n in (1, 2)]
     assert (made[0].V_ != made[1].V_).any()
 
@@ -303,6 +316,7 @@ def test_the_lipschitz_penalty_lowers_the_decoders_norm():
     assert norms[1] < 0.6 * norms[0]
 
 
+@quickly
 def test_a_bank_keeps_each_users_choice(tmp_path):
     z, first, second = people(300)
     users = np.arange(300) % 2
@@ -320,6 +334,7 @@ def test_a_bank_keeps_each_users_choice(tmp_path):
     assert not bank.guarantee(0).is_private
 
 
+@quickly
 def test_files_hold_no_pickle_and_give_the_same_release(tmp_path):
     z, private, useful = people(150)
     path = tmp_path / "filter.safetensors"
@@ -361,6 +376,7 @@ def test_what_is_refused(params, said):
         GenerativeFilter(**params).fit(z, private, useful)
 
 
+@quickly
 def test_a_progress_bar_goes_to_standard_error_and_changes_nothing(capsys):
     z, private, useful = people(60)
     made = [
@@ -372,6 +388,7 @@ def test_a_progress_bar_goes_to_standard_error_and_changes_nothing(capsys):
     assert (made[0].A_ == made[1].A_).all()
 
 
+@quickly
 def test_labels_go_with_filters_that_use_them():
     z, private, useful = people(60)
     made = GenerativeFilter(1.0, steps=3).fit(z, private, useful)

@@ -154,15 +154,16 @@ def _fresh(x: Array, z: Array, seed: int) -> tuple[float, float]:
     xs, zs = (torch.as_tensor(part) for part in scaled)
     order = torch.randperm(len(xs), generator=generator)
     train, test = order[: len(order) // 2], order[len(order) // 2 :]
-    one = Adversary(zs.shape[1], xs.shape[1], generator, torch.float64, "cpu")
+    one = Adversary(zs.shape[1], xs.shape[1], generator, torch.float32, "cpu")
     adam = Adam(one.net.parameters(), 3e-3, _FRESH_STEPS, 0.02)
     weight = torch.ones(1, len(xs), dtype=torch.float64)
-    known = zs[train]
-    _, left = linear_posterior(xs[train], known[None], weight[:, train])
+    _, left = linear_posterior(xs[train], zs[train][None], weight[:, train])
+    # trained in single precision, which is half of the time, and judged in double
+    seen, rest, even = zs[train].float(), left.float(), weight.float()
     for rows in _batches(len(train), generator):
-        seen = known[rows][None]
-        loss = -one.gain(left[:, rows], seen, weight[:, rows]).mean()
+        loss = -one.gain(rest[:, rows], seen[rows][None], even[:, rows]).mean()
         adam.descend(loss)
+    one.net.double()
     with torch.no_grad():
         known, left = linear_posterior(xs[test], zs[test][None], weight[:, test])
         gain = one.gain(left, zs[test][None], weight[:, test])
