@@ -7,6 +7,7 @@ clips is E(t - C)+ <= T (T + L)/C E g (docs/adaptive.md).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +27,19 @@ FOLLOWED = 4.0
 
 #: The power of the distance by which the share of rows further out falls at least: of rows that
 #: may hide in the noise, and of those that are seen to be there (from so many deviations on).
-POWERS, _SEEN_FROM = (2.0, 1.5), 2.0
+POWERS, _SEEN_FROM = (2.0, 1.25), 2.0
+
+#: The second of these as the ramp is chosen for it.
+_CHOSEN_FOR = 1.5
+
+#: A share of the rows that is no tail any more.
+_BODY = 0.05
+
+#: So much of what is seen beyond the ramp must be near it, where it can have a tail's law.
+_NEAR = 0.7
+
+#: Rows further out contradict the ramp from so many deviations on.
+_STANDS_OUT = 2.5
 
 #: Ramps that are compared: where they begin, and how long they are, in clip radii.
 _STARTS, _LENGTHS = np.geomspace(0.35, 1.0, 16), np.geomspace(0.05, 2.5, 12)
@@ -73,11 +86,52 @@ class Excess:
     sd: float  #: its noise
     center: Array  #: of the region, offset along the axes
     scale: Array  #: b of the region
+    expected: float = 0.0  #: E g of the laws that were fitted to the histograms
+
+    @property
+    def surprising(self) -> bool:
+        """Whether rows are seen beyond the ramp that the laws of the histograms do not have."""
+        return self.share - _SEEN_FROM * self.sd > self.expected
+
+    def explains(self, edges: Array, share: Array, sd: float) -> bool:
+        """Whether all may be as assumed, as far as the excess and a noisy histogram tell.
+
+        Not where the last region was laid about a part of the rows: where too many are seen beyond
+        the ramp for a tail; where what the laws do not have is not near the ramp; where more lie
+        further out than can by the ramp: P(t > x) <= (a - 1) `Ramp.clipped`(x, a)/x E g.
+
+        Parameters
+        ----------
+        edges : array (k,), upper ends of the bins
+        share : array (k,), of the rows in each
+        sd : float, the noise of each share
+        """
+        seen = self.share - _SEEN_FROM * self.sd
+        if seen > self.expected + _BODY:
+            return False
+        below, start = np.append(0.0, edges[:-1]), self.ramp.start
+        near = (below >= start) & (below < FOLLOWED * start)
+        if self.surprising and float(np.sum(share[near])) < _NEAR * seen:
+            return False
+        most = max(self.share, 0.0) + _SEEN_FROM * self.sd
+        for k in np.flatnonzero(edges[:-1] >= FOLLOWED * self.ramp.start) + 1:
+            start = float(edges[k - 1])
+            there = float(np.sum(share[k:])) - _STANDS_OUT * sd * math.sqrt(edges.size - k)
+            power = POWERS[1]
+            if there > (power - 1) * self.ramp.clipped(start, power) / start * most:
+                return False
+        return True
 
     def beyond(self, radius: float, share: float) -> float:
         """The most rows beyond a radius, ``share`` being E g."""
         radius = min(radius, FOLLOWED * self.ramp.start)
         return self.ramp.clipped(radius) / radius * share
+
+
+def expected(laws: Laws, ramp: Ramp) -> float:
+    """E g of fitted laws."""
+    ends = laws.loss(ramp.start + np.array([0.0, ramp.length]))
+    return float(ends[0] - ends[1]) / ramp.length
 
 
 def choose_ramp(laws: Laws, radius: float, sd: float) -> Ramp:
@@ -106,6 +160,6 @@ def choose_ramp(laws: Laws, radius: float, sd: float) -> Ramp:
         hidden, seen = seen_apart(share, sd)
         far_off = min(radius, FOLLOWED * ramp.start)
         bound[k, j] = ramp.clipped(far_off) * (hidden + _NOISE * sd)
-        bound[k, j] += ramp.clipped(far_off, POWERS[1]) * seen
+        bound[k, j] += ramp.clipped(far_off, _CHOSEN_FOR) * seen
     k, j = np.unravel_index(int(np.argmin(bound)), bound.shape)
     return Ramp(float(starts[k]), float(lengths[j]))

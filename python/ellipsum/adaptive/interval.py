@@ -186,13 +186,16 @@ def half_widths(
     weights, apart = _weights(rounds), contradicted(rounds)
     means, sds = np.array([each.mean for each in rounds]), np.array([each.sd for each in rounds])
     shifts = np.array([each.shift for each in rounds])
+    judges = [outcome.excess, None]
+    if outcome.excess is None or outcome.excess.surprising:  # which refutes the histograms' laws
+        judges = [outcome.excess]
     for k in range(len(rounds)):
         parts = weights[k:] / np.sum(weights[k:], axis=0)
         moves = domain.rotated(np.sum(parts * apart[k:], axis=0))
         holes = domain.rotated(z * off / present * np.abs(np.sum(parts * shifts[k:], axis=0)))
         noise = domain.rotated(np.sqrt(np.sum((parts * sds[k:]) ** 2, axis=0)))
         mean = domain.back(np.sum(parts * means[k:], axis=0))
-        for excess in (outcome.excess, None)[outcome.excess is None :]:
+        for excess in judges:
             taken, uncertain = _clipped(outcome, excess, domain, z, k, parts)
             clipped = moves + taken
             half = z * np.sqrt(noise**2 + sampled**2 + uncertain**2) + clipped + holes
@@ -211,6 +214,8 @@ def _clipped(
     if excess is not None:  # it counts in the scale of the last round: there the spread must show
         last, most = outcome.rounds[-1], max(excess.share, 0.0) + z * excess.sd
         known = _stands_out(last, excess.beyond(last.tail.radius, most), present)
+        counts = last.tail.counts
+        known &= counts is None or excess.explains(counts.edges, counts.share, counts.sd)
     for each, part in zip(outcome.rounds[k:], parts, strict=True):
         per = excess and lost_per_excess(each, excess, domain, known, part, present)
         if per:

@@ -25,7 +25,7 @@ from ..guarantee import Neighbors, rounded_up
 from ..noise_keys import JobKeys, Use
 from .cells import Cells, cells_sensitivity, read_cells
 from .domain import Domain, Frame
-from .excess import STEPS, Excess, choose_ramp
+from .excess import STEPS, Excess, choose_ramp, expected
 from .interval import answer
 from .outcome import Counts, Outcome, Round, Tail
 from .part_pass import passes_over
@@ -200,7 +200,7 @@ class _Run:
         counted = self.rows.excess(self._local(b), ramp.edges, self.threads)
         noisy = self._noisy(counted, float(STEPS), mu)  # a row counts 0 to STEPS
         share = float(noisy[0]) / (STEPS * plan.n)
-        self.excess = Excess(ramp, share, sd, self.center, b)
+        self.excess = Excess(ramp, share, sd, self.center, b, expected(self.laws, ramp))
 
     def _remembered(self, share: Array, sd: float, *, forget: bool) -> tuple[Array, float]:
         """Average of this histogram and the earlier ones (bins relative to their regions)."""
