@@ -22,6 +22,7 @@ __all__ = [
     "NoisyMoments",
     "PrincipalAxes",
     "chosen_ridge",
+    "ridge_reach",
     "semidefinite",
     "stein_ridge",
     "stein_stretch",
@@ -260,6 +261,24 @@ def stein_stretch(
     if second <= 0:
         return _MOST_STRETCH if first > 0 else 0.0
     return min(max(first / second, 0.0), _MOST_STRETCH)
+
+
+def ridge_reach(
+    value: Array, columns: tuple[int, ...], coef: Array, sd: float, ridge: float, least: float,
+    quantile: float,
+) -> Array:  # fmt: skip
+    """How far a ridge's coefficients b, (p,), may be from those of the moments without noise.
+
+    Their difference is exactly P (dg - dG b), P = (G + ridge)^-1: its deviation, with P and b of
+    the noisy moments, times ``quantile``, and the bias of second order, sd^2/2 P (tr P + P) b, that
+    E dG P dG = sd^2/2 (tr P + P) gives. Noise as in :func:`stein_ridge`.
+    """
+    eigen, basis = np.linalg.eigh(value[np.ix_(columns, columns)])
+    inverse = 1 / np.maximum(np.maximum(eigen + ridge, least), np.finfo(float).tiny)
+    along = basis.T @ coef
+    first = basis**2 @ inverse**2 * (1 + float(coef @ coef)) + (basis @ (inverse * along)) ** 2
+    bias = basis @ (inverse * (inverse.sum() + inverse) * along)
+    return np.asarray(quantile * sd * np.sqrt(first / 2) + sd**2 / 2 * np.abs(bias))
 
 
 def _coordinate_descent(inner: Array, cross: Array, penalty: float) -> Array:

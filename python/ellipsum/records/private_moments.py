@@ -24,7 +24,7 @@ from ..noise import rounded_gaussian
 from ..noise_keys import JobKeys, Use, root_key
 from ..rows.queries import shape_of
 from ..second_moments import moment_sensitivity, scaled_moments, unpacked
-from .moment_fits import LEAST_RIDGE, NoisyMoments, PrincipalAxes, chosen_ridge
+from .moment_fits import LEAST_RIDGE, NoisyMoments, PrincipalAxes, chosen_ridge, ridge_reach
 from .named_rows import as_numbers, in_order
 
 __all__ = ["PrivatePCA", "PrivateRegression"]
@@ -230,24 +230,43 @@ class PrivateRegression(_OnMoments):
         """What an eigenvalue of the columns' moments counts as at least, the ridge included."""
         return LEAST_RIDGE * self.sd_ * math.sqrt(len(self.moments_) - 1)
 
-    def confidence_interval(self, level: float = 0.95) -> Array:
+    def confidence_interval(self, level: float = 0.95, *, ridged: bool = False) -> Array:
         """Intervals (d, 2) for the coefficients of least squares, no ridge, on the clipped rows.
 
-        They come from the moments without the ridge, with their noise to first order; (-inf, inf)
-        where an eigenvalue of the columns' moments cannot be told from 0 beside the noise, so that
-        nothing finite would cover.
+        ``ridged``: for what this very ridge and stretch give there, instead.
+
+        Those of least squares come from the moments without the ridge, with their noise to first
+        order; (-inf, inf) where an eigenvalue of the columns' moments cannot be told from 0 beside
+        the noise, so that nothing finite would cover. *Ridged* they are about ``coef_``, the bias
+        of second order included; what they cover are coefficients shrunk by ``ridge_``, which with
+        a large one are far from those of least squares. They are (-inf, inf) with one column, or a
+        ridge below 0.5 that was given, unless what is inverted can be told from 0.
         """
         self._check_fitted()
         p = len(self.coef_)
-        reach = float(ndtri(0.5 + _validate.open_unit("level", level) / 2))
-        least = float(np.linalg.eigvalsh(self.moments_[:-1, :-1])[0])
-        if least < _TOLD_FROM_ZERO * self.sd_ * math.sqrt(2 * p):
+        columns, unit = tuple(range(p)), self._scale[:-1] / self._scale[-1]
+        quantile = float(ndtri(0.5 + _validate.open_unit("level", level) / 2))
+        if not self._told_from_zero(ridged):
             return np.tile([-math.inf, math.inf], (p, 1))
-        fit = self._noisy.ridge(p, tuple(range(p)), 0.0)
-        unit = self._scale[:-1] / self._scale[-1]
-        return (
-            np.stack([fit.coef - reach * fit.sd, fit.coef + reach * fit.sd], axis=1) * unit[:, None]
-        )
+        if ridged:
+            coef = self._noisy.ridge(p, columns, self.ridge_, self._least).coef
+            kept = self.ridge_, self._least, quantile
+            reach = ridge_reach(self.moments_, columns, coef, self.sd_, *kept)
+            unit = unit * self.stretch_
+        else:
+            fit = self._noisy.ridge(p, columns, 0.0)
+            coef, reach = fit.coef, quantile * fit.sd
+        return np.stack([coef - reach, coef + reach], axis=1) * unit[:, None]
+
+    def _told_from_zero(self, ridged: bool) -> bool:
+        """Whether an interval can be finite: of a ridge that keeps what it inverts above the noise,
+        or that Stein's estimate has chosen, it covers however small the moments are."""
+        p = len(self.coef_)
+        ridge = self.ridge_ if ridged else 0.0
+        if ridged and p > 1 and (isinstance(self.ridge, str) or ridge >= self._least):
+            return True
+        least = float(np.linalg.eigvalsh(self.moments_[:-1, :-1])[0]) + ridge
+        return least >= _TOLD_FROM_ZERO * self.sd_ * math.sqrt(2 * p)
 
     def predict(self, rows: ArrayLike) -> Array:
         """The target of each row (n, d), data units; the columns of a frame are met by name."""
