@@ -85,8 +85,8 @@ CORE = [
     Mutation(
         "key stream, C++: the nonce's high word is dropped",
         C + "noise/chacha20.hpp",
-        "x[15] = simd::words(std::uint32_t(nonce >> 32));",
-        "x[15] = simd::words(0);",
+        "d.w3 = simd::words(std::uint32_t(nonce >> 32));",
+        "d.w3 = simd::words(0);",
         "tests/test_noise.py tests/test_key_stream.py",
     ),
     Mutation(

@@ -61,11 +61,10 @@ template <class Sigma>
 inline void batch_and_next(const std::uint32_t* key, std::uint64_t next_block, std::uint64_t* words,
                            Sigma sigma, std::int64_t* out, unsigned* masks) {
   constexpr std::size_t step = gaussian::samples_at_once;
-  simd::Words32 start[16], x[16];
-  chacha20::start_state(key, 0, next_block, start);
-  for (int i = 0; i < 16; ++i) x[i] = start[i];
-  chacha20::double_round(x);
-  chacha20::double_round(x);
+  const chacha20::State start = chacha20::start_state(key, 0, next_block);
+  chacha20::Row a = copy(start.a), b = copy(start.b), c = copy(start.c), d = copy(start.d);
+  chacha20::double_round(a, b, c, d);
+  chacha20::double_round(a, b, c, d);
   gaussian::Group group, next;
   gaussian::start(words, group);
   const auto finish = [&](std::size_t g) {
@@ -73,15 +72,15 @@ inline void batch_and_next(const std::uint32_t* key, std::uint64_t next_block, s
     masks[g] = gaussian::finish(group, words + g * step, here, out + g * step);
   };
   for (std::size_t g = 0; g + 1 < groups; ++g) {
-    chacha20::column_round(x);
+    chacha20::column_round(a, b, c, d);
     gaussian::start(words + (g + 1) * step, next);
-    chacha20::diagonal_round(x);
+    chacha20::diagonal_round(a, b, c, d);
     finish(g);
     group = next;
   }
-  chacha20::double_round(x);
+  chacha20::double_round(a, b, c, d);
   finish(groups - 1);
-  chacha20::finish(start, x, words + chacha20::batch_words);
+  chacha20::finish(start, a, b, c, d, words + chacha20::batch_words);
 }
 
 // `batches` whole batches from block `block` on.
