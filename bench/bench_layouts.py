@@ -73,15 +73,17 @@ def targets_table(megabytes: int, repeats: int) -> Table:
     return table
 
 
-def arrangements_table(megabytes: int, repeats: int) -> Table:
+def arrangements_table(megabytes: int, repeats: int, *, columns: bool) -> Table:
     """Share of reading of each arrangement of the best target, and of half its width."""
     table: Table = []
     best = kernels().targets()[:2]
     names = [name for name in kernels().variants() if name.partition(":")[0] in best]
+    names = [name for name in names if (":columns" in name) == columns]
     for dtype in DTYPES:
-        for d in DS[1:]:
+        for d in DS[1:-1] if columns else DS[1:]:
             rows, region = measure.rows_of(d, dtype, megabytes), measure.half_clipped(d)
-            jobs = [partial(total_of, rows, region, name) for name in names]
+            data = np.asfortranarray(rows) if columns else rows
+            jobs = [partial(total_of, data, region, name) for name in names]
             read, *seconds = measure.best(partial(measure.read_alone, rows), *jobs, repeats=repeats)
             ratios = {name: read / s for name, s in zip(names, seconds, strict=True)}
             table.append(show({"dtype": dtype, "d": d, **ratios}))
@@ -176,7 +178,10 @@ def main() -> None:
         "Rows, GB/s": targets_table(megabytes, repeats),
         "Columns, GB/s": columns_table(megabytes // 2, repeats),
         "Other passes, times of the clip": tasks_table(megabytes // 2, repeats),
-        "Arrangements, of reading": arrangements_table(megabytes // 2, repeats),
+        "Arrangements, of reading": arrangements_table(megabytes // 2, repeats, columns=False),
+        "Arrangements of columns, of reading": arrangements_table(
+            megabytes // 2, repeats, columns=True
+        ),
     }
     family = measure.family()
     folder = Path(RESULTS) / family.lower().replace(" ", "-")

@@ -57,14 +57,15 @@ def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(varia
                     assert region.sums_and_holes(_core, view, threads=2) == wanted, (d, n, name)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("d", [9, 64])
-def test_measuring_and_what_it_chooses_change_no_bit(d):
+def test_measuring_and_what_it_chooses_change_no_bit(d, order):
     """The first calls with large batches take slices in each arrangement; other threads call
     meanwhile."""
     rows = hostile_rows(64, d, np.float32)
     region = Region("halves", d)
     wanted = np.frombuffer(region.sums(_core, rows)[1], np.int64)
-    many = np.tile(rows, (2000, 1))
+    many = np.asarray(np.tile(rows, (2000, 1)), order=order)
     _core.choose_target("")  # nothing is measured yet
     try:
         with ThreadPoolExecutor(3) as pool:

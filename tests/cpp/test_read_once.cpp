@@ -200,8 +200,8 @@ void test_batch(const Choice& kernels, Kind kind, std::size_t n, std::size_t d, 
     report(kernels, kind, batch, "readings of an ordinary row", inside, inside, memory.readings);
 }
 
-// `first`: of its target; arrangements differ in rows of d > 8 alone.
-void test_variant(const Choice& kernels, bool first) {
+// `first`: of its target; others differ in rows of d > 8 alone, or in columns.
+void test_variant(const Choice& kernels, bool first, bool of_columns) {
   const Kind kinds[] = {{Task::ball, false},    {Task::box, false},   {Task::ball, true},
                         {Task::halves, false},  {Task::halves, true}, {Task::distances, false},
                         {Task::distances, true}};
@@ -210,7 +210,8 @@ void test_variant(const Choice& kernels, bool first) {
       for (std::size_t n : {1u, 8u, 9u, 16u, 32u})
         for (bool columns : {false, true}) {
           if ((columns && n == 1) || (!columns && n > 9) || n * d * 8 > page) continue;
-          if (!first && (columns || (d <= 8 && !kind.matrix))) continue;
+          if (columns ? !of_columns || kind.matrix : of_columns) continue;
+          if (!first && !columns && d <= 8 && !kind.matrix) continue;
           test_batch<float>(kernels, kind, n, d, columns);
           test_batch<double>(kernels, kind, n, d, columns);
         }
@@ -223,7 +224,7 @@ int main() {
   std::string target;
   for (const std::string& name : variant_names()) {
     const std::string its = name.substr(0, name.find(':'));
-    test_variant(Choice(name), its != target);
+    test_variant(Choice(name), its != target, name[its.size() + 1] == 'c');
     target = its;
   }
   std::printf("%ld passes, up to %ld readings of a number: %ld failures\n", passes, most_readings,

@@ -13,13 +13,21 @@ namespace {
 
 // Names say rows in flight and who asks the memory. The distances: a page, since nearer lines
 // arrive too late; for the second level 14 KB, which the first could not hold beside the scratch.
-constexpr Arrangement wide[] = {{"8-far", 8, Fetch::far, 14336},  {"8-near", 8, Fetch::near, 4096},
-                                {"4-near", 4, Fetch::near, 4096}, {"4-far", 4, Fetch::far, 14336},
-                                {"2-near", 2, Fetch::near, 4096}, {"2-far", 2, Fetch::far, 8192},
-                                {"1-near", 1, Fetch::near, 8192}, {"1-far", 1, Fetch::far, 16384}};
+constexpr std::size_t near_block = std::size_t{1} << 18, far_block = std::size_t{1} << 20;
+constexpr Arrangement wide[] = {
+    {"8-far", 8, Fetch::far, 14336, near_block},  {"8-near", 8, Fetch::near, 4096, near_block},
+    {"4-near", 4, Fetch::near, 4096, near_block}, {"4-far", 4, Fetch::far, 14336, near_block},
+    {"2-near", 2, Fetch::near, 4096, near_block}, {"2-far", 2, Fetch::far, 8192, near_block},
+    {"1-near", 1, Fetch::near, 8192, near_block}, {"1-far", 1, Fetch::far, 16384, near_block}};
 // Of 128 bits: eight rows in flight cost more than they save.
 constexpr const Arrangement* narrow = wide + 2;
 constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wide_count - 2;
+// Of columns: slabs, or blocks whose y fit the second level of cache or the third; of all with d up to
+// 256 that is the same.
+constexpr Arrangement columns[] = {{"columns-slabs", 4, Fetch::near, 4096, 0},
+                                   {"columns-near", 4, Fetch::near, 2048, near_block},
+                                   {"columns-far", 4, Fetch::near, 2048, far_block}};
+constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
 // From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.
 constexpr std::size_t least_d = 9;
@@ -27,44 +35,58 @@ constexpr std::size_t rounds = 3;
 constexpr std::size_t slice_bytes = std::size_t{1} << 20;
 constexpr std::size_t slice_rows = 32;  // at least, so that the first and the last group count less
 constexpr std::size_t most_variants = 2 * wide_count + narrow_count;
-constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4;
+constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4, layouts = 2;
 
 bool is_wide(const Kernels& target) { return std::string_view(target.name) != "baseline"; }
 
 std::size_t element_size(const Batch& batch) { return batch.dtype == Dtype::float32 ? 4 : 8; }
 
+bool in_rows(const Batch& batch) {
+  return !batch.columns && batch.column_stride == std::ptrdiff_t(element_size(batch));
+}
+bool in_columns(const Batch& batch) {
+  return !in_rows(batch) && batch.row_stride == std::ptrdiff_t(element_size(batch));
+}
+
+template <class Take> void each_arrangement(const Kernels& target, const Take& take) {
+  for (const ArrangementList& all : {row_arrangements(target), column_arrangements(target)})
+    for (std::size_t i = 0; i < all.count; ++i) take(all.first[i]);
+}
+
 const Arrangement* named(const Kernels& target, std::string_view name) {
-  const ArrangementList all = arrangements(target);
-  for (std::size_t i = 0; i < all.count; ++i)
-    if (name == all.first[i].name) return all.first + i;
+  const Arrangement* found = nullptr;
   std::string known;
-  for (std::size_t i = 0; i < all.count; ++i)
-    known += (i ? ", " : "") + std::string(all.first[i].name);
+  each_arrangement(target, [&](const Arrangement& each) {
+    if (name == each.name) found = &each;
+    known += (known.empty() ? "" : ", ") + std::string(each.name);
+  });
+  if (found) return found;
   throw Exception(Error::unknown_target, "ELLIPSUM_CPU=" + std::string(target.name) + ":" +
                                              std::string(name) + " is unknown: " + target.name +
                                              " has the arrangements " + known);
 }
 
-void add_all(const Kernels& target, std::vector<Variant>& variants) {
-  const ArrangementList all = arrangements(target);
+void add_all(const Kernels& target, const ArrangementList& all, std::vector<Variant>& variants) {
   for (std::size_t i = 0; i < all.count; ++i) variants.push_back({&target, all.first + i});
 }
 
 }  // namespace
 
-ArrangementList arrangements(const Kernels& target) {
+ArrangementList row_arrangements(const Kernels& target) {
   return is_wide(target) ? ArrangementList{wide, wide_count}
                          : ArrangementList{narrow, narrow_count};
 }
+
+ArrangementList column_arrangements(const Kernels&) { return {columns, column_count}; }
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
   const KernelTable targets = kernel_table();
   for (std::size_t t = 0; t < targets.count; ++t) {
     if (!targets.first[t].supported()) continue;
-    const ArrangementList all = arrangements(targets.first[t]);
-    for (std::size_t i = 0; i < all.count; ++i)
-      names.push_back(std::string(targets.first[t].name) + ":" + all.first[i].name);
+    each_arrangement(targets.first[t], [&](const Arrangement& each) {
+      names.push_back(std::string(targets.first[t].name) + ":" + each.name);
+    });
   }
   return names;
 }
@@ -73,6 +95,7 @@ std::vector<std::string> variant_names() {
 // cache, fewer beyond. Batches too small to be measured are in the cache: requests to its first
 // level serve them, too.
 const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) {
+  if (in_columns(batch)) return columns[0];
   const std::size_t row = batch.d * element_size(batch);
   if (is_wide(target) && row <= 256) return wide[1];
   if (row <= 4096 || batch.d > 2048) return wide[2];
@@ -103,28 +126,38 @@ Choice::Choice(std::string_view forced) {
     name_ += std::string(forced.substr(colon));
     return;
   }
-  add_all(target, variants_);
+  const auto add = [&](const Kernels& kernels) {
+    add_all(kernels, row_arrangements(kernels), variants_);
+    add_all(kernels, column_arrangements(kernels), column_variants_);
+  };
+  add(target);
   // Two vectors of 256 bits may be faster than one of 512.
-  if (forced.empty() && is_wide(target)) add_all(choose_kernels("avx2"), variants_);
-  classes_ = std::make_unique<PassClass[]>(tasks * types * bits_of_d);
+  if (forced.empty() && is_wide(target)) add(choose_kernels("avx2"));
+  classes_ = std::make_unique<PassClass[]>(layouts * tasks * types * bits_of_d);
 }
 
 Choice::~Choice() = default;
 
 Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) const {
-  const bool in_rows = batch.column_stride == std::ptrdiff_t(element_size(batch));
-  if (!classes_ || region.matrix || !in_rows || batch.d < least_d) return nullptr;
+  const bool columns = in_columns(batch);
+  if (!classes_ || region.matrix || batch.d < 2 ||
+      !(columns || (in_rows(batch) && batch.d >= least_d)))
+    return nullptr;
   std::size_t bits = 0;
   for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;  // 9 to 16 are one class
-  const std::size_t type = batch.dtype == Dtype::float32;
-  return &classes_[(std::size_t(region.task) * types + type) * bits_of_d + bits];
+  const std::size_t task = std::size_t(region.task), type = batch.dtype == Dtype::float32;
+  return &classes_[((columns * tasks + task) * types + type) * bits_of_d + bits];
+}
+
+const std::vector<Variant>& Choice::variants_of(const Batch& batch) const {
+  return in_columns(batch) ? column_variants_ : variants_;
 }
 
 Variant Choice::variant(const Batch& batch, const Region& region) const {
   if (!classes_) return variants_[0];
   const PassClass* pass = class_of(batch, region);
   const int fastest = pass ? pass->fastest.load(std::memory_order_acquire) : -1;
-  if (fastest >= 0) return variants_[std::size_t(fastest)];
+  if (fastest >= 0) return variants_of(batch)[std::size_t(fastest)];
   return {&kernels(), &first_arrangement(kernels(), batch)};
 }
 
@@ -135,13 +168,14 @@ std::size_t Choice::measure(const Batch& batch, const Region& region, const Run&
   if (!held) return 0;
   const std::size_t fit = slice_bytes / (batch.d * element_size(batch));
   const std::size_t slice = std::max(fit / slice_rows, std::size_t{1}) * slice_rows;
+  const std::vector<Variant>& variants = variants_of(batch);
   std::size_t done = 0;
   while (pass->fastest.load(std::memory_order_relaxed) < 0 && batch.n - done >= slice) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
-    run(variants_[pass->trials % variants_.size()], done, slice);
+    run(variants[pass->trials % variants.size()], done, slice);
     const std::chrono::duration<double> seconds = Clock::now() - start;
-    pass->record(variants_.size(), seconds.count() / double(slice));
+    pass->record(variants.size(), seconds.count() / double(slice));
     done += slice;
   }
   return done;

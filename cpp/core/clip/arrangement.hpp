@@ -24,14 +24,16 @@ struct Arrangement {
   std::size_t rows;  // in flight: 1, 2, 4 or 8; they share the loads of center, scale and sums
   Fetch fetch;
   std::size_t ahead;  // bytes, at least, from a group of rows to the lines asked for with it
+  std::size_t block;  // rows in columns: bytes of y in a block, or 0 for slabs
 };
 
 struct ArrangementList {
   const Arrangement* first;
   std::size_t count;
 };
-// Those that a target is measured in.
-ArrangementList arrangements(const Kernels& target);
+// Those that a target is measured in, with rows and with columns.
+ArrangementList row_arrangements(const Kernels& target);
+ArrangementList column_arrangements(const Kernels& target);
 
 // All of every target that this machine runs, as "target:arrangement".
 std::vector<std::string> variant_names();
@@ -70,8 +72,9 @@ class Choice {
  private:
   struct PassClass;
   PassClass* class_of(const Batch& batch, const Region& region) const;
+  const std::vector<Variant>& variants_of(const Batch& batch) const;
   std::string name_;
-  std::vector<Variant> variants_;
+  std::vector<Variant> variants_, column_variants_;
   std::unique_ptr<PassClass[]> classes_;
 };
 

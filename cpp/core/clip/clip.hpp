@@ -123,6 +123,15 @@ constexpr std::size_t column_slots = 3;  // of a record, beside those of the sla
   return 8 * (column_slots + (batch.d <= short_columns ? 4 : 2));
 }
 
+// Blocks of columns (column_blocks.inl): steps of a line of float32 or two of float64; no more rows
+// than a quarter of the first level of cache holds accumulators for, and no more y than `bytes`.
+constexpr std::size_t block_step = 16, most_block_rows = 128,
+                      most_block_bytes = std::size_t{1} << 20;
+[[maybe_unused]] inline std::size_t rows_in_column_block(std::size_t d, std::size_t bytes) {
+  const std::size_t fit = bytes / (8 * d) / block_step * block_step;
+  return fit < block_step ? block_step : fit < most_block_rows ? fit : most_block_rows;
+}
+
 [[maybe_unused]] inline ClipPlan clip_plan(const Batch& batch, const Region& region) {
   ClipPlan plan{};
   const std::ptrdiff_t size = batch.dtype == Dtype::float32 ? 4 : 8;
@@ -138,7 +147,9 @@ constexpr std::size_t column_slots = 3;  // of a record, beside those of the sla
       region.matrix ? plan.block * (round_up(batch.d, 256) / 256 * 264 + plan.stride + 1) + 8 : 0;
   plan.doubles = (record_slots + most_rows_in_flight + 4) * plan.stride + packed + product;
   const std::size_t columns =
-      plan.columns ? 2 * batch.d * column_stride_of(batch) + 3 * plan.stride : 0;
+      plan.columns ? 2 * batch.d * column_stride_of(batch) + 3 * plan.stride +
+                         (batch.d + 9) * rows_in_column_block(batch.d, most_block_bytes)
+                   : 0;
   if (plan.doubles < columns) plan.doubles = columns;
   if (region.task == Task::distances) plan.doubles += 2 * round_up(region.bins, 8) + 256;
   return plan;

@@ -29,6 +29,7 @@ constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 #include "clip/ahead.inl"
 #include "clip/stream.inl"
 #include "clip/columns.inl"
+#include "clip/column_blocks.inl"
 #include "clip/groups.inl"
 
 // Cuts arrays of doubles, each a whole number of cache lines, from the scratch.
@@ -201,10 +202,10 @@ template <Task task> void add_sums(const Stream& s, std::int64_t* partial) {
   }
 }
 
-// The rows of a batch in columns, but for the last ones; adds how many those are to `rows`.
+// The whole vectors of a batch in columns, from its first row on: `rows` of them.
 template <class T, Task task>
-ClipCounts run_columns(const Batch& batch, const Region& region, double* memory, std::size_t& rows,
-                       std::int64_t* partial) {
+ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangement& arrangement,
+                       double* memory, std::size_t& rows, std::int64_t* partial) {
   Scratch scratch{memory};
   const std::size_t d = batch.d, stride = column_stride_of(batch);
   double* records = scratch.take(d * stride);
@@ -213,7 +214,17 @@ ClipCounts run_columns(const Batch& batch, const Region& region, double* memory,
   double* copies = scratch.take(d * (stride - column_slots * vec_lanes));
   const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
   Columns s{region, batch, records, stride, copies, alone, make_bins(region, scratch), {0, 0}};
-  rows = column_rows<T, task>(s);
+  rows = 0;
+  if (arrangement.block) {
+    const std::size_t most = rows_in_column_block(d, arrangement.block);
+    double *lanes = scratch.take(norm_lanes * most), *factors = scratch.take(most);
+    const Block block{lanes, factors, scratch.take(d * most), most};
+    add_blocks<T, task>(s, block, arrangement.ahead, rows);
+  } else {
+    if (d <= short_columns) add_slabs<T, 4, task>(s, rows);
+    add_slabs<T, 2, task>(s, rows);
+  }
+  add_slabs<T, 1, task>(s, rows);
   if (task == Task::distances) add_counts(s.bins, rows, partial);
   add_column_sums<task>(s, rows, partial, partial + sums_of(region));
   return s.counts;
@@ -226,7 +237,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   std::int64_t* absent = partial + sums_of(region);
   ClipCounts counts{0, 0};
   std::size_t done = 0;
-  if (plan.columns) counts = run_columns<T, task>(batch, region, memory, done, partial);
+  if (plan.columns) counts = run_columns<T, task>(batch, region, given, memory, done, partial);
   Arrangement arrangement = given;
   if (arrangement.rows > most_in_flight) arrangement.rows = most_in_flight;
   // Blocks of scratch are in the cache already.
@@ -272,7 +283,7 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
                       double* memory) {
   const ClipPlan plan = clip_plan(rows, region);
   Scratch scratch{memory};
-  const Arrangement arrangement{"groups", most_in_groups, Fetch::hardware, 0};
+  const Arrangement arrangement{"groups", most_in_groups, Fetch::hardware, 0, 0};
   Stream s = make_stream(region, arrangement, to.absent, scratch);
   if (!region.matrix) {
     all_to_groups<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);

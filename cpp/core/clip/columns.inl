@@ -181,6 +181,19 @@ template <int V, Task task> static inline void add_slab(const Columns& s, const 
   }
 }
 
+template <class T, int V, Task task>
+static __attribute__((noinline)) void add_one_slab(Columns& s, std::size_t i,
+                                                   AskingColumns& asking) {
+  Slab<V> slab;
+  bool careful = s.careful > 0;
+  if (!careful) read_slab<T, V, task, false>(s, i, asking, slab);
+  careful = careful || __builtin_expect(!is_ordinary(slab), 0);
+  if (careful && read_carefully<T, V, task>(s, i, asking, slab)) s.careful = careful_slabs;
+  else if (s.careful) --s.careful;
+  finish_slab<V, task>(s, slab);
+  add_slab<V, task>(s, slab);
+}
+
 // Whole slabs from row `i` on.
 template <class T, int V, Task task> static void add_slabs(Columns& s, std::size_t& i) {
   constexpr std::size_t rows = V * vec_lanes;
@@ -191,27 +204,9 @@ template <class T, int V, Task task> static void add_slabs(Columns& s, std::size
     const std::size_t next = i + block, end = next < s.batch.n ? next : s.batch.n;
     AskingColumns asking{next + rows <= s.batch.n ? 0 : s.batch.d, s.batch.d, next * sizeof(T),
                          block * sizeof(T), 0};
-    for (; i + rows <= end; i += rows) {
-      Slab<V> slab;
-      bool careful = s.careful > 0;
-      if (!careful) read_slab<T, V, task, false>(s, i, asking, slab);
-      careful = careful || __builtin_expect(!is_ordinary(slab), 0);
-      if (careful && read_carefully<T, V, task>(s, i, asking, slab)) s.careful = careful_slabs;
-      else if (s.careful) --s.careful;
-      finish_slab<V, task>(s, slab);
-      add_slab<V, task>(s, slab);
-    }
+    for (; i + rows <= end; i += rows) add_one_slab<T, V, task>(s, i, asking);
     if (end < next) break;
   }
-}
-
-// The whole vectors of a batch in columns; returns how many rows those are.
-template <class T, Task task> static std::size_t column_rows(Columns& s) {
-  std::size_t i = 0;
-  if (s.batch.d <= short_columns) add_slabs<T, 4, task>(s, i);
-  add_slabs<T, 2, task>(s, i);
-  add_slabs<T, 1, task>(s, i);
-  return i;
 }
 
 // The lanes of all sums, `rows` magic numbers in each column's.

@@ -1,0 +1,126 @@
+// Rows in columns, a block of them at a time: of each column a run is read to its end before the
+// next one's, so that the memory sees one stream. (Slabs read a line or two of each column and ask
+// for the next block meanwhile: with columns a power of two apart, or many that begin on pages, those
+// lines push each other out of the cache before they are read.)
+//
+// Column by column, eight rows to a vector: the accumulators of the rows' norms are in memory, eight
+// a row, coordinate j in the one of j mod 8 in the order of j. The y of a run wait for the factors.
+// Cost per 8 coordinates: 8 vector operations, 4 loads and 2 stores (ball).
+//
+// A block with an exceptional row is dropped and read again in slabs.
+
+struct Block {
+  double *lanes, *factors, *y;  // a number for each row: 8 times, once, once a column
+  std::size_t rows;             // a whole number of block_step
+};
+
+constexpr std::size_t box_lane = 0, changed_lane = 1;  // of a box: what `Slab` says
+
+// The run of column j in the block from row i on; asks for as much from `next` on.
+template <class T, Task task>
+static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size_t i, std::size_t j,
+                                     const char* next) {
+  constexpr std::size_t line = 64, step = line / sizeof(T);
+  const char* from = column_at(s.batch, j) + i * sizeof(T);
+  const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
+  const Vec limit = fill(task == Task::box ? s.region.limit[j] : 0.0);
+  double* lane = b.lanes + (task == Task::box ? box_lane : j % norm_lanes) * b.rows;
+  double *changed = b.lanes + changed_lane * b.rows, *to = b.y + j * b.rows;
+  __builtin_prefetch(next + b.rows * sizeof(T) - 1, 0, 2);
+  for (std::size_t r0 = 0; r0 < b.rows; r0 += step) {
+    __builtin_prefetch(next + r0 * sizeof(T), 0, 2);
+    ELLIPSUM_UNROLL
+    for (std::size_t r = r0; r < r0 + step; r += vec_lanes) {
+      Vec x = load<T>(from + r * sizeof(T));
+      if (task == Task::box) x = held(x);
+      Vec y = (x - center) * scale;
+      if (task == Task::box) {
+        const Vec inside = clamp(y, limit);
+        std::int64_t* bits = integers_at(changed + r);
+        store(bits, or_difference(load_ints(bits), y, inside));
+        store(lane + r, load<double>(lane + r) + x * fill(0.0));
+        y = inside;
+      } else {
+        store(lane + r, load<double>(lane + r) + y * y);
+      }
+      if (task != Task::distances) store(to + r, y);
+    }
+  }
+}
+
+// y and the accumulators of the block from row i on; asks for what follows `ahead` columns later.
+template <class T, Task task>
+static inline void read_block(const Columns& s, const Block& b, std::size_t i, std::size_t ahead) {
+  const std::size_t d = s.batch.d, next = i + b.rows < s.batch.n ? i + b.rows : i;
+  std::memset(b.lanes, 0, norm_lanes * b.rows * sizeof *b.lanes);
+  for (std::size_t j = 0; j < d; ++j) {
+    const bool here = ahead < d - j;
+    const char* ask = column_at(s.batch, here ? j + ahead : j + ahead - d);
+    read_run<T, task>(s, b, i, j, ask + (here ? i : next) * sizeof(T));
+  }
+}
+
+// The squared norms (of a box: 0 or NaN), to the first lane. Is no row exceptional?
+template <Task task> static inline bool norms_of_block(const Block& b) {
+  bool ordinary = true;
+  for (std::size_t r = 0; r < b.rows; r += vec_lanes) {
+    const auto lane = [&](std::size_t l) { return load<double>(b.lanes + l * b.rows + r); };
+    const Vec norm2 = task == Task::box ? lane(box_lane)
+                                        : ((lane(0) + lane(4)) + (lane(2) + lane(6))) +
+                                              ((lane(1) + lane(5)) + (lane(3) + lane(7)));
+    ordinary &= bool(all_below(norm2, fill(exceptional_norm2)));
+    store(b.lanes + r, norm2);
+  }
+  return ordinary;
+}
+
+template <Task task> static inline void finish_block(Columns& s, const Block& b) {
+  for (std::size_t r = 0; r < b.rows; r += vec_lanes) {
+    Slab<1> slab;
+    slab.norm2[0] = load<double>(b.lanes + r);
+    slab.changed[0] = load_ints(integers_at(b.lanes + changed_lane * b.rows + r));
+    finish_slab<1, task>(s, slab);
+    store(b.factors + r, slab.factor[0]);
+  }
+}
+
+template <Task task> static inline void add_block(const Columns& s, const Block& b) {
+  if (task == Task::distances) return;
+  double *record = s.records, *y = b.y;
+  for (std::size_t j = 0; j < s.batch.d; ++j, record += s.stride, y += b.rows) {
+    VecInt sum = load_ints(integers_at(record + column_sum_slot)), size{};
+    if (task == Task::halves) size = load_ints(integers_at(record + column_size_slot));
+    for (std::size_t r0 = 0; r0 < b.rows; r0 += block_step) ELLIPSUM_UNROLL
+    for (std::size_t r = r0; r < r0 + block_step; r += vec_lanes) {
+      const Vec clipped = load<double>(y + r) * load<double>(b.factors + r);
+      sum = add_bits(sum, clipped + fill(rounding_magic));
+      if (task == Task::halves) size = add_bits(size, magnitude(clipped) + fill(rounding_magic));
+    }
+    store(integers_at(record + column_sum_slot), sum);
+    if (task == Task::halves) store(integers_at(record + column_size_slot), size);
+  }
+}
+
+// Whole steps from row `i` on, in blocks of at most b.rows.
+template <class T, Task task>
+static void add_blocks(Columns& s, Block b, std::size_t ahead_bytes, std::size_t& i) {
+  const std::size_t d = s.batch.d, columns = ahead_bytes / (b.rows * sizeof(T));
+  const std::size_t ahead = columns < 1 ? 1 : columns < d ? columns : d - 1;
+  const std::size_t end = s.batch.n / block_step * block_step;
+  for (; i < end; i += b.rows) {
+    if (b.rows > end - i) b.rows = end - i;
+    if (!s.careful) {
+      read_block<T, task>(s, b, i, ahead);
+      if (__builtin_expect(norms_of_block<task>(b), 1)) {
+        finish_block<task>(s, b);
+        add_block<task>(s, b);
+        continue;
+      }
+    }
+    const std::size_t next = i + b.rows;
+    AskingColumns asking{s.careful && next < end ? 0 : d, d, next * sizeof(T), b.rows * sizeof(T),
+                         0};
+    for (std::size_t r = i; r < next; r += block_step)
+      add_one_slab<T, block_step / vec_lanes, task>(s, r, asking);
+  }
+}
