@@ -83,12 +83,20 @@ PARTS: dict[str, list[tuple[float, Any]]] = {
 }
 
 
+MIXED = tuple(PARTS)
+
+
 def _mixed(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
-    draws = itertools.islice(itertools.cycle(LAWS[name] for name in PARTS), shape[1])
+    draws = itertools.islice(itertools.cycle(LAWS[name] for name in MIXED), shape[1])
     return np.concatenate([draw(rng, (shape[0], 1)) for draw in draws], axis=1)
 
 
 LAWS["mixed"] = _mixed
+#: Few claims among zeros: what a region that has drawn together on the zeros does not see.
+LAWS["rare claims"] = lambda rng, shape: np.where(
+    rng.random(shape) < 0.97, 0.0, rng.lognormal(size=shape)
+)
+PARTS["rare claims"] = [(0.97, 0.0), (0.03, stats.lognorm(1))]
 
 
 @dataclass(frozen=True)
@@ -171,7 +179,7 @@ def judge(cell: Cell, seeds: range) -> dict[str, Found]:
 
 def population(cell: Cell) -> Array:
     """The law's mean after its values have been moved into the box."""
-    names = list(PARTS) if cell.law == "mixed" else [cell.law]
+    names = MIXED if cell.law == "mixed" else (cell.law,)
     each = [moved_mean(name, cell.center * HALF) for name in names]
     return np.array(list(itertools.islice(itertools.cycle(each), cell.d)))
 
@@ -201,7 +209,7 @@ def grid(full: bool) -> list[Cell]:
             for h, c, u in itertools.product(holes, places, (0.0, 12.0))
         ]
         return cells
-    cells = [Cell(law, n) for law in LAWS for n in counts[:-1]]
+    cells = [Cell(law, n) for law in (*MIXED, "mixed") for n in counts[:-1]]
     cells += [Cell(law, 100_000) for law in ("gaussian", "log-normal", "heavy zeros", "mixed")]
     some = ("gaussian", "log-normal", "heavy zeros")
     cells += [Cell(law, n, d) for law in some for d in (1, 20) for n in (300, 1000, 10_000)]
@@ -220,8 +228,9 @@ def grid(full: bool) -> list[Cell]:
         for d in (10, 20)
         for e in (1.0, 10.0)
     ]
-    cells = list(dict.fromkeys(cells))
-    return cells
+    zeros = ("heavy zeros", "rare claims")
+    cells += [Cell(law, n, 1, center=0.5) for law in zeros for n in (1000, 2000, 4000, 20_000)]
+    return list(dict.fromkeys(cells))
 
 
 def table(found: list[Found], of: str, first: int) -> str:
@@ -257,7 +266,7 @@ def picture(found: list[Found], of: str, path: Path) -> None:
     import matplotlib.pyplot as plt
 
     fig, (above, below) = plt.subplots(2, 1, figsize=(8, 7), sharex=True)
-    for i, law in enumerate(LAWS):
+    for i, law in enumerate((*MIXED, "mixed")):
         here = [each for each in found if each.cell == Cell(law, each.cell.n)]
         counts = [each.cell.n for each in here]
         style = {"marker": "osD^vPX*<>h"[i % 11], "ms": 5, "lw": 1, "label": law}
