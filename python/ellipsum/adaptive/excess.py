@@ -109,9 +109,10 @@ class Excess:
         seen = self.share - _SEEN_FROM * self.sd
         if seen > self.expected + _BODY:
             return False
-        below, start = np.append(0.0, edges[:-1]), self.ramp.start
-        near = (below >= start) & (below < FOLLOWED * start)
-        if self.surprising and float(np.sum(share[near])) < _NEAR * seen:
+        below = np.append(0.0, edges[:-1])
+        ends = np.clip([below, edges], self.ramp.start, FOLLOWED * self.ramp.start)
+        near = (ends[1] - ends[0]) / (edges - below)  # the part of each bin that is near
+        if self.surprising and float(near @ share) < _NEAR * seen:
             return False
         most = max(self.share, 0.0) + _SEEN_FROM * self.sd
         for k in np.flatnonzero(edges[:-1] >= FOLLOWED * self.ramp.start) + 1:

@@ -187,7 +187,7 @@ def half_widths(
     means, sds = np.array([each.mean for each in rounds]), np.array([each.sd for each in rounds])
     shifts = np.array([each.shift for each in rounds])
     judges = [outcome.excess, None]
-    if outcome.excess is None or outcome.excess.surprising:  # which refutes the histograms' laws
+    if outcome.excess is None or not _explained(outcome):  # so that the histograms' laws are wrong
         judges = [outcome.excess]
     for k in range(len(rounds)):
         parts = weights[k:] / np.sum(weights[k:], axis=0)
@@ -205,6 +205,14 @@ def half_widths(
     return point, width, moved
 
 
+def _explained(outcome: Outcome) -> bool:
+    """Whether excess and last histogram allow for what is assumed of rows far out."""
+    counts = outcome.rounds[-1].tail.counts
+    if outcome.excess is None or counts is None:
+        return True
+    return outcome.excess.explains(counts.edges, counts.share, counts.sd)
+
+
 def _clipped(
     outcome: Outcome, excess: Excess | None, domain: Domain, z: float, k: int, parts: Array
 ) -> tuple[Array, Array]:
@@ -214,8 +222,7 @@ def _clipped(
     if excess is not None:  # it counts in the scale of the last round: there the spread must show
         last, most = outcome.rounds[-1], max(excess.share, 0.0) + z * excess.sd
         known = _stands_out(last, excess.beyond(last.tail.radius, most), present)
-        counts = last.tail.counts
-        known &= counts is None or excess.explains(counts.edges, counts.share, counts.sd)
+        known &= _explained(outcome)
     for each, part in zip(outcome.rounds[k:], parts, strict=True):
         per = excess and lost_per_excess(each, excess, domain, known, part, present)
         if per:
