@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import warnings
 from functools import partial
 
 import numpy as np
@@ -319,6 +320,15 @@ def test_several_keys_of_a_user_need_the_users():
             mechanism(data, key="store")
     with pytest.raises(ValueError, match=said):
         PrivateGroupMean(BALL, keys=STORES, max_keys=2, mu=1.0).exact_sum(data, key="store")
+
+
+def test_numbers_that_no_double_holds_raise_no_warning():
+    """A warning would tell of a value."""
+    wide = np.array([np.longdouble("1e4000"), 0.5, 0.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sizes = PrivateCounts(edges=[0.0, 1.0], mu=1e5)(wide).sizes
+    assert np.round(sizes).tolist() == [2]
 
 
 def test_histograms_of_numbers():

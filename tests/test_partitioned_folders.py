@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 
 import numpy as np
@@ -123,6 +124,46 @@ def test_the_type_is_that_of_all_the_folders(tmp_path):
     pq.write_table(pa.table({"a": [1.0]}), tmp_path / "2/none.parquet")
     with pytest.raises(ValueError, match="must have the column 'x'"):
         open_rows(tmp_path / "2", by="x")
+
+
+@pytest.mark.parametrize(
+    ("folders", "by", "wanted"),
+    [
+        (["user%20id=1", "user%20id=2"], "user id", [1, 2]),
+        (["k=16", "k=0x10"], "k", ["0x10", "16"]),
+        (["k=01", "k=-7"], "k", [-7, 1]),
+        (["k=a%2Fb", "k=%41"], "k", ["A", "a/b"]),
+        (["k=1", "k=__HIVE_DEFAULT_PARTITION__"], "k", [1]),
+        (["k=9223372036854775807", "k=9223372036854775808"], "k", None),
+        (["x=%FF/k=1", "x=%FF/k=2"], "k", [1, 2]),
+    ],
+)
+def test_names_and_values_are_read_as_hive_writes_them(tmp_path, folders, by, wanted):
+    wanted = [f.partition("=")[2] for f in folders] if wanted is None else wanted
+    paths = []
+    for k, folder in enumerate(folders):
+        (tmp_path / folder).mkdir(parents=True)
+        paths.append(tmp_path / folder / f"t{k}.parquet")
+        pq.write_table(pa.table({"a": np.ones(40)}), paths[-1])
+    rows = open_rows(paths, ["a"], by=by)
+    found = PrivateCounts(epsilon=20, delta=1e-6)(rows, key=by, seed=0).keys
+    assert found == wanted
+
+
+def test_rows_of_an_array_file_can_be_sent_to_a_process(tmp_path):
+    np.save(tmp_path / "t.npy", np.ones((3, 2)))
+    rows = open_rows(tmp_path / "t.npy")
+    assert pickle.loads(pickle.dumps(rows)).paths == rows.paths
+
+
+def test_values_that_are_no_text_and_folders_that_a_path_leaves_are_refused(tmp_path):
+    (tmp_path / "k=%FF").mkdir()
+    for folder in ("k=%FF", "."):
+        pq.write_table(pa.table({"a": [1.0]}), tmp_path / folder / "t.parquet")
+    with pytest.raises(ValueError, match="'k' in the folders' names is no UTF-8"):
+        open_rows(tmp_path / "k=%FF" / "t.parquet", by="k")
+    with pytest.raises(ValueError, match="must have the column 'k'"):
+        open_rows(f"{tmp_path}/k=%FF/../t.parquet", by="k")
 
 
 def test_other_formats_refuse_it_with_what_reads_it(folder):

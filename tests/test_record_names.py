@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from ellipsum import estimate_covariance
+from ellipsum import Ellipsoid, PrivateGroupMean, estimate_covariance
 from ellipsum.column_names import named_vectors
 from ellipsum.records import (
     PrivatePCA,
@@ -48,6 +48,13 @@ def test_the_rows_of_a_projection_are_met_by_name():
     moments = whole.release().second_moments()
     assert moments.columns == NAMES
     assert json.loads(json.dumps(whole.release().to_dict()))["columns"] == list(NAMES)
+
+
+def test_a_release_that_is_no_covariance_does_not_pass_for_a_public_one():
+    mechanism = PrivateGroupMean(Ellipsoid.ball(9.0, d=1), keys=["a"], mu=5)
+    release = mechanism(np.ones((50, 1)), key=np.repeat("a", 50), seed=1)
+    with pytest.raises(TypeError, match="come from estimate_covariance"):
+        RecordRelease(epsilon=4.0).fit(covariance=release, center=[0.0])
 
 
 def test_other_columns_are_refused_and_change_nothing():

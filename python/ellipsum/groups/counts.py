@@ -91,7 +91,8 @@ class PrivateCounts(Groups):
         ----------
         rows : table, stream, ``open_rows(..., by=[...])``, mapping of columns
             Or a column of keys (of numbers, with ``edges``) itself, where ``key`` is not given.
-            Files are opened with ``edges`` for the numbers alone: ``open_rows(files, ["age"])``.
+            Files are opened with ``edges`` for the numbers alone: ``open_rows(files, ["age"])``;
+            streams of tables have no edges.
         key : str, optional; the name of the column
         user : str or column, optional; whose row it is
         budget : Budget or Share, optional
@@ -185,7 +186,9 @@ class PrivateCounts(Groups):
         """The group of each row: by its key, or by its number."""
         if self.edges is None:
             return book.index(labels[0])
-        edges, x = self.edges, np.asarray(values, np.float64).reshape(-1)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            x = np.asarray(values, np.float64).reshape(-1)
+        edges = self.edges
         index = np.searchsorted(edges, x, side="right") - 1
         index[x == edges[-1]] = len(edges) - 2
         index[~((x >= edges[0]) & (x <= edges[-1]))] = -1

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..estimates import Estimate
 from ..guarantee import GaussianGuarantee
+from ..release import Release
 from .named_rows import matrix_and_center
 
 __all__ = ["KnownLaw", "known_law"]
@@ -31,9 +32,13 @@ def known_law(covariance: ArrayLike | Estimate, center: ArrayLike) -> KnownLaw:
 
     Raises
     ------
+    TypeError
+        It is a release of something else: what that has spent would be lost.
     ValueError
         They have other names, or the estimate is none of a Gaussian mechanism.
     """
+    if isinstance(covariance, Release) and not isinstance(covariance, Estimate):
+        raise TypeError("covariance must be a public matrix, or come from estimate_covariance")
     matrix, where, names = matrix_and_center("covariance", covariance, center)
     if not isinstance(covariance, Estimate):
         return KnownLaw(where, matrix, 0.0, (), names)

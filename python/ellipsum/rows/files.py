@@ -78,7 +78,7 @@ class Rows:
         self.named: tuple[str, ...] = self.paths  # files, and the folders and patterns asked for
         self.columns = sources[0].columns
         self.by = sources[0].by
-        self.folders = [source.folders for source in sources]
+        self.folders = [dict(source.folders) for source in sources]
         self._quotable = all(source.quotable for source in sources)
         self.d = _common_d(sources)
         counts = [source.n for source in sources]

@@ -112,6 +112,13 @@ def labelled_blocks(
         done += len(block)
 
 
+def _repeated(pa: Any, value: Any, times: int) -> Any:
+    """A column of one value; text as a dictionary of it, a byte a row."""
+    if value.type != pa.string() or not value.is_valid:
+        return pa.repeat(value, times)
+    return pa.DictionaryArray.from_arrays(np.zeros(times, np.int8), pa.array([value.as_py()]))
+
+
 class ParquetFile(Source):
     """Wide numeric columns or one column of lists, read a row group at a time.
 
@@ -126,7 +133,7 @@ class ParquetFile(Source):
         by: tuple[str, ...] = (),
         folders: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
-        self._pa = pyarrow("reading Parquet")
+        pa = pyarrow("reading Parquet")
         super().__init__(path)
         self.by = by
         with self._open() as file:
@@ -135,7 +142,7 @@ class ParquetFile(Source):
                 own = set(schema.names)
             self.folders = {name: value for name, value in folders.items() if name not in own}
             for name, value in self.folders.items():
-                schema = schema.append(self._pa.field(name, value.type))
+                schema = schema.append(pa.field(name, value.type))
             self._layout = _layout(path, schema, columns, by)
             self.n = file.metadata.num_rows
         self.columns, self.d = self._layout.columns, self._layout.d
@@ -151,9 +158,10 @@ class ParquetFile(Source):
     def _completed(self, batch: Any) -> Any:
         if not self.folders:
             return batch
-        repeated = [self._pa.repeat(value, batch.num_rows) for value in self.folders.values()]
+        pa = pyarrow("reading Parquet")
+        repeated = [_repeated(pa, value, batch.num_rows) for value in self.folders.values()]
         names = [*batch.schema.names, *self.folders]
-        return self._pa.RecordBatch.from_arrays([*batch.columns, *repeated], names)
+        return pa.RecordBatch.from_arrays([*batch.columns, *repeated], names)
 
     def _open(self) -> Any:
         import pyarrow.parquet
