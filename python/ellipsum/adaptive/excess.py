@@ -25,8 +25,13 @@ STEPS = 64
 #: The law of the rows is followed outwards from the ramp over no more than this factor.
 FOLLOWED = 4.0
 
+# The second power and the three numbers after `_CHOSEN_FOR`: the largest power, and the rules that
+# doubt the least, with which columns of 50 to 99 % of zeros among log-normal claims, 1,000 to
+# 100,000 rows, were covered in all of twenty settings (other seeds than in the tables).
+
 #: The power of the distance by which the share of rows further out falls at least: of rows that
-#: may hide in the noise, and of those that are seen to be there (from so many deviations on).
+#: may hide in the noise (next to the least with which they have a variance), and of those that are
+#: seen to be there, from so many deviations on.
 POWERS, _SEEN_FROM = (2.0, 1.25), 2.0
 
 #: The second of these as the ramp is chosen for it.
@@ -88,11 +93,6 @@ class Excess:
     scale: Array  #: b of the region
     expected: float = 0.0  #: E g of the laws that were fitted to the histograms
 
-    @property
-    def surprising(self) -> bool:
-        """Whether rows are seen beyond the ramp that the laws of the histograms do not have."""
-        return self.share - _SEEN_FROM * self.sd > self.expected
-
     def explains(self, edges: Array, share: Array, sd: float) -> bool:
         """Whether all may be as assumed, as far as the excess and a noisy histogram tell.
 
@@ -112,7 +112,7 @@ class Excess:
         below = np.append(0.0, edges[:-1])
         ends = np.clip([below, edges], self.ramp.start, FOLLOWED * self.ramp.start)
         near = (ends[1] - ends[0]) / (edges - below)  # the part of each bin that is near
-        if self.surprising and float(near @ share) < _NEAR * seen:
+        if seen > self.expected and float(near @ share) < _NEAR * seen:
             return False
         most = max(self.share, 0.0) + _SEEN_FROM * self.sd
         for k in np.flatnonzero(edges[:-1] >= FOLLOWED * self.ramp.start) + 1:
@@ -130,7 +130,13 @@ class Excess:
 
 
 def expected(laws: Laws, ramp: Ramp) -> float:
-    """E g of fitted laws."""
+    """E g of fitted laws.
+
+    Parameters
+    ----------
+    laws : Laws
+    ramp : Ramp, in their unit
+    """
     ends = laws.loss(ramp.start + np.array([0.0, ramp.length]))
     return float(ends[0] - ends[1]) / ramp.length
 

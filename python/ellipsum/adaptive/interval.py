@@ -8,6 +8,7 @@ assumed, and where nothing is, is in docs/adaptive.md.
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import scipy
@@ -22,6 +23,7 @@ __all__ = [
     "INTERVALS",
     "answer",
     "contradicted",
+    "counted",
     "half_widths",
     "lost",
     "lost_per_excess",
@@ -66,6 +68,23 @@ def lost(found: Round, domain: Domain, z: float, part: Array, present: Array) ->
     anywhere = min(unseen, 1.0) * found.reach
     known = _stands_out(found, unseen, present)
     return _along(domain, part / present, known, np.minimum(seen, anywhere), anywhere)
+
+
+def counted(found: Round, domain: Domain, part: Array, present: Array) -> tuple[Array, Array]:
+    """(how far the clips of a round may have moved each coordinate, its noise), times ``part``,
+    data units: by its histogram, and nothing assumed.
+
+    A row's loss has the length (t - C)+ in scaled units, so that no coordinate loses more; every
+    row counts at its bin's upper edge. Parameters as for :func:`lost`.
+    """
+    counts = found.tail.counts
+    if counts is None:  # nothing is clipped
+        return np.zeros(part.size), np.zeros(part.size)
+    over = np.maximum(counts.edges - found.tail.radius, 0.0)
+    most = np.array([max(float(over @ counts.share), 0.0), counts.sd * float(np.linalg.norm(over))])
+    nowhere, anywhere = np.zeros(part.size, dtype=bool), most[:, None] / found.scale
+    taken, noise = (_along(domain, part / present, nowhere, each, each) for each in anywhere)
+    return taken, noise
 
 
 def lost_per_excess(
@@ -168,8 +187,8 @@ def half_widths(
 
     A loss b of at most B, known as B + N', beside a noise N: |N + b| exceeds B + N' + z times the
     deviation of N - N' to either side with (1 - level)/2 at most. The rounds from k on are
-    averaged, and judged by the excess or by their own histograms, as makes a coordinate's interval
-    the shortest: early rounds have little weight, and may have lost much.
+    averaged, and judged by the excess, by their histograms or by the laws fitted to these, as makes
+    a coordinate's interval the shortest: early rounds have little weight, and may have lost much.
 
     Parameters
     ----------
@@ -186,17 +205,20 @@ def half_widths(
     weights, apart = _weights(rounds), contradicted(rounds)
     means, sds = np.array([each.mean for each in rounds]), np.array([each.sd for each in rounds])
     shifts = np.array([each.shift for each in rounds])
-    judges = [outcome.excess, None]
-    if outcome.excess is None or not _explained(outcome):  # so that the histograms' laws are wrong
-        judges = [outcome.excess]
+    explained = _explained(outcome)
+    judges = [_by_counts]
+    if outcome.excess is not None:
+        judges.append(partial(_by_excess, outcome.excess, explained))
+    if explained:  # else the histograms' laws are wrong
+        judges.append(_by_laws)
     for k in range(len(rounds)):
         parts = weights[k:] / np.sum(weights[k:], axis=0)
         moves = domain.rotated(np.sum(parts * apart[k:], axis=0))
         holes = domain.rotated(z * off / present * np.abs(np.sum(parts * shifts[k:], axis=0)))
         noise = domain.rotated(np.sqrt(np.sum((parts * sds[k:]) ** 2, axis=0)))
         mean = domain.back(np.sum(parts * means[k:], axis=0))
-        for excess in judges:
-            taken, uncertain = _clipped(outcome, excess, domain, z, k, parts)
+        for judge in judges:
+            taken, uncertain = judge(outcome, domain, z, k, parts)
             clipped = moves + taken
             half = z * np.sqrt(noise**2 + sampled**2 + uncertain**2) + clipped + holes
             best = half < width
@@ -213,23 +235,52 @@ def _explained(outcome: Outcome) -> bool:
     return outcome.excess.explains(counts.edges, counts.share, counts.sd)
 
 
-def _clipped(
-    outcome: Outcome, excess: Excess | None, domain: Domain, z: float, k: int, parts: Array
+# ---- what the clips of the rounds from k on may have taken, and its noise, data units ------
+
+
+def _by_counts(
+    outcome: Outcome, domain: Domain, z: float, k: int, parts: Array
 ) -> tuple[Array, Array]:
-    """(what the clips of the rounds from k on may have taken, its noise), data units."""
-    d, present = outcome.offset.size, outcome.cells.present
-    fixed, slopes, known = np.zeros(d), np.zeros((2, d)), np.zeros(d, dtype=bool)
-    if excess is not None:  # it counts in the scale of the last round: there the spread must show
-        last, most = outcome.rounds[-1], max(excess.share, 0.0) + z * excess.sd
-        known = _stands_out(last, excess.beyond(last.tail.radius, most), present)
-        known &= _explained(outcome)
-    for each, part in zip(outcome.rounds[k:], parts, strict=True):
-        per = excess and lost_per_excess(each, excess, domain, known, part, present)
+    """By each round's own histogram, with nothing assumed of what lies where in the box."""
+    present = outcome.cells.present
+    each = [
+        counted(found, domain, part, present)
+        for found, part in zip(outcome.rounds[k:], parts, strict=True)
+    ]
+    taken, noise = np.array(each).transpose(1, 0, 2)
+    return np.asarray(np.sum(taken, axis=0)), np.asarray(np.linalg.norm(noise, axis=0))
+
+
+def _by_laws(
+    outcome: Outcome, domain: Domain, z: float, k: int, parts: Array
+) -> tuple[Array, Array]:
+    """By the laws that were fitted to each round's histogram."""
+    present, taken = outcome.cells.present, np.zeros(outcome.offset.size)
+    for found, part in zip(outcome.rounds[k:], parts, strict=True):
+        taken += lost(found, domain, z, part, present)
+    return taken, np.zeros(taken.size)
+
+
+def _by_excess(
+    excess: Excess,
+    explained: bool,
+    outcome: Outcome,
+    domain: Domain,
+    z: float,
+    k: int,
+    parts: Array,
+) -> tuple[Array, Array]:
+    """By the excess; rounds that clip closer than its ramp by their histograms."""
+    d, present, last = outcome.offset.size, outcome.cells.present, outcome.rounds[-1]
+    fixed, slopes = np.zeros(d), np.zeros((2, d))
+    # it counts in the scale of the last round: there the spread must show
+    most = max(excess.share, 0.0) + z * excess.sd
+    known = _stands_out(last, excess.beyond(last.tail.radius, most), present) & explained
+    for found, part in zip(outcome.rounds[k:], parts, strict=True):
+        per = lost_per_excess(found, excess, domain, known, part, present)
         if per:
             slopes += per
         else:
-            fixed += lost(each, domain, z, part, present)
-    if excess is None:
-        return fixed, slopes[0]
+            fixed += lost(found, domain, z, part, present)
     hidden, seen = seen_apart(excess.share, excess.sd)
     return fixed + slopes[0] * hidden + slopes[1] * seen, slopes[0] * excess.sd

@@ -189,7 +189,8 @@ class _Run:
         noise_beyond = noise_sd * math.sqrt(np.count_nonzero(outside))
         self.laws = chosen.laws
         told = (chosen.most, chosen.sd, float(np.sum(counted[outside])), noise_beyond)
-        seen = Counts(np.minimum(edges, reach)[possible], counted[possible], noise_sd)
+        ends = np.minimum(np.append(edges[:-1], reach), reach)  # the last bin has all beyond
+        seen = Counts(ends[possible], counted[possible], noise_sd)
         return Tail(chosen.radius, *told, first, seen)
 
     def _excess(self, plan: Plan, step: Step, radius: float) -> None:

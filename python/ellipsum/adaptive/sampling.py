@@ -39,6 +39,15 @@ def second_moments(found: Round, present: Array) -> Array:
     E (b_j y_j)^2 <= E m^2 - sum over other i of (E abs(b_i y_i))^2.
 
     A mean absolute deviation counts with one deviation of its noise, up or down.
+
+    Parameters
+    ----------
+    found : Round
+    present : array (d,), shares of present cells
+
+    Returns
+    -------
+    array (d,), the domain's units, squared
     """
     scale, radius = found.scale, found.tail.radius
     upper, lower = (np.maximum(found.deviation + sign * found.sd, 0) * scale for sign in (1, -1))
@@ -54,7 +63,10 @@ def second_moments(found: Round, present: Array) -> Array:
 
 
 def _beyond(counts: Counts, radius: float, start: float) -> float:
-    """At least E (m^2 - start m)+: every row at its bin's upper edge."""
+    """At least E (m^2 - start m)+, scaled units squared: every row at its bin's upper edge.
+
+    ``radius`` is C, ``start`` from 0 to C, both in the unit of the counts' edges.
+    """
     m = np.minimum(counts.edges, radius)
     most = m * np.maximum(m - start, 0.0)
     return max(float(most @ counts.share + _HISTOGRAM * counts.sd * np.linalg.norm(most)), 0.0)
