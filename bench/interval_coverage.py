@@ -202,7 +202,7 @@ def population(cell: Cell) -> Array:
 def moved_mean(law: str, center: float, spread: float = 1.0) -> float:
     """E of a value of one law about ``center``, moved into the box: by its parts, in closed form.
 
-    A narrow one inside the box is not moved: its t3 has E(x - y)+ of 0.3/y^2 spreads, the rest less.
+    A narrow one inside the box is not moved: t3 has E(x - y)+ of 0.11/y^2 spreads, others less.
     """
     mean = 0.0
     for weight, part in PARTS[law]:
