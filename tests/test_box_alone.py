@@ -184,6 +184,38 @@ def test_a_mean_from_a_box_is_one_of_the_present_cells_under_either_name():
     assert np.abs(either[0].value - 3.0).max() < 0.3  # 2.1 where holes count as the box's centre
 
 
+@pytest.mark.parametrize(
+    ("n", "d", "missing"), [(100, 1, [0.5]), (200, 1, [0.7]), (3000, 3, [0.9, 0, 0])]
+)
+def test_intervals_hold_where_more_cells_are_missing_than_the_noise_shows(n, d, missing):
+    """Rows at the end of the box, as far from its centre as they can be; seeded."""
+    known = {} if d == 1 else {"covariance": 0.09 * (0.9 + 0.1 * np.eye(d))}  # axes mix columns
+    mechanism = PrivateMean(lower=[-20] * d, upper=[20] * d, **BUDGET, **known)
+    missed = np.zeros(d)
+    for seed in range(24):
+        rng = np.random.default_rng([seed, n])
+        rows = rng.normal(20, 0.3, (n, d))
+        rows[rng.random((n, d)) < missing] = np.nan
+        lower, upper = mechanism(rows, seed=seed).confidence_interval()
+        mean = np.nanmean(np.clip(rows, -20, 20), axis=0)
+        missed += (mean < lower) | (mean > upper)
+    assert (missed <= 4).all()
+
+
+def test_a_share_of_cells_may_be_anything_that_its_noise_allows():
+    cells = read_cells(np.array([400, 990, 900, 0], dtype=object), 1000, 250.0)
+    least, most = cells.inverse(2.0, True, 1000)
+    np.testing.assert_allclose(most, [1000, 1 / 0.49, 2.5])  # no share below one row of them
+    np.testing.assert_allclose(least, [1 / 0.9, 1, 1])
+    assert cells.inverse(2.0, False, 1000)[0][1] == pytest.approx(1 / 1.49)  # n too low by half
+    assert (cells.too_few(2.0, 1000) > 1).all()
+    whole = read_cells(np.array([1000, 1000, 0], dtype=object), 1000, 1e-9)
+    assert (
+        np.abs(np.array([*whole.inverse(2.0, True, 1000), whole.too_few(2.0, 1000)]) - 1).max()
+        < 1e-9
+    )
+
+
 # ---- what is said ----------------------------------------------------------------------------
 
 

@@ -33,6 +33,30 @@ class Cells(NamedTuple):
     present: Array  #: (d,), in (0, 1]
     sd: Array  #: what they may be off by
     empty: float  #: rows without any cell
+    drawn: Array  #: (d,), as ``present``, those that do not stand out from all among them
+    counted: Array  #: (d,), one by one
+    noise: float  #: of each of these
+
+    def inverse(self, z: float, whole: bool, rows: int) -> tuple[Array, Array]:
+        """1/p at least and at most, p the share of present cells, z deviations to both sides.
+
+        As counted: where holes hide in the noise, or one coordinate has more than the others,
+        ``present`` is off by more than ``sd``.
+
+        Parameters
+        ----------
+        z : float
+        whole : bool, no share is above one: the number of rows is not noisy
+        rows : int
+        """
+        low = np.maximum(self.counted - z * self.noise, 1 / rows)  # at least one cell
+        high = np.maximum(self.counted + z * self.noise, low)
+        return 1 / (np.minimum(high, 1.0) if whole else high), 1 / low
+
+    def too_few(self, z: float, rows: int) -> Array:
+        """How many times more a cell may count than it does, shape (d,): from 1 on."""
+        low = np.maximum(self.drawn - z * self.sd, 1 / rows)
+        return np.maximum(self.present / low, 1.0)
 
     def unseen(self) -> NDArray[np.bool_]:
         """Coordinates whose present cells do not stand out from the noise of their number."""
@@ -61,6 +85,7 @@ def read_cells(noisy: NDArray[np.object_], n: int, noise: float) -> Cells:
     kept = between / (between + sd**2) if d > 2 else 1.0
     present = pooled + kept * (each - pooled)
     off = np.full(d, sd * math.sqrt(kept + (1 - kept) / d))
-    present = np.where(1 - present > _BELIEVED * off, present, 1.0)
+    drawn, present = present, np.where(1 - present > _BELIEVED * off, present, 1.0)
     empty = float(share[-1]) if share[-1] > _BELIEVED * sd else 0.0
-    return Cells(np.clip(present, _LEAST, 1.0), off, min(empty, 1 - _LEAST))
+    present = np.clip(present, _LEAST, 1.0)
+    return Cells(present, off, min(empty, 1 - _LEAST), drawn, each, sd)

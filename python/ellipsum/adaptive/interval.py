@@ -201,10 +201,12 @@ def half_widths(
     z = float(scipy.special.ndtri((1 + level) / 2))
     point, width, moved = np.zeros(d), np.full(d, np.inf), np.zeros(d)
     sampled = sampling_sd(outcome, domain) if of == "population" else np.zeros(d)
-    present, off = outcome.cells.present, outcome.cells.sd
     weights, apart = _weights(rounds), contradicted(rounds)
     means, sds = np.array([each.mean for each in rounds]), np.array([each.sd for each in rounds])
     shifts = np.array([each.shift for each in rounds])
+    few = outcome.cells.too_few(z, max(outcome.count, 1))
+    if domain.basis is not None:  # axes count cells of all coordinates
+        few = np.maximum(few / outcome.cells.present * np.max(outcome.cells.present), 1.0)
     explained = _explained(outcome)
     judges = [_by_counts]
     if outcome.excess is not None:
@@ -214,17 +216,43 @@ def half_widths(
     for k in range(len(rounds)):
         parts = weights[k:] / np.sum(weights[k:], axis=0)
         moves = domain.rotated(np.sum(parts * apart[k:], axis=0))
-        holes = domain.rotated(z * off / present * np.abs(np.sum(parts * shifts[k:], axis=0)))
+        holes = _holes(outcome, domain, z, parts, shifts[k:])
         noise = domain.rotated(np.sqrt(np.sum((parts * sds[k:]) ** 2, axis=0)))
         mean = domain.back(np.sum(parts * means[k:], axis=0))
         for judge in judges:
             taken, uncertain = judge(outcome, domain, z, k, parts)
             clipped = moves + taken
-            half = z * np.sqrt(noise**2 + sampled**2 + uncertain**2) + clipped + holes
+            half = z * np.sqrt(noise**2 + sampled**2 + uncertain**2) + clipped
+            half = few * half + holes
             best = half < width
             point[best] = mean[best]
-            width[best], moved[best] = half[best], (clipped + z * uncertain)[best]
+            width[best], moved[best] = half[best], (few * (clipped + z * uncertain))[best]
     return point, width, moved
+
+
+def _holes(outcome: Outcome, domain: Domain, z: float, parts: Array, shifts: Array) -> Array:
+    """How far the shares of present cells leave the average of the rounds open, data units.
+
+    A round's cells add up to ``sums`` from its centre, and their mean lies sums/p from there. The
+    answer has another p: its error is linear in 1/p.
+
+    Parameters
+    ----------
+    outcome : Outcome
+    domain : Domain
+    z : float
+    parts, shifts : arrays (rounds, d), weights and shifts of rounds, along the axes
+    """
+    cells, basis = outcome.cells, domain.basis
+    least, most = cells.inverse(z, outcome.count_sd == 0, max(outcome.count, 1))
+    moved = np.sum(parts * shifts, axis=0)
+    if basis is None:
+        ends = [np.abs(moved * (cells.present * each - 1)) for each in (least, most)]
+        return np.asarray(domain.unit * np.maximum(*ends))
+    sums = (cells.present * shifts) @ basis.T  # of the coordinates
+    slope = basis @ ((parts.T @ sums) * basis.T)
+    middle = np.abs(slope @ (least + most) / 2 - basis @ moved)
+    return np.asarray(domain.unit * (middle + np.abs(slope) @ (most - least) / 2))
 
 
 def _explained(outcome: Outcome) -> bool:

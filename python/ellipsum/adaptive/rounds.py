@@ -104,7 +104,7 @@ class _Run:
         # The domain counts as an observation of its centre, which nothing takes away: no answer
         # is worse than that one because of a coordinate that only shows noise.
         self.weighted, self.precision = np.zeros(d), np.zeros(d)
-        self.cells = Cells(np.ones(d), np.zeros(d), 0.0)
+        self.cells = Cells(np.ones(d), np.zeros(d), 0.0, np.ones(d), np.ones(d), 0.0)
         self.rounds: list[Round] = []
         self.excess: Excess | None = None
         self.laws: Laws | None = None  # of distances, from the last histogram
