@@ -152,10 +152,11 @@ class AdaptiveRelease(Release):
         """Return an interval for each coordinate, cut at the box.
 
         It assumes of the rows' distances t what docs/adaptive.md says: beyond the clips the share
-        of rows further out falls as t^-2 or faster, as t^-1.5 where rows are seen there. So a few
-        rows very far out, fewer than the budget can see, are not covered. Where a coordinate's
-        spread does not stand out, nothing is assumed. An infeasible plan has the domain as its
-        interval.
+        of rows further out falls as t^-2 or faster, as t^-1.25 where rows are seen there. So rows
+        very far out with nothing between, fewer than some 20/mu, may not be covered. Where a
+        coordinate's spread does not stand out, nothing is assumed. Of a ball and few rows (a plan
+        with one round), rows outside count as on the ball. An infeasible plan has the domain as
+        its interval.
 
         Parameters
         ----------
