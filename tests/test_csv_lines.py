@@ -7,12 +7,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ellipsum import PrivateCounts
 from ellipsum.rows.files import open_rows
 from file_rows import CANARY, fails, gather
 
 # ---- CSV: one line, one record ---------------------------------------------------------
 
 GOOD = 50
+MARK = b"\xef\xbb\xbf"
 
 
 def read_csv(tmp_path, lines, **options):
@@ -61,6 +63,41 @@ def test_what_becomes_of_a_line_depends_on_that_line_alone(tmp_path, lines):
     alone = np.concatenate([read_csv(tmp_path, [line]) for line in lines])
     assert sorted(map(str, together)) == sorted(map(str, alone))
     assert len(together) == len(lines)
+
+
+NAMES = ["ä", "ö", "Ω", "日本", "a", "ÿ", "\ufeffa", "Ã¤"]
+LABEL = st.tuples(st.sampled_from(NAMES), st.sampled_from(["utf-8", "latin-1"]), st.booleans())
+
+
+def label_of(name, coding, marked):
+    """A line's bytes, and the name that they are: UTF-8 if they can be, else Latin-1."""
+    try:
+        raw = name.encode(coding)
+    except UnicodeEncodeError:
+        raw = name.encode()
+    line = MARK * marked + raw  # the first mark of a line is taken off, a second one is text
+    rest = line.removeprefix(MARK)
+    rest = b"??" + rest.removeprefix(MARK) if rest.startswith(MARK) else rest
+    try:
+        return line, rest.decode()
+    except UnicodeDecodeError:
+        return line, rest.decode("latin-1")
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(labels=st.lists(LABEL, min_size=1, max_size=9), ragged=st.booleans())
+def test_what_a_label_is_depends_on_its_line_alone(tmp_path, labels, ragged):
+    lines, wanted = zip(*(label_of(*label) for label in labels), strict=True)
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"\n".join([*(line + b",1" for line in lines), *[b"\xff"] * ragged]) + b"\n")
+    rows = open_rows(path, ["f1"], header=False, by="f0")
+    found = [x for _, (cells,) in rows.labelled(1) for x in cells.to_pylist()]
+    assert found == [*wanted, *[None] * ragged]
+    keys = sorted(set(wanted))
+    sizes = PrivateCounts(keys=keys, mu=1e5)(rows, key="f0").sizes
+    assert np.allclose(sizes, [wanted.count(key) for key in keys], atol=1e-2)
 
 
 def test_an_open_quote_does_not_swallow_the_lines_below(tmp_path):

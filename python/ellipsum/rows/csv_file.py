@@ -29,7 +29,6 @@ CHUNK_BYTES = 4 << 20
 #: counts the bytes of a chunk in 31 bits; a line of ten million numbers is shorter.)
 LINE_BYTES = 1 << 28
 
-_ASCII = bytes(range(128)) + b"?" * 128
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _MARK = codecs.BOM_UTF8
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -292,12 +291,29 @@ class _Line:
 def _clean(chunk: bytes) -> bytes:
     # A lone carriage return would start a new record for pyarrow, and a ragged line that is
     # not UTF-8 makes it print a byte of the line. A byte order mark may begin any line: files
-    # that are joined bring theirs along, and the first line is a record like the others.
+    # that are joined bring theirs along, and the first line is a record like the others. Another
+    # one behind it is text: pyarrow would take it off the first line of what it is given.
     if b"\r" in chunk:
         chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b" ")
     if chunk.isascii():
         return chunk
-    return chunk.removeprefix(_MARK).replace(b"\n" + _MARK, b"\n").translate(_ASCII)
+    chunk = (b"\n" + chunk).replace(b"\n" + _MARK, b"\n").replace(b"\n" + _MARK, b"\n??")[1:]
+    if _is_utf8(chunk):
+        return chunk
+    return b"\n".join(map(_as_utf8, chunk.split(b"\n")))
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _as_utf8(line: bytes) -> bytes:
+    """The line; as Latin-1 where it is not UTF-8: no two names become the same one."""
+    return line if _is_utf8(line) else line.decode("latin-1").encode()
 
 
 def _cells(line: bytes, delimiter: str) -> int:
