@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from cli_folder import BUDGET, CANARY, MEAN, folder, inside, rows, run
+from ellipsum.cli import job as _cli_job
 from ellipsum.cli import options
 from ellipsum.cli import release as _cli_release
 from ellipsum.cli.exit import Exit
@@ -211,7 +212,7 @@ def test_an_output_that_cannot_be_written_is_an_error(capsys, tmp_path, monkeypa
     def full(*_given):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_cli_release, "_dump", full)
+    monkeypatch.setattr(_cli_job, "_dump", full)
     code, out, err = run(capsys, *MEAN, "--ball", "1", "--out", str(tmp_path / "x.json"))
     assert (code, out) == (Exit.OUTPUT, "") and "No space left" in err
     assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import ellipsum_command
-from ellipsum.cli import release as cli_release
+from ellipsum.cli import job as cli_job
 from ellipsum.cli.exit import Exit
 from ellipsum.cli.main import main
 
@@ -126,7 +126,7 @@ def test_an_interrupt_while_the_release_is_written_does_not_say_that_nothing_lef
             raise KeyboardInterrupt
 
     np.save(tmp_path / "x.npy", np.ones((50, 2)))
-    monkeypatch.setattr(cli_release, stage, interrupt, raising=False)
+    monkeypatch.setattr(cli_job, stage, interrupt, raising=False)
     out = str(tmp_path / "out.json")
     code = main(["sum", str(tmp_path / "x.npy"), "--mu", "1", "--ball", "9", "--out", out])
     err = capsys.readouterr().err

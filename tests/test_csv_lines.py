@@ -123,7 +123,7 @@ def test_an_open_quote_does_not_swallow_the_lines_below(tmp_path):
         (b"a,a\n3,4\n", {"columns": ["b"]}, None, "exactly once"),
         (b"a,a\n3,4\n", {}, None, "name comes twice"),
         (b"1,2\n3,4", {"header": False, "columns": ["a"]}, None, "no column 'a': without a header"),
-        (b"1,2\n3,4", {"header": False, "columns": []}, None, "names no column"),
+        (b"1,2\n3,4", {"header": False, "columns": []}, None, "no columns to read"),
         (b"1,2\n3,4", {"header": False, "columns": ["f1", "f1"]}, None, "exactly once"),
     ],
 )

@@ -132,7 +132,9 @@ def test_a_run_that_goes_on_adds_only_what_is_left(folder, monkeypatch, kind):
 
 @pytest.mark.parametrize("kind", ["counts, private", "counts of users, private", "histogram"])
 def test_counts_that_go_on_add_only_what_is_left(folder, monkeypatch, kind):
-    checkpoint, added, add = Checkpoint(folder / "job.ck", every=EVERY), [], ExactCounts.add_indexed
+    # Labels alone are read, which are fewer bytes than rows.
+    checkpoint, added = Checkpoint(folder / "job.ck", every=EVERY // 4), []
+    add = ExactCounts.add_indexed
     stop = None
 
     def counted(self, rows, index):
@@ -143,7 +145,7 @@ def test_counts_that_go_on_add_only_what_is_left(folder, monkeypatch, kind):
 
     monkeypatch.setattr(ExactCounts, "add_indexed", counted)
     run(folder, kind, seed=5)
-    total, stop = sum(added), 40 if "users" in kind else 12
+    total, stop = sum(added), 12 if kind == "histogram" else 40 if "users" in kind else 20
     added.clear()
     with pytest.raises(KeyboardInterrupt):
         run(folder, kind, resume=checkpoint)

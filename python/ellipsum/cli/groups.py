@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import __version__
 from ..budget.budget import Budget
 from ..gaussian_shape import GaussianShape
 from ..groups.mechanisms import PrivateGroupMean, PrivateGroupSum
 from ..groups.release import GroupRelease, cell_text
 from ..guarantee import ROW
 from ..jobs.checkpoint import Checkpoint
+from ..release import finite_or_none
 from ..rows.files import Rows
 from ..rows.labels import labels_of
 from .exit import Exit, Problem, own_text
 
-__all__ = ["check_usage", "release_of", "text_of"]
+__all__ = [
+    "GROUPS_PRINTED",
+    "aligned",
+    "check_usage",
+    "head_of",
+    "keys_of",
+    "more_of",
+    "name_of",
+    "release_of",
+    "result_of",
+    "text_of",
+]
 
-_GROUPS_PRINTED = 50  # on a screen; --json and --out have all
+GROUPS_PRINTED = 50  # on a screen; --json and --out have all
 _COLUMNS_PRINTED = 6
 
 
@@ -60,7 +73,7 @@ def release_of(
     try:
         mechanism = (PrivateGroupSum if arguments.kind == "sum" else PrivateGroupMean)(
             region.at() if isinstance(region, GaussianShape) else region,
-            keys=None if arguments.keys is None else _keys(arguments, rows, d),
+            keys=keys_of(arguments, rows, d),
             max_keys=1 if arguments.max_keys is None else arguments.max_keys,
             epsilon=arguments.epsilon,
             delta=arguments.delta,
@@ -75,53 +88,100 @@ def release_of(
     return mechanism(rows, **known, budget=budget, resume=resume, jobs=arguments.jobs or 1)
 
 
-def _keys(arguments: argparse.Namespace, rows: Rows, d: int) -> list[Any]:
-    """The public keys, as integers where the column is of integers: a matter of its type."""
+def keys_of(arguments: argparse.Namespace, rows: Rows, d: int) -> list[Any] | None:
+    """The public keys, as the column has them: integers, text, or bytes (given in hexadecimal)."""
     given = arguments.keys
+    if given is None:
+        return None
     if os.path.exists(given):
-        with open(given, encoding="utf-8-sig") as file:
-            keys = [line.rstrip("\r\n") for line in file]
+        try:
+            with open(given, encoding="utf-8-sig") as file:
+                keys = list(filter(None, (line.rstrip("\r\n") for line in file)))
+        except (OSError, UnicodeError):
+            raise ValueError(f"--keys: {given} cannot be read as lines of UTF-8 text") from None
     else:
         keys = given.split(",")
-    if _is_integer(arguments.group, rows, d):
-        try:
-            return [int(key) for key in keys]
-        except ValueError:
-            raise ValueError(f"--keys must be integers, as column {arguments.group!r} is") from None
-    return keys
+        if "" in keys:
+            raise ValueError("--keys has an empty value: give A,B,C, or a file with one on a line")
+    kind = _kind(arguments.group, rows, d)
+    try:
+        return [_READ[kind](key) for key in keys] if kind in _READ else list(keys)
+    except ValueError:
+        what = "integers" if kind == "integer" else "bytes in hexadecimal digits"
+        raise ValueError(f"--keys must be {what}, as column {arguments.group!r} is") from None
 
 
-def _is_integer(column: str, rows: Rows, d: int) -> bool:
-    for _, (cells, *_) in rows.labelled(d):
-        return labels_of(f"column {column!r}", cells).kind == "integer"
-    return False
+_READ: dict[str, Callable[[str], Any]] = {"integer": int, "bytes": bytes.fromhex}
+
+
+def _kind(column: str, rows: Rows, d: int) -> str:
+    """What a column is of: a matter of its type, which the first block has."""
+    for file in rows.each_file():  # no progress bar is drawn of them
+        for _, (cells, *_) in file.labelled(d):
+            return labels_of(f"column {column!r}", cells).kind
+    return "text"
+
+
+def result_of(release: GroupRelease) -> dict[str, Any]:
+    """What is written of a release, but for the columns' names."""
+    ends = [finite_or_none(end) for end in release.confidence_interval()]
+    return {"ellipsum": __version__, **release.to_dict(), "confidence_interval_95": ends}
 
 
 def text_of(release: GroupRelease, names: Sequence[str]) -> str:
     """Lines for a person: the guarantee, and a row for each group."""
     unit = "rows" if release.guarantee.unit == ROW else "users"
-    lines = [
-        f"private {release.kind}, {len(release)} group{'s' * (len(release) != 1)}, "
-        f"{len(names)} coordinate{'s' * (len(names) != 1)}",
-        f"guarantee: {release.guarantee}",
-        *([] if release.entry is None else [f"entry {release.entry.number} of the ledger"]),
-        *(f"CAVEAT: {caveat}" for caveat in release.caveats),
-        "",
-    ]
+    lines = head_of(release, f", {len(names)} coordinate{'s' * (len(names) != 1)}")
     shown = list(names[:_COLUMNS_PRINTED])
     more = len(names) - len(shown)
     head = ["group"] + ([] if release.sizes is None else [f"{unit} (noisy)"])
     rows = [head + [f"{name} (noise sd)" for name in shown] + ["..."] * (more > 0)]
-    printed = min(len(release), _GROUPS_PRINTED)
+    printed = min(len(release), GROUPS_PRINTED)
     rows += [_cells(release, i, len(shown), more > 0) for i in range(printed)]
+    return "\n".join([*lines, *aligned(rows), *more_of(release)])
+
+
+def head_of(release: GroupRelease, more: str = "") -> list[str]:
+    """Lines of what was released, and under which guarantee."""
+    return [
+        f"private {release.kind}, {len(release)} group{'s' * (len(release) != 1)}{more}",
+        f"guarantee: {release.guarantee}",
+        *_most(release),
+        *([] if release.entry is None else [f"entry {release.entry.number} of the ledger"]),
+        *(f"CAVEAT: {caveat}" for caveat in release.caveats),
+        "",
+    ]
+
+
+def _most(release: GroupRelease) -> list[str]:
+    k: int = release.guarantee.max_keys  # type: ignore[attr-defined]
+    if release.guarantee.unit == ROW:
+        return []
+    return [f"a user counts in {k} group{'s' * (k > 1)} at most (--max-keys)"]
+
+
+def aligned(rows: list[list[str]]) -> list[str]:
+    """Lines of a table, the first column to the left."""
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
+    lines = []
     for row in rows:
         others = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join([row[0].ljust(widths[0]), *others]).rstrip())
-    if len(release) > _GROUPS_PRINTED:
-        rest = len(release) - _GROUPS_PRINTED
-        lines.append(f"... and {rest} more groups: all of them by --json or --out")
-    return "\n".join(lines)
+    return lines
+
+
+def more_of(release: GroupRelease) -> list[str]:
+    """What a table of the first groups does not show."""
+    if not len(release):
+        return ["(no value of the column has enough rows or users for this budget to name it)"]
+    rest = len(release) - GROUPS_PRINTED
+    return [f"... and {rest} more groups: all of them by --json or --out"] if rest > 0 else []
+
+
+def name_of(key: Any) -> str:
+    """A key as it is printed: a private one is somebody's text, and controls no terminal."""
+    name = key.hex() if isinstance(key, bytes) else str(key)
+    return name if name.isprintable() else name.encode("unicode_escape").decode()
 
 
 def _cells(release: GroupRelease, i: int, columns: int, more: bool) -> list[str]:
@@ -131,8 +191,4 @@ def _cells(release: GroupRelease, i: int, columns: int, more: bool) -> list[str]
         f"{release.value[i, j]:.6g}" if sd is None else cell_text(release.value[i, j], sd[i, j])
         for j in range(columns)
     ]
-    key = release.keys[i]
-    name = key.hex() if isinstance(key, bytes) else str(key)
-    if not name.isprintable():  # a private key is somebody's text: no control of the terminal
-        name = name.encode("unicode_escape").decode()
-    return [name, *size, *values, *["..."] * more]
+    return [name_of(release.keys[i]), *size, *values, *["..."] * more]

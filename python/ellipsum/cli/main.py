@@ -1,4 +1,4 @@
-"""The command line: ``ellipsum sum|mean|records|tradeoff|audit|ledger|info|demo``.
+"""The command line: ``ellipsum sum|mean|count|records|tradeoff|audit|ledger|info|demo``.
 
 Standard output carries the release, standard error the progress bar and one-sentence errors.
 No traceback is ever printed: an exception's text could quote a record.
@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
 from .exit import Exit, Problem, own_text
-from .options import add_budget, add_data, add_groups, add_json, add_output
+from .options import (
+    add_data,
+    add_groups,
+    add_jobs,
+    add_json,
+    add_output,
+    add_release_budget,
+    add_resume,
+    join_numbers,
+)
 
 __all__ = ["main"]
 
@@ -90,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     try:
-        arguments = _parser().parse_args(_join_numbers(argv))
+        arguments = _parser().parse_args(join_numbers(argv))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning could depend on, or quote, the data
             return int(arguments.run(arguments))
@@ -129,17 +137,6 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(Exit.USAGE)
 
 
-def _join_numbers(argv: Sequence[str]) -> list[str]:
-    """``--bounds -1,1`` as ``--bounds=-1,1``: argparse takes -1,1 for an option."""
-    joined: list[str] = []
-    for argument in argv:
-        if joined and joined[-1] in ("--bounds", "--center") and re.match(r"-[\d.]", argument):
-            joined[-1] += f"={argument}"
-        else:
-            joined.append(argument)
-    return joined
-
-
 def _parser() -> argparse.ArgumentParser:
     from .. import __version__
 
@@ -154,6 +151,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for kind in ("sum", "mean"):
         _add_release(commands, kind)
+    _add_count(commands)
     _add_records(commands)
     _add_tradeoff(commands)
     _add_audit(commands)
@@ -179,46 +177,39 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
     parser.epilog = _RELEASE_HELP.format(kind=kind) + _EXIT_CODES
     parser.add_argument("files", nargs="+", metavar="FILE", help="the private rows")
 
-    title = "budget (epsilon with delta, or rho, or mu)"
-    budget = add_budget(parser, title, epsilon="", delta="", rho="", mu="")
-    budget.add_argument(
-        "--neighbors",
-        choices=("replace", "add-remove"),
-        help="replace (default): the number of rows is public; add-remove: it is private "
-        "(default with --group)",
+    text = (
+        "replace (default): the number of rows is public; add-remove: it is private "
+        "(default with --group)"
     )
-    budget.add_argument("--ledger", metavar="FILE", help="draw it from this ledger, or be refused")
-
+    add_release_budget(parser, text)
     _add_shape(parser)
     data = add_data(parser)
     data.add_argument(
         "--dim", type=int, metavar="D", help="coordinates of a row, for lists and --no-header"
     )
-    data.add_argument(
-        "--jobs", type=int, metavar="N", help="files that are read at the same time (default: 1)"
-    )
+    add_jobs(data)
     _add_users(parser)
-    add_groups(parser)
-    output = parser.add_argument_group("output")
-    add_json(output)
-    add_output(output)
-    _add_resume(parser)
+    title = "groups (default: one release of all rows)"
+    add_groups(parser, title, "release one for each value of this column")
+    output = add_output(parser)
+    output.add_argument(
+        "--plan",
+        action="store_true",
+        help="with --bounds in several passes and --neighbors replace, without --user: print each "
+        "step and its budget first, on standard error",
+    )
+    add_resume(parser)
     parser.set_defaults(run=_release, kind=kind)
 
 
-def _add_resume(parser: argparse.ArgumentParser) -> None:
-    resume = parser.add_argument_group("a run that survives")
-    resume.add_argument(
-        "--resume",
-        metavar="FILE",
-        help="a secret file: a run that was killed goes on from it, and repeats the same release",
-    )
-    resume.add_argument("--resume-key", metavar="FILE", help="32 bytes that it is encrypted with")
-    resume.add_argument(
-        "--discard",
-        action="store_true",
-        help="remove it once the release is written: the next run is another release",
-    )
+def _add_count(commands: argparse._SubParsersAction[_Parser]) -> None:
+    from . import count
+
+    parser = _add_command(commands, "count", "release the private number of rows of each group")
+    parser.usage = "%(prog)s FILE [FILE ...] BUDGET --group COLUMN [OPTION ...]"
+    parser.epilog = count.EPILOG + _EXIT_CODES
+    count.add_arguments(parser)
+    parser.set_defaults(run=count.run)
 
 
 def _add_shape(parser: argparse.ArgumentParser) -> None:

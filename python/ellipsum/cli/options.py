@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO
@@ -15,13 +17,20 @@ __all__ = [
     "add_budget",
     "add_data",
     "add_groups",
+    "add_header",
+    "add_jobs",
     "add_json",
     "add_output",
+    "add_release_budget",
+    "add_resume",
+    "join_numbers",
     "opened",
     "split_names",
+    "wants_bar",
     "write_whole",
 ]
 
+_NUMBERS = ("--bounds", "--center", "--edges")
 _BUDGET = {
     "epsilon": ("E", "of (epsilon, delta)-DP"),
     "delta": ("D", "of (epsilon, delta)-DP"),
@@ -43,26 +52,44 @@ def add_budget(
     return group
 
 
+def add_release_budget(parser: argparse.ArgumentParser, neighbors: str) -> None:
+    """Options of the budget of a release; ``neighbors`` says what they mean, and the default."""
+    title = "budget (epsilon with delta, or rho, or mu)"
+    budget = add_budget(parser, title, epsilon="", delta="", rho="", mu="")
+    budget.add_argument("--neighbors", choices=("replace", "add-remove"), help=neighbors)
+    budget.add_argument("--ledger", metavar="FILE", help="draw it from this ledger, or be refused")
+
+
 def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Options of how rows are read."""
     group = parser.add_argument_group("data")
     group.add_argument("--columns", metavar="A,B,C", help="numeric columns, or one of lists")
+    add_header(group)
+    group.add_argument("--threads", type=int, metavar="N", help="default: ELLIPSUM_THREADS, or 1")
+    return group
+
+
+def add_header(group: argparse._ArgumentGroup) -> None:
+    """Whether a CSV names its columns."""
     group.add_argument(
         "--header",
         action=argparse.BooleanOptionalAction,
         default=True,
         help="whether the first line of a CSV holds the columns' names, which are public",
     )
-    group.add_argument("--threads", type=int, metavar="N", help="default: ELLIPSUM_THREADS, or 1")
-    return group
 
 
-def add_groups(parser: argparse.ArgumentParser) -> None:
-    """Options of a release by group."""
-    groups = parser.add_argument_group("groups (default: one release of all rows)")
-    groups.add_argument(
-        "--group", metavar="COLUMN", help="release one for each value of this column"
+def add_jobs(group: argparse._ArgumentGroup) -> None:
+    """How many files are read at once."""
+    group.add_argument(
+        "--jobs", type=int, metavar="N", help="files that are read at the same time (default: 1)"
     )
+
+
+def add_groups(parser: argparse.ArgumentParser, title: str, group: str) -> argparse._ArgumentGroup:
+    """Options of a release by group; ``group`` says what ``--group`` does."""
+    groups = parser.add_argument_group(title)
+    groups.add_argument("--group", metavar="COLUMN", help=group)
     groups.add_argument(
         "--keys",
         metavar="A,B,C|FILE",
@@ -72,17 +99,30 @@ def add_groups(parser: argparse.ArgumentParser) -> None:
     groups.add_argument(
         "--max-keys", type=int, metavar="K", help="with --user: groups of a user (default: 1)"
     )
+    return groups
 
 
-def add_output(output: argparse._ArgumentGroup) -> None:
-    """What is written and shown of a release."""
-    output.add_argument("--out", metavar="FILE", help="write the release too: .json or .npz")
-    output.add_argument(
-        "--plan",
-        action="store_true",
-        help="with --bounds in several passes and --neighbors replace, without --user: print each "
-        "step and its budget first, on standard error",
+def add_resume(parser: argparse.ArgumentParser) -> None:
+    """Options of a checkpoint."""
+    resume = parser.add_argument_group("a run that survives")
+    resume.add_argument(
+        "--resume",
+        metavar="FILE",
+        help="a secret file: a run that was killed goes on from it, and repeats the same release",
     )
+    resume.add_argument("--resume-key", metavar="FILE", help="32 bytes that it is encrypted with")
+    resume.add_argument(
+        "--discard",
+        action="store_true",
+        help="remove it once the release is written: the next run is another release",
+    )
+
+
+def add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """What is written and shown of a release."""
+    output = parser.add_argument_group("output")
+    add_json(output)
+    output.add_argument("--out", metavar="FILE", help="write the release too: .json or .npz")
     output.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
@@ -90,6 +130,23 @@ def add_output(output: argparse._ArgumentGroup) -> None:
         "for the holder's eyes, since with add-remove the number of rows is private",
     )
     output.add_argument("--seed", type=int, help=argparse.SUPPRESS)  # for tests: not private
+    return output
+
+
+def join_numbers(argv: Sequence[str]) -> list[str]:
+    """``--bounds -1,1`` as ``--bounds=-1,1``: argparse takes -1,1 for an option."""
+    joined: list[str] = []
+    for argument in argv:
+        if joined and joined[-1] in _NUMBERS and re.match(r"-[\d.]", argument):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
+def wants_bar(arguments: argparse.Namespace) -> bool:
+    """Whether a progress bar is drawn."""
+    return sys.stderr.isatty() if arguments.progress is None else bool(arguments.progress)
 
 
 def add_json(parser: argparse._ActionsContainer) -> None:
@@ -105,14 +162,14 @@ def split_names(columns: str | None) -> list[str] | None:
 def opened(
     arguments: argparse.Namespace,
     paths: list[str],
+    columns: Sequence[str] | None,
     *,
     by: Sequence[str] = (),
     progress: bool = False,
 ) -> Rows:
-    """The rows of files, by the options of `add_data`."""
-    names = split_names(arguments.columns)
+    """The rows of these columns of files."""
     try:
-        return open_rows(paths, names, header=arguments.header, by=by, progress=progress)
+        return open_rows(paths, columns, header=arguments.header, by=by, progress=progress)
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, own_text(error)) from None
 

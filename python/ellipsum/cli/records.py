@@ -15,7 +15,7 @@ from ..column_names import Columns, coordinate_names
 from ..kernels.backend import thread_count
 from ..rows.files import Rows
 from .exit import Exit, Problem, own_text
-from .options import add_budget, add_data, add_json, opened, write_whole
+from .options import add_budget, add_data, add_json, opened, split_names, write_whole
 
 if TYPE_CHECKING:
     from ..records import RecordRelease
@@ -67,15 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Fit on the public rows, release the private ones, write both forms, print what was done."""
     _check_out(arguments.out)
-    public = opened(arguments, [arguments.public])
-    rows = opened(arguments, arguments.files)
+    columns = split_names(arguments.columns)
+    public = opened(arguments, [arguments.public], columns)
+    rows = opened(arguments, arguments.files, columns)
     release = _fitted(arguments, public)
     d = release.n_features_in_
     if not rows.accepts(d):
         raise Problem(Exit.PARAMETER, f"--public has {d} coordinates, the data {rows.d}")
-    columns = Columns(coordinate_names(public.columns, d), "--public")
+    named = Columns(coordinate_names(public.columns, d), "--public")
     try:
-        rows = rows.arranged(columns, d)
+        rows = rows.arranged(named, d)
         # At once: a record's place in a batch must not follow from how long others' lines are.
         whole = np.concatenate([np.empty((0, d), np.float32), *rows.batches(d)])
         if not len(whole):
@@ -85,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise Problem(Exit.DATA, own_text(error)) from None
     read = release.inverse_transform(released)
     summary = _summary(release, len(released))
-    names = list(columns.names or (f"[{j}]" for j in range(d)))
+    names = list(named.names or (f"[{j}]" for j in range(d)))
     write_whole(
         arguments.out, lambda file: _dump(arguments.out, file, released, read, summary, names)
     )

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from .. import __version__
 from ..adaptive.passes import Passes
 from ..adaptive.release import AdaptiveRelease
-from ..budget.budget import BudgetError
-from ..budget.ledger import LedgerError
+from ..budget.budget import Budget
 from ..column_names import coordinate_names, printable
 from ..guarantee import ROW
-from ..jobs.checkpoint import Checkpoint, CheckpointError
+from ..jobs.checkpoint import Checkpoint
 from ..kernels.backend import thread_count
 from ..private_sum import PrivateMean, PrivateSum
-from ..release import finite_or_none, rows_text
+from ..release import rows_text
 from ..rows.files import Rows
 from ..sum_release import SumRelease
 from . import groups
 from .exit import Exit, Problem, own_text
-from .ledger import open_ledger
-from .options import opened, write_whole
+from .job import check_job, made, publish
+from .options import opened, split_names, wants_bar
 from .shape import known_of_rows, shape_name
 
 __all__ = ["run", "table"]
 
 _ROWS_PRINTED = 30  # coordinates on a screen; --json and --out have all
-_SUFFIXES = (".json", ".npz")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,7 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.neighbors = "replace" if arguments.group is None else "add-remove"
     _check_usage(arguments)
     labels = [name for name in (arguments.group, arguments.user) if name]
-    rows = opened(arguments, arguments.files, by=labels, progress=_wants_bar(arguments))
+    columns, bar = split_names(arguments.columns), wants_bar(arguments)
+    rows = opened(arguments, arguments.files, columns, by=labels, progress=bar)
     known, d = known_of_rows(arguments, rows)
     if arguments.group is not None:
         return _run_groups(arguments, rows, known["ellipsoid"], d)
@@ -62,61 +58,27 @@ def run(arguments: argparse.Namespace) -> int:
         )
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, own_text(error)) from None
-    try:
-        if (checkpoint := open_checkpoint(arguments)) is not None:
-            checkpoint.inputs(rows)  # refuses what does not go, before anything is read
+
+    def make(budget: Budget | None, checkpoint: Checkpoint | None) -> Any:
         if "lower" in known and (arguments.plan or not arguments.json):
             _announce(mechanism, rows, d, whole=arguments.plan)
-        budget = None if arguments.ledger is None else open_ledger(arguments.ledger)
-        known = {"budget": budget, "threads": threads, "seed": arguments.seed}
-        release = mechanism(rows, resume=checkpoint, jobs=arguments.jobs or 1, **known)
-    except (BudgetError, LedgerError) as error:
-        raise Problem(Exit.BUDGET, own_text(error)) from None
-    except CheckpointError as error:
-        raise Problem(Exit.OUTPUT, own_text(error)) from None
-    except (OSError, TypeError, ValueError) as error:
-        raise Problem(Exit.DATA, own_text(error)) from None
+        drawn: dict[str, Any] = {"budget": budget, "threads": threads, "seed": arguments.seed}
+        return mechanism(rows, resume=checkpoint, jobs=arguments.jobs or 1, **drawn)
+
+    release, checkpoint = made(arguments, rows, make)
     names = _names(rows, d)
     result = {"ellipsum": __version__, **release.to_dict(), "columns": names}
-    _publish(arguments.out, result, json.dumps(result) if arguments.json else _text(release, names))
-    if checkpoint is not None and arguments.discard:
-        checkpoint.discard()
+    publish(arguments, result, _text(release, names), checkpoint)
     return Exit.OK
 
 
 def _run_groups(arguments: argparse.Namespace, rows: Rows, region: Any, d: int) -> int:
-    try:
-        budget = None if arguments.ledger is None else open_ledger(arguments.ledger)
-        if (checkpoint := open_checkpoint(arguments)) is not None:
-            checkpoint.inputs(rows)  # refuses what does not go, before anything is read
-        release = groups.release_of(arguments, rows, region, d, budget, checkpoint)
-    except (BudgetError, LedgerError) as error:
-        raise Problem(Exit.BUDGET, own_text(error)) from None
-    except CheckpointError as error:
-        raise Problem(Exit.OUTPUT, own_text(error)) from None
-    except (OSError, TypeError, ValueError) as error:
-        raise Problem(Exit.DATA, own_text(error)) from None
+    make = partial(groups.release_of, arguments, rows, region, d)
+    release, checkpoint = made(arguments, rows, make)
     names = _names(rows, d)
-    result = {"ellipsum": __version__, "columns": names, **release.to_dict()}
-    result["confidence_interval_95"] = [finite_or_none(e) for e in release.confidence_interval()]
-    text = json.dumps(result) if arguments.json else groups.text_of(release, names)
-    _publish(arguments.out, result, text)
-    if checkpoint is not None and arguments.discard:
-        checkpoint.discard()
+    result = {"columns": names, **groups.result_of(release)}
+    publish(arguments, result, groups.text_of(release, names), checkpoint)
     return Exit.OK
-
-
-def _publish(path: str | None, result: dict[str, Any], text: str) -> None:
-    """Write the release and print it. An interrupt from here on cannot say that nothing left."""
-    try:
-        if path:
-            write_whole(path, lambda file: _dump(path, file, result))
-        print(text, flush=True)
-    except KeyboardInterrupt:
-        raise Problem(
-            Exit.INTERRUPTED,
-            "interrupted while the release was written: count its budget as spent",
-        ) from None
 
 
 def _announce(mechanism: PrivateSum, rows: Rows, d: int, *, whole: bool) -> None:
@@ -130,36 +92,10 @@ def _announce(mechanism: PrivateSum, rows: Rows, d: int, *, whole: bool) -> None
         print(plan if whole else f"ellipsum: {brief}", file=sys.stderr)
 
 
-def open_checkpoint(arguments: argparse.Namespace) -> Checkpoint | None:
-    """The checkpoint that the arguments name, with its key."""
-    if arguments.resume is None:
-        return None
-    key = None
-    if arguments.resume_key is not None:
-        try:
-            with open(arguments.resume_key, "rb") as file:
-                key = file.read(33)
-        except OSError as error:
-            text = f"--resume-key cannot be read: {error.strerror}"
-            raise Problem(Exit.PARAMETER, text) from None
-        if len(key) != 32:
-            raise Problem(Exit.PARAMETER, "--resume-key must hold 32 bytes")
-    return Checkpoint(arguments.resume, key=key)
-
-
 def _check_usage(arguments: argparse.Namespace) -> None:
-    if arguments.jobs is not None and arguments.jobs < 1:
-        raise Problem(Exit.PARAMETER, f"--jobs must be at least 1, got {arguments.jobs}")
+    check_job(arguments)
     if arguments.max_rows is not None and arguments.max_rows < 1:
         raise Problem(Exit.PARAMETER, f"--max-rows must be at least 1, got {arguments.max_rows}")
-    for name in ("resume_key", "discard"):
-        if getattr(arguments, name) and arguments.resume is None:
-            raise Problem(Exit.USAGE, f"--{name.replace('_', '-')} goes with --resume")
-    if arguments.resume is not None and arguments.seed is not None:
-        raise Problem(Exit.USAGE, "give --resume or --seed: a checkpoint has a key of its own")
-    given = {name for name in ("epsilon", "delta", "rho", "mu") if _given(arguments, name)}
-    if given not in ({"epsilon", "delta"}, {"rho"}, {"mu"}):
-        raise Problem(Exit.USAGE, "give one budget: --epsilon and --delta, or --rho, or --mu")
     several = shape_name(arguments) == "bounds" and not arguments.one_pass
     groups.check_usage(arguments)
     _check_users(arguments, several)
@@ -170,12 +106,6 @@ def _check_usage(arguments: argparse.Namespace) -> None:
             "--plan goes with --bounds in several passes and --neighbors replace, without --user: "
             "a plan is made from the public number of rows",
         )
-    if arguments.out is None:
-        return
-    if not arguments.out.endswith(_SUFFIXES):
-        raise Problem(Exit.USAGE, f"--out must end in {' or '.join(_SUFFIXES)}")
-    if not os.access(os.path.dirname(arguments.out) or ".", os.W_OK):
-        raise Problem(Exit.OUTPUT, "--out is in a folder that is not there or not writable")
 
 
 def _check_users(arguments: argparse.Namespace, several: bool) -> None:
@@ -199,34 +129,10 @@ def _check_users(arguments: argparse.Namespace, several: bool) -> None:
         raise Problem(Exit.USAGE, "--missing ignore goes with mean")
 
 
-def _given(arguments: argparse.Namespace, name: str) -> bool:
-    return getattr(arguments, name) is not None
-
-
-def _wants_bar(arguments: argparse.Namespace) -> bool:
-    return sys.stderr.isatty() if arguments.progress is None else bool(arguments.progress)
-
-
 def _names(rows: Rows, d: int) -> list[str]:
     """A name for each coordinate: its column's, or the list's with its place."""
     names = coordinate_names(rows.columns, d)
     return [f"[{j}]" for j in range(d)] if names is None else list(names)
-
-
-def _dump(path: str, file: Any, result: dict[str, Any]) -> None:
-    if path.endswith(".json"):
-        file.write(json.dumps(result, indent=1).encode())
-        return
-    lower, upper = (np.array(end, dtype=np.float64) for end in result["confidence_interval_95"])
-    np.savez(
-        file,
-        value=result["value"],
-        sd=np.array(result["sd"], dtype=np.float64),
-        lower=lower,
-        upper=upper,
-        columns=result["columns"],
-        json=json.dumps(result),
-    )
 
 
 def _spent(release: SumRelease | AdaptiveRelease) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ from ..gaussian_shape import GaussianShape
 from ..rows.files import Rows, open_rows
 from .exit import Exit, Problem, own_text
 from .options import split_names
+from .parameters import table, two_numbers, vector
 
 __all__ = ["known_of_rows", "shape_name"]
 
@@ -96,7 +96,7 @@ def _dimension(arguments: argparse.Namespace, rows: Rows) -> int | None:
 def _ball(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Ellipsoid:
     center = None
     if arguments.center is not None:
-        center = _vector("center", arguments.center, names)
+        center = vector("center", arguments.center, names)
     elif d is None:
         raise ValueError(_NO_DIMENSION)
     return Ellipsoid.ball(arguments.ball, center, d=d)
@@ -116,9 +116,9 @@ def _box(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | No
 def _bounds(
     arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None
 ) -> tuple[Array, Array]:
-    pair = _two_numbers(arguments.bounds)
+    pair = two_numbers("bounds", arguments.bounds)
     if pair is None:
-        lower, upper = _table("bounds", arguments.bounds, names, width=2).T
+        lower, upper = table("bounds", arguments.bounds, names, width=2).T
         return lower, upper
     if d is None:
         raise ValueError(_NO_DIMENSION)
@@ -126,10 +126,10 @@ def _bounds(
 
 
 def _gaussian(arguments: argparse.Namespace, d: int | None, names: Sequence[str] | None) -> Region:
-    sigma = _vector("sigma", arguments.sigma, names)
+    sigma = vector("sigma", arguments.sigma, names)
     center = None
     if arguments.center is not None:
-        center = _vector("center", arguments.center, names)
+        center = vector("center", arguments.center, names)
     _check_no_box(arguments)
     error = arguments.error or "absolute"
     return _clipped(arguments, GaussianShape(sigma, center, error=error))
@@ -190,81 +190,3 @@ def _check_not_private(path: str, files: Sequence[str]) -> None:
 
 
 _BUILDERS = {"ball": _ball, "bounds": _box, "sigma": _gaussian, "public": _public}
-
-
-def _two_numbers(text: str) -> tuple[float, float] | None:
-    parts = text.split(",")
-    try:
-        low, high = (float(part) for part in parts)
-    except ValueError:
-        if os.path.exists(text):
-            return None
-        raise ValueError(
-            f"--bounds must be two numbers LO,HI or an existing file, got {text!r}"
-        ) from None
-    if not high > low:
-        raise ValueError(f"--bounds: HI must be above LO, got {text}")
-    return low, high
-
-
-def _vector(option: str, given: str, names: Sequence[str] | None) -> Array:
-    """Numbers with commas between them, else the name of a parameter file."""
-    try:
-        return np.array([float(part) for part in given.split(",")])
-    except ValueError:
-        path = given
-    return _table(option, path, names, width=1)[:, 0]
-
-
-def _table(option: str, path: str, names: Sequence[str] | None, *, width: int) -> Array:
-    """A parameter file as an array (d, width)."""
-    try:
-        values = _load(path, names)
-        table = np.array(values, dtype=np.float64)
-    except OSError as error:
-        raise ValueError(f"--{option}: {path} cannot be read: {error.strerror}") from None
-    except KeyError as error:
-        raise ValueError(f"--{option}: {path} has nothing for column {error.args[0]!r}") from None
-    except (ValueError, TypeError) as error:
-        what = "as .npy, .json or text with one coordinate on each line"
-        raise ValueError(
-            f"--{option}: {path} must hold {'one number' if width == 1 else 'lo,hi'} for each "
-            f"coordinate, {error if isinstance(error, _BadLine) else what}"
-        ) from None
-    if width == 1 and table.ndim == 1:
-        table = table[:, None]
-    if table.ndim != 2 or table.shape[1] != width or not len(table):
-        raise ValueError(f"--{option}: {path} must have shape (d, {width}), got {table.shape}")
-    return table
-
-
-def _load(path: str, names: Sequence[str] | None) -> Any:
-    if path.endswith(".npy"):
-        return np.load(path, allow_pickle=False)
-    with open(path, encoding="utf-8-sig") as file:
-        if not path.endswith(".json"):
-            cells = (_numbers(k, line.split("#")[0]) for k, line in enumerate(file, 1))
-            return [numbers for numbers in cells if numbers]
-        values = json.load(file)
-    if isinstance(values, dict):
-        return [values[name] for name in names or sorted(values)]
-    return values
-
-
-class _BadLine(ValueError):
-    """What is wrong with a line of a parameter file."""
-
-
-def _numbers(number: int, line: str) -> list[float]:
-    """The numbers of a parameter file's line, which is public."""
-    try:
-        return [float(cell) for cell in line.replace(",", " ").split()]
-    except ValueError:
-        pass
-    if ";" in line:
-        why = "separates its numbers by a semicolon: use commas, and points in numbers"
-    elif number == 1:
-        why = "holds no numbers: if it names the columns, take it out or begin it with #"
-    else:
-        why = "holds something that is no number"
-    raise _BadLine(f"but line {number} {why}")

@@ -18,7 +18,7 @@ from ..jobs.checkpoint import Checkpoint, Job
 from ..noise_keys import digest, root_key
 from ..rows.batches import as_batches
 from ..rows.files import Rows
-from ..rows.labelled import column_of, known_d, label_batches, labelled_batches
+from ..rows.labelled import column_of, label_batches, labelled_batches
 from ..rows.labels import Labels
 from .base import Groups
 from .count_table import ExactCounts
@@ -91,8 +91,8 @@ class PrivateCounts(Groups):
         ----------
         rows : table, stream, ``open_rows(..., by=[...])``, mapping of columns
             Or a column of keys (of numbers, with ``edges``) itself, where ``key`` is not given.
-            Files are opened with ``edges`` for the numbers alone: ``open_rows(files, ["age"])``;
-            streams of tables have no edges.
+            Files are read for their labels alone, with ``edges`` for the one column of numbers
+            that they were opened with: ``open_rows(files, ["age"])``.
         key : str, optional; the name of the column
         user : str or column, optional; whose row it is
         budget : Budget or Share, optional
@@ -119,6 +119,8 @@ class PrivateCounts(Groups):
         self._check_user(user)
         promise = self._promise(user)
         self._check_files(rows, resume is not None, jobs)
+        if isinstance(rows, Rows) and self.edges is None:
+            rows = rows.labels_alone()
         self._coordinates(rows, key)
         if resume is not None:
             return self._resumed(rows, key, user, resume, jobs, budget, seed)
@@ -175,7 +177,7 @@ class PrivateCounts(Groups):
         if not isinstance(rows, Rows):
             return 1
         if self.edges is None:
-            return known_d(rows)
+            return 0
         named = isinstance(key, str) and rows.columns is not None and list(rows.columns) == [key]
         if not rows.accepts(1) or not (key is None or named):
             column = repr(key) if isinstance(key, str) else "column"

@@ -118,7 +118,7 @@ class FileSums(Generic[_Part]):
             if len(block):
                 self.add(part, block, labels)
             self.meter.add(len(block))
-            since += block.nbytes
+            since += block.nbytes + sum(column.nbytes for column in labels)
             if self.job is not None and since >= max(self.every, ROWS_PER_STATE * self.kept_bytes):
                 with self.lock:
                     self.places[k] = (place, bytes(part.partial()))

@@ -74,7 +74,8 @@ class Layout:
     ----------
     schema : pyarrow.Schema
     columns : sequence of str, optional
-        The columns to read, in this order; all of them but a pandas index if left out.
+        The columns to read, in this order; all of them but a pandas index if left out. None of
+        them (an empty sequence) makes rows of no coordinates.
     source : str
         What messages call the data.
 
@@ -121,6 +122,9 @@ class Layout:
     def blocks(self, batch: Any, d: int) -> Iterator[NDArray[Any] | ColumnBlock]:
         """Yield the rows of one pyarrow.RecordBatch that has the selected columns: wide ones where
         they lie, lists as arrays."""
+        if not self.columns:
+            yield np.empty((batch.num_rows, 0))
+            return
         if self.is_list:
             if batch.num_rows:
                 yield _list_block(self._pa, batch.column(self.columns[0]), d)
@@ -208,7 +212,7 @@ def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) ->
     chosen = list(columns or ())
     if columns is None:  # pandas stores an index beside the data
         chosen = [name for name in names if not name.startswith("__index_level_")]
-    if not chosen:
+    if columns is None and not chosen:
         raise ValueError(f"{source} has no columns to read: name at least one")
     times, wanted = Counter(names), Counter(chosen)
     for name in chosen:

@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from .arrow import pyarrow
 from .columns import wide_block
 from .csv_cells import as_numbers
@@ -91,7 +93,7 @@ class CsvFile(Source):
                 max([cells, *(1 + p for p in self._labels)])
             )
             self.columns = None if columns is None else list(columns)
-        self.d = len(self._chosen) or None
+        self.d = len(self._chosen) or (0 if by else None)
 
     def accepts(self, d: int) -> bool:
         return super().accepts(d) or self._by_place
@@ -109,14 +111,14 @@ class CsvFile(Source):
         with reading(self.path):
             cells = next(csv.reader([text], delimiter=self._delimiter), [])
         # pandas leaves the place over its index empty; where columns are given it is not read.
-        named = cells[1:] if self._given and cells[:1] == [""] else cells
+        named = cells[1:] if self._given is not None and cells[:1] == [""] else cells
         if not named or not all(_is_name(cell) for cell in named):
             raise ValueError(
                 f"the first line of {self.path} does not look like column names: "
                 "if it is a record, pass --no-header (header=False); if its first cell is empty, "
                 "over an index that pandas wrote, name the columns you want or write index=False"
             )
-        if len(cells) == 1 and cells[0] not in (self._given or ()):
+        if len(cells) == 1 and cells[0] not in (*(self._given or ()), *self.by):
             self._check_one_name(cells[0])
         return cells
 
@@ -165,7 +167,7 @@ class CsvFile(Source):
             return cells, [j for j in range(cells) if j not in self._labels]
         self._check_given(self._given)
         chosen = self._places(self._given)
-        return max(cells, *(place + 1 for place in chosen)), chosen
+        return max([cells, *(place + 1 for place in chosen)]), chosen
 
     def _places(self, names: Sequence[str]) -> list[int]:
         """Where columns are that have no names but f0, f1, and so on."""
@@ -178,8 +180,6 @@ class CsvFile(Source):
         return [int(name[1:]) for name in names]
 
     def _check_given(self, columns: Sequence[str]) -> None:
-        if not columns:
-            raise ValueError(f"columns names no column of {self.path}: name at least one")
         for name in columns:
             if list(columns).count(name) != 1:
                 raise ValueError(f"columns must name column {name!r} exactly once")
@@ -200,7 +200,8 @@ class CsvFile(Source):
                 last = len(table.columns) - len(self._labels)
                 columns = [as_numbers(self._pa, cells) for cells in table.columns[:last]]
                 self.position = lines.position
-                yield wide_block(columns), table.columns[last:]
+                rows = wide_block(columns) if columns else np.empty((table.num_rows, 0))
+                yield rows, table.columns[last:]
             if lines.position < self.nbytes:
                 raise OSError(f"{self.path} was cut short while it was read: write it again")
 

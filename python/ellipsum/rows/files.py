@@ -51,9 +51,9 @@ class Rows:
     columns : list of str or None
         The columns that make a row; None for ``.npy``, and for CSV without names.
     d : int or None
-        Coordinates of a row; None for a List column, whose lengths only the records know. For
-        CSV without names, the cells of the first line (None if there is no line): `batches`
-        takes any other number too.
+        Coordinates of a row; None for a List column, whose lengths only the records know, and 0
+        for labels alone. For CSV without names, the cells of the first line (None if there is no
+        line): `batches` takes any other number too.
     n : int or None
         Rows in all, where every file's metadata say so (not CSV, not Arrow IPC). Private if
         neighbours differ by adding or removing a row.
@@ -157,7 +157,7 @@ class Rows:
 
     def each_file(self) -> list[Rows]:
         """The files one by one, each as a data set of its own."""
-        return [Rows([source]) for source in self._sources]
+        return [Rows([source], header=self.header) for source in self._sources]
 
     def count_nonfinite(self, d: int | None = None) -> NDArray[np.int64]:
         """Count the rows that count as the centre, one pass. **Private**: for the holder alone.
@@ -192,6 +192,10 @@ class Rows:
         """
         return all(source.accepts(d) for source in self._sources)
 
+    def labels_alone(self) -> Rows:
+        """Return the same files with the columns of ``by`` alone: rows of no coordinates."""
+        return self if self.d == 0 or not self.by else self._with([])
+
     def arranged(self, columns: Columns, d: int) -> Rows:
         """Return the same files with their columns in the order of ``columns``.
 
@@ -211,8 +215,11 @@ class Rows:
             return self
         if self.columns is None or len(self.columns) != d:
             raise ValueError(f"{self.paths[0]} has the places of its lists in another order")
+        return self._with(columns.names)
+
+    def _with(self, columns: Sequence[str] | None) -> Rows:
         known: dict[str, Any] = {"header": self.header, "by": self.by}
-        other = open_rows(self.paths, columns.names, **known, progress=self._progress)
+        other = open_rows(self.paths, columns, **known, progress=self._progress)
         other.named = self.named
         return other
 
@@ -270,7 +277,8 @@ def open_rows(
     columns : sequence of str, optional
         Numeric columns to read, in this order, or one column of lists. All of them if left out.
         In CSV without names they are called ``f0``, ``f1``, and so on. In ``.npz``, arrays of one
-        dimension are columns, and one of two dimensions is a column of lists.
+        dimension are columns, and one of two dimensions is a column of lists. ``[]``, with ``by``,
+        reads the labels alone, which is all that counts need.
     header : bool
         For CSV: whether the first line holds names, which are public. Without names, give False:
         the first line is then a record like the others.
@@ -299,6 +307,8 @@ def open_rows(
         raise TypeError(f"columns must be a sequence of names: give [{columns!r}]")
     if not isinstance(header, bool):
         raise TypeError(f"header must be True or False, got {type(header).__name__}")
+    if columns is not None and not columns and not by:
+        raise ValueError("no columns to read: name one in columns, or one of labels in by")
     labels = (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
     given = [os.fspath(name) for name in named]
     names = files_named(given)
@@ -340,8 +350,8 @@ def _open(
     if kind == "npy":
         if columns is not None or by:
             raise ValueError(
-                f"{path} has no column names: leave out columns, and read it apart from files "
-                "that have them"
+                f"{path} has no column names: leave out columns and labels, and read it apart "
+                "from files that have them"
             )
         return NumpyFile(path)
     if kind == "parquet":

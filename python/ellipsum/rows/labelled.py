@@ -23,7 +23,6 @@ from .labels import Labels, labels_of
 __all__ = [
     "OTHER_TYPE",
     "column_of",
-    "known_d",
     "label_batches",
     "label_places",
     "labelled_batches",
@@ -89,7 +88,8 @@ def label_batches(data: Any, by: Sequence[Any]) -> Iterator[_Batch]:
     """
     parts: Iterator[_Batch]
     if isinstance(data, Rows):
-        parts = ((_blank(rows), labels) for rows, labels in _of_files(data, known_d(data), by))
+        alone = data.labels_alone()
+        parts = ((_blank(rows), labels) for rows, labels in _of_files(alone, 0, by))
     elif is_arrow(data) and not _is_pandas(data) and any(isinstance(x, str) for x in by):
         _, batches = named_batches(data)
         parts = (_labels_of_batch(batch, by) for batch in batches)
@@ -100,13 +100,6 @@ def label_batches(data: Any, by: Sequence[Any]) -> Iterator[_Batch]:
             raise ValueError(_LENGTHS)
         parts = iter([(np.zeros((len(named[0]), 1)), named)])
     return _of_one_kind(parts)
-
-
-def known_d(rows: Rows) -> int:
-    """Coordinates of a row of files, which are to say it themselves."""
-    if rows.d is None:
-        raise ValueError(f"{rows.paths[0]} does not say how many coordinates a row has")
-    return rows.d
 
 
 def _blank(rows: NDArray[Any]) -> NDArray[Any]:

@@ -47,7 +47,8 @@ class NpzFile(Source):
         self._chosen = list(chosen)
         arrays = [self._head(name) for name in self._chosen]
         self._table = len(arrays) == 1 and len(arrays[0].shape) == 2
-        if not (self._table or all(len(array.shape) == 1 for array in arrays)) or not arrays:
+        named = arrays or by  # labels alone are rows of no coordinates
+        if not (self._table or all(len(array.shape) == 1 for array in arrays)) or not named:
             names = ", ".join(map(repr, list(self._heads)[:8])) or "no array"
             raise ValueError(
                 f"{path} must give one array of two dimensions, rows and coordinates, or arrays of "
@@ -100,7 +101,12 @@ class NpzFile(Source):
                 self.position = self.nbytes * done / n
                 numbers = [_plain(part) for part in parts[: len(self._chosen)]]
                 labels = list(parts[len(self._chosen) :])
-                yield numbers[0] if self._table else ColumnBlock(numbers), labels
+                yield self._rows(numbers, len(parts[0])), labels
+
+    def _rows(self, numbers: list[NDArray[Any]], n: int) -> Any:
+        if self._table:
+            return numbers[0]
+        return ColumnBlock(numbers) if numbers else np.empty((n, 0))
 
 
 def _heads(path: str) -> dict[str, _Array]:

@@ -13,7 +13,15 @@ from typing import Any
 
 from .arrow import PART_BYTES
 from .files import Rows
-from .sources import BLOCK_BYTES, NumpyFile, ParquetFile, Source, labelled_blocks, reading
+from .sources import (
+    BLOCK_BYTES,
+    LABELS_AS_NUMBERS,
+    NumpyFile,
+    ParquetFile,
+    Source,
+    labelled_blocks,
+    reading,
+)
 
 __all__ = ["Place", "blocks_from", "inputs_of", "labelled_from", "sources_of"]
 
@@ -77,7 +85,8 @@ def _numpy(source: NumpyFile, d: int, start: Place) -> Generator[Marked, None, N
 
 
 def _parquet(source: ParquetFile, d: int, start: Place) -> Generator[Marked, None, None]:
-    size = max(1, (BLOCK_BYTES if source._layout.is_list else PART_BYTES) // (8 * d))
+    width = 8 * (d or LABELS_AS_NUMBERS)
+    size = max(1, (BLOCK_BYTES if source._layout.is_list else PART_BYTES) // width)
     with source._open() as file:
         groups = file.metadata.num_row_groups
         for group in range(start[0], groups):

@@ -32,6 +32,8 @@ __all__ = [
 
 #: Bytes of one block read from a file: from 1 to 8 MiB the speed is the same, and falls beyond.
 BLOCK_BYTES = 8 << 20
+#: Rows of labels alone are read so many at a time as rows of so many numbers.
+LABELS_AS_NUMBERS = 8
 #: Bytes read ahead of each column of a Parquet file.
 _PAGE_BUFFER_BYTES = 1 << 20
 
@@ -174,7 +176,8 @@ class ParquetFile(Source):
             )
 
     def labelled(self, d: int) -> Iterator[LabelledBlock]:
-        size = max(1, (BLOCK_BYTES if self._layout.is_list else PART_BYTES) // (8 * d))
+        width = 8 * (d or LABELS_AS_NUMBERS)
+        size = max(1, (BLOCK_BYTES if self._layout.is_list else PART_BYTES) // width)
         with self._open() as file:
             done = 0
             for batch in self.batches(file, size):
