@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,9 +16,8 @@ from ..budget.budget import Budget, Share
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..jobs.checkpoint import Checkpoint, Job
 from ..noise_keys import digest, root_key
-from ..rows.batches import as_batches
 from ..rows.files import Rows
-from ..rows.labelled import column_of, label_batches, labelled_batches
+from ..rows.labelled import label_batches, number_batches
 from ..rows.labels import Labels
 from .base import Groups
 from .count_table import ExactCounts
@@ -89,7 +88,7 @@ class PrivateCounts(Groups):
 
         Parameters
         ----------
-        rows : table, stream, ``open_rows(..., by=[...])``, mapping of columns
+        rows : table, stream, iterator of tables, ``open_rows(..., by=[...])``, mapping of columns
             Or a column of keys (of numbers, with ``edges``) itself, where ``key`` is not given.
             Files are read for their labels alone, with ``edges`` for the one column of numbers
             that they were opened with: ``open_rows(files, ["age"])``.
@@ -165,7 +164,7 @@ class PrivateCounts(Groups):
         by, d = self._labels(rows if key is None else key, user), self._coordinates(rows, key)
         batches = partial(label_batches, by=by)
         if self.edges is not None:
-            batches = partial(_numbers, key=key, by=by)
+            batches = partial(number_batches, key=key, by=by)
         grouping = Grouping(by, d, batches, self._index)
         known = True, self._max_keys
         make = partial(ExactCounts, self._keys)
@@ -195,15 +194,3 @@ class PrivateCounts(Groups):
         index[x == edges[-1]] = len(edges) - 2
         index[~((x >= edges[0]) & (x <= edges[-1]))] = -1
         return index.astype(np.int64)
-
-
-def _numbers(data: Any, key: Any, by: list[Any]) -> Iterator[Any]:
-    """Batches of the one column that is binned, with the labels beside it."""
-    if isinstance(data, Rows):
-        return labelled_batches(data, 1, by)
-    column = data if key is None else (column_of(data, key) if isinstance(key, str) else key)
-    if not by:
-        return ((batch, []) for batch in as_batches(column, 1))
-    return labelled_batches(
-        column, 1, [column_of(data, x) if isinstance(x, str) else x for x in by]
-    )

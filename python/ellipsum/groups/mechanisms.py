@@ -127,7 +127,8 @@ class PrivateGroupSum(Groups):
         Parameters
         ----------
         rows : table, stream, ``open_rows(..., by=[...])``, mapping of columns, array (n, d)
-            Or an :class:`ExactGroupSum`, as :meth:`exact_sum` makes them, merged: release it once.
+            Or an iterator of tables; or an :class:`ExactGroupSum`, as :meth:`exact_sum` makes them,
+            merged: release it once.
         key : str, the name of the column of keys; or the column, for an array
         user : str or column, optional; whose row it is. Of an ExactGroupSum the name of the
             column that its parts were made with.

@@ -7,7 +7,8 @@ where the data have columns with names; or a column itself, for an array.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from .batches import as_batches
 from .columns import as_arrays
 from .files import Rows
 from .labels import Labels, labels_of
+from .partitioned import refuse_far_labels
 
 __all__ = [
     "OTHER_TYPE",
@@ -26,6 +28,7 @@ __all__ = [
     "label_batches",
     "label_places",
     "labelled_batches",
+    "number_batches",
 ]
 
 _Batch = tuple[NDArray[Any], list[Labels]]
@@ -45,6 +48,7 @@ def labelled_batches(
     mapping of names to columns,        a name in it, or a column; the other columns
     pandas, Polars, Arrow tables and    are the coordinates
     streams, structured arrays
+    list or iterator of tables          a name in each of them
     ``open_rows(..., by=[...])``        a name that ``by`` has
     ==================================  ==================================================
 
@@ -55,6 +59,7 @@ def labelled_batches(
     TypeError, ValueError
         For data that have no such column, or a column of another length or type.
     """
+    refuse_far_labels(data)
     coordinates = Columns() if coordinates is None else coordinates
     names = [label for label in by if isinstance(label, str)]
     if isinstance(data, Rows):
@@ -67,6 +72,8 @@ def labelled_batches(
         parts = _beside(rest, columns, d, coordinates)
     elif is_arrow(data) and names:
         parts = _of_stream(data, d, by, coordinates)
+    elif names and _is_run(data):
+        parts = _of_tables(data, by, partial(labelled_batches, d=d, by=by, coordinates=coordinates))
     elif names:
         raise TypeError(
             f"data of type {type(data).__name__} have no column {names[0]!r}: give a table, or the "
@@ -87,12 +94,14 @@ def label_batches(data: Any, by: Sequence[Any]) -> Iterator[_Batch]:
     by : sequence of str or columns
     """
     parts: Iterator[_Batch]
+    refuse_far_labels(data)
     if isinstance(data, Rows):
-        alone = data.labels_alone()
-        parts = ((_blank(rows), labels) for rows, labels in _of_files(alone, 0, by))
-    elif is_arrow(data) and not _is_pandas(data) and any(isinstance(x, str) for x in by):
+        parts = ((_blank(rows), labels) for rows, labels in _of_files(data, data.d or 0, by))
+    elif _is_stream(data, by):
         _, batches = named_batches(data)
         parts = (_labels_of_batch(batch, by) for batch in batches)
+    elif _is_run(data) and any(isinstance(x, str) for x in by):
+        parts = _of_tables(data, by, partial(label_batches, by=by))
     else:
         columns = [column_of(data, x) if isinstance(x, str) else x for x in by]
         named = [labels_of("a column of labels", column) for column in columns]
@@ -102,11 +111,76 @@ def label_batches(data: Any, by: Sequence[Any]) -> Iterator[_Batch]:
     return _of_one_kind(parts)
 
 
+def number_batches(data: Any, key: Any, by: Sequence[Any]) -> Iterator[_Batch]:
+    """One column of numbers, batches (n, 1), with the labels beside it: what histograms need.
+
+    Parameters
+    ----------
+    data : as :func:`labelled_batches` takes; without ``key`` the column itself
+    key : str, the column's name; the column; or None
+    by : sequence of str or columns
+    """
+    refuse_far_labels(data)
+    if isinstance(data, Rows):
+        return labelled_batches(data, 1, by)
+    if isinstance(key, str) and _is_stream(data, [key, *by]):
+        _, batches = named_batches(data)
+        return _of_one_kind(_numbers_of_batches(batches, key, by))
+    if isinstance(key, str) and _is_run(data):
+        parts = _of_tables(data, [key, *by], partial(number_batches, key=key, by=by))
+        return _of_one_kind(parts)
+    column = data if key is None else (column_of(data, key) if isinstance(key, str) else key)
+    labels = [column_of(data, x) if isinstance(x, str) else x for x in by]
+    if not labels:
+        return ((batch, []) for batch in as_batches(column, 1))
+    return labelled_batches(column, 1, labels)
+
+
+def _numbers_of_batches(batches: Iterator[Any], key: str, by: Sequence[str]) -> Iterator[_Batch]:
+    for batch in batches:
+        _, labels = _labels_of_batch(batch, by)
+        _check_column(batch.schema, key)
+        yield from _beside(batch.select([key]), labels, 1)
+
+
+def _is_stream(data: Any, by: Sequence[Any]) -> bool:
+    """Whether data are Arrow's, and every label is a column of theirs."""
+    named = bool(by) and all(isinstance(label, str) for label in by)
+    return named and is_arrow(data) and not _is_pandas(data)
+
+
+def _is_run(data: Any) -> bool:
+    """Whether data may be a list or an iterator of tables."""
+    whole = (str, bytes, Mapping, np.ndarray)
+    return isinstance(data, Iterable) and not isinstance(data, whole) and not _is_table(data)
+
+
+def _is_table(data: Any) -> bool:
+    return _is_pandas(data) or is_arrow(data) or _is_structured(data)
+
+
+def _of_tables(
+    tables: Iterable[Any], names: Sequence[Any], of: Callable[[Any], Iterator[_Batch]]
+) -> Iterator[_Batch]:
+    """What ``of`` gives of each table that has columns of these names."""
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("give every label of a table by its column's name")
+    for table in tables:
+        if not _is_table(table):
+            raise TypeError(
+                f"data of type {type(tables).__name__} have no columns by name: give a table, or "
+                "an iterator of tables (frames, Arrow data)"
+            )
+        yield from of(table)
+
+
 def _blank(rows: NDArray[Any]) -> NDArray[Any]:
     return np.zeros((len(rows), 1))
 
 
 def _labels_of_batch(batch: Any, by: Sequence[Any]) -> _Batch:
+    for name in by:
+        _check_column(batch.schema, name)
     labels = [labels_of(f"column {name!r}", batch.column(name)) for name in by]
     return np.zeros((batch.num_rows, 1)), labels
 
@@ -164,6 +238,11 @@ def _is_pandas(data: Any) -> bool:
 
 def _missing(name: str) -> ValueError:
     return ValueError(f"data has no column {name!r}: name one that it has")
+
+
+def _check_column(schema: Any, name: str) -> None:
+    if schema.names.count(name) != 1:
+        raise _missing(name)
 
 
 def _pandas_column(data: Any, label: Any) -> Labels:
@@ -224,8 +303,7 @@ def _of_record_batches(
     coordinates: Columns,
 ) -> Iterator[_Batch]:
     for name in by:
-        if schema.names.count(name) != 1:
-            raise _missing(name)
+        _check_column(schema, name)
     rest = [n for n in schema.names if n not in set(by) and not n.startswith("__index_level_")]
     layout = Layout(schema, rest, source=source)
     order = layout.arrange(coordinates, d)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-__all__ = ["PartPass", "Partitioned", "refuse_far_rows"]
+__all__ = ["PartPass", "Partitioned", "refuse_far_labels", "refuse_far_rows"]
 
 #: Who holds rows elsewhere, by the first name of its module, and what takes them to a pass.
 _ENGINES = {
@@ -63,11 +63,32 @@ def refuse_far_rows(data: Any) -> None:
     TypeError
         For a Spark DataFrame, a Dask array or frame, a Beam PCollection.
     """
-    kind = type(data)
-    engine = _ENGINES.get(kind.__module__.split(".", 1)[0])
-    held = {"DataFrame", "Series", "Array", "PCollection"}
-    if engine is not None and held & {base.__name__ for base in kind.__mro__}:
+    if (engine := _engine_of(data)) is not None:
         raise TypeError(
             "the rows of data are in an engine, and would all come to this process: "
             f"give {engine}, which sends the work to them"
         )
+
+
+def refuse_far_labels(data: Any) -> None:
+    """Refuse data whose rows are elsewhere where they have labels: users, keys, numbers to bin.
+
+    Raises
+    ------
+    TypeError
+        As :func:`refuse_far_rows`, and for ``Partitioned``.
+    """
+    if isinstance(data, Partitioned) or _engine_of(data) is not None:
+        raise TypeError(
+            "the rows of data are in an engine, where no pass has users or groups: write them as "
+            "Parquet and give open_rows(files, by=[...]); sums and means of groups can be made "
+            "there part by part, by exact_sum (docs/guides/users_and_groups.md)"
+        )
+
+
+def _engine_of(data: Any) -> str | None:
+    """What takes data that an engine holds to a pass; None for any other."""
+    kind = type(data)
+    held = {"DataFrame", "Series", "Array", "PCollection"}
+    ours = bool(held & {base.__name__ for base in kind.__mro__})
+    return _ENGINES.get(kind.__module__.split(".", 1)[0]) if ours else None
