@@ -19,6 +19,7 @@ CODE = [
 #: Which room (a folder or a file of the package) may import which; every other import is upward.
 #: In the order of the floors: a room imports from rooms above its line only.
 MAY_IMPORT = {
+    "notebook": set(),
     "_validate": set(),
     "_estimator": set(),
     "kernels": {"_validate"},
@@ -28,7 +29,7 @@ MAY_IMPORT = {
     "noise_keys": set(),
     "plot": set(),
     "plot_groups": {"plot"},
-    "tabular": set(),
+    "tabular": {"notebook"},
     "sealed_bytes": set(),
     "sum_bytes": {"sealed_bytes"},
     "partial_bytes": {"sealed_bytes", "sum_bytes"},
@@ -40,8 +41,8 @@ MAY_IMPORT = {
     "privacy_unit": set(),
     "guarantee": {"_validate", "accounting", "calibrate", "privacy_unit"},
     "noise": {"_validate", "kernels", "noise_keys"},
-    "quadratic_form": {"_validate", "kernels", "plot"},
-    "tradeoff": {"_estimator", "_validate", "guarantee", "plot"},
+    "quadratic_form": {"_validate", "kernels", "notebook", "plot"},
+    "tradeoff": {"_estimator", "_validate", "guarantee", "notebook", "plot"},
     "shapes": {
         "_validate", "calibrate", "column_names", "grid", "guarantee", "quadratic_form", "units",
     },
@@ -88,15 +89,15 @@ MAY_IMPORT = {
     },
     "records": {
         "_estimator", "_validate", "accounting", "budget", "calibrate", "column_names", "estimates",
-        "guarantee", "kernels", "lineage", "noise", "noise_keys", "quadratic_form", "release",
-        "rows", "sealed_bytes", "second_moments", "shapes", "tradeoff", "wishart",
+        "guarantee", "kernels", "lineage", "noise", "noise_keys", "notebook", "quadratic_form",
+        "release", "rows", "sealed_bytes", "second_moments", "shapes", "tradeoff", "wishart",
     },
     "learned": {
-        "_validate", "calibrate", "guarantee", "noise", "noise_keys", "records", "release",
-        "tradeoff",
+        "_validate", "calibrate", "guarantee", "noise", "noise_keys", "notebook", "records",
+        "release", "tradeoff",
     },
 }  # fmt: skip
-DOORS = {"__init__", "__main__", "cli"}  # they may import every room
+DOORS = {"__init__", "__main__", "cli", "displays"}  # they may import every room
 
 
 def rooms_imported(path: Path) -> set[str]:

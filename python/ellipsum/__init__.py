@@ -35,6 +35,7 @@ from .second_moments import estimate_covariance
 from . import calibrate, noise
 from .quadratic_form import QuadraticForm, QuadraticFormResult, QuadraticFormWarning
 from .kernels.backend import Backend, backend
+from .displays import shown_in_notebooks as _shown_in_notebooks
 
 __version__ = _version("ellipsum")
 __all__ = [
@@ -81,3 +82,5 @@ __all__ = [
     "backend",
     "__version__",
 ]
+
+_shown_in_notebooks(globals(), __all__)

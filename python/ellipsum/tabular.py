@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -10,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_arrow", "as_html", "as_pandas"]
+from .notebook import as_html
 
-_SHOWN = 30  # rows of an HTML table
-_STYLE = "border-collapse:collapse;font-variant-numeric:tabular-nums"
+__all__ = ["as_arrow", "as_html", "as_pandas"]
 
 Columns = Mapping[str, Sequence[Any]]
 
@@ -39,36 +37,11 @@ def as_arrow(columns: Columns, about: Mapping[str, Any]) -> Any:
     return pa.table(arrays).replace_schema_metadata({"ellipsum": json.dumps(about)})
 
 
-def as_html(head: Sequence[str], columns: Columns) -> str:
-    """Lines of text above a table of the first rows, all of it escaped."""
-    title, *lines = [html.escape(line.strip()) for line in head]
-    count = len(next(iter(columns.values()), ()))
-    rows = "".join(
-        f"<tr>{''.join(_cell(column[i]) for column in columns.values())}</tr>"
-        for i in range(min(count, _SHOWN))
-    )
-    names = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
-    more = f"<p>... and {count - _SHOWN} more rows</p>" if count > _SHOWN else ""
-    return (
-        f"<div><b>{title}</b><br>{'<br>'.join(lines)}"
-        f'<table style="{_STYLE}"><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table>'
-        f"{more}</div>"
-    )
-
-
 def _numbers(values: Sequence[Any]) -> Any:
     """A column for pandas: NaN for None among numbers, also where all are None."""
     if None in values and {type(value) for value in values} <= {float, type(None)}:
         return np.array(values, np.float64)
     return values
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "<td></td>"
-    if isinstance(value, (float, np.floating)):
-        return f'<td style="text-align:right">{value:.6g}</td>'
-    return f"<td>{html.escape(str(value))}</td>"
 
 
 def _needed(package: str, what: str) -> Any:

@@ -54,16 +54,19 @@ class Groups:
         self.guarantee_for(None)  # its checks
 
     def __repr__(self) -> str:
-        keys = "private keys" if self._keys is None else f"public keys: {len(self._keys)}"
         names = ("epsilon", "delta", "rho", "mu")
         given = [f"{k}={v:g}" for k, v in zip(names, self._budget, strict=True) if v is not None]
         settings = [
-            keys,
+            self._named(),
             f"max_keys={self._max_keys}",
             *given,
             f"neighbors={self._neighbors.value!r}",
         ]
         return f"{type(self).__name__}({', '.join(settings)})"
+
+    def _named(self) -> str:
+        """What the groups are."""
+        return "private keys" if self._keys is None else f"public keys: {len(self._keys)}"
 
     def guarantee_for(self, user: str | None) -> GroupGuarantee:
         """What a call with this ``user=`` promises.

@@ -73,6 +73,9 @@ class PrivateCounts(Groups):
             keys = list(range(len(self.edges) - 1))
         super().__init__(keys, max_keys, (epsilon, delta, rho, mu), neighbors)
 
+    def _named(self) -> str:
+        return super()._named() if self.edges is None else f"bins: {len(self.edges) - 1}"
+
     def __call__(
         self,
         rows: Any,

@@ -8,6 +8,7 @@ from . import needs
 
 needs.check()
 
+from ..notebook import shown_in_notebooks as _shown_in_notebooks  # noqa: E402
 from .encoder import VariationalEncoder  # noqa: E402
 from .filter_bank import FilterBank, UserAudit  # noqa: E402
 from .generative_filter import GenerativeFilter  # noqa: E402
@@ -31,3 +32,5 @@ __all__ = [
     "load",
     "together",
 ]
+
+_shown_in_notebooks(globals(), __all__)

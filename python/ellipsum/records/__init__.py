@@ -1,5 +1,6 @@
 """Releasing records, projections and channels; what each promises."""
 
+from ..notebook import shown_in_notebooks as _shown_in_notebooks
 from ..quadratic_form.gaussian_pair import GaussianPair
 from .bottleneck import Bottleneck
 from .channels import (
@@ -45,3 +46,5 @@ __all__ = [
     "information_bottleneck",
     "synthetic_rows",
 ]
+
+_shown_in_notebooks(globals(), __all__)

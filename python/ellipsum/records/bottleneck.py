@@ -55,6 +55,9 @@ class Bottleneck:
         self.rows: Array = scipy.linalg.solve_triangular(left, u, lower=True, trans="T").T
         self._d = len(x)
 
+    def __repr__(self) -> str:
+        return f"Bottleneck(d={self._d}, largest correlation={self.correlations[0]:.6g})"
+
     @property
     def critical(self) -> Array:
         """beta_i = 1/rho_i^2 from which on each component is kept: ascending (min(d, e),)."""

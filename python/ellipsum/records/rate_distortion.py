@@ -38,6 +38,9 @@ class RateDistortion:
         matrix = _validate.square("covariance", covariance)
         self.variances, self.axes = spectrum("covariance", matrix)
 
+    def __repr__(self) -> str:
+        return f"RateDistortion(d={len(self.variances)}, largest={self.largest:.6g})"
+
     @property
     def largest(self) -> float:
         """s_max, the largest eigenvalue."""

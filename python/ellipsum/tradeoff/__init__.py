@@ -3,6 +3,7 @@
 None of this is differential privacy but `filter_mu`, which says so.
 """
 
+from ..notebook import shown_in_notebooks as _shown_in_notebooks
 from . import divergences
 from .attackers import AttackResult, Audit, audit
 from .discrete import DiscreteTradeoff
@@ -30,3 +31,5 @@ __all__ = [
     "ksg_information",
     "scale_to_budget",
 ]
+
+_shown_in_notebooks(globals(), __all__)
