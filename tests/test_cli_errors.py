@@ -28,7 +28,7 @@ BAD = {
     "half a budget": (["mean", "rows.npy", "--epsilon", "1", "--ball", "1"], Exit.USAGE, "--delta"),
     "two budgets": ([*MEAN, "--rho", "1", "--ball", "1"], Exit.USAGE, "one budget"),
     "no number": (["mean", "rows.npy", "--epsilon", "one"], Exit.USAGE, "--epsilon"),
-    "abbreviation": ([*MEAN, "--bal", "1"], Exit.USAGE, "--bal"),
+    "abbreviation": ([*MEAN, "--bal", "1"], Exit.USAGE, r"--bal 1 \(see ellipsum mean"),
     "neighbors": ([*MEAN, "--ball", "1", "--neighbors", "swap"], Exit.USAGE, "--neighbors"),
     "no shape": (MEAN, Exit.USAGE, "one shape"),
     "two shapes": ([*MEAN, "--ball", "1", "--sigma", "sigma.npy"], Exit.USAGE, "--sigma"),

@@ -11,7 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from .exit import Exit, Problem, own_text
 from .options import (
@@ -135,6 +135,13 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         print(f"ellipsum: {message} (see {self.prog} --help)", file=sys.stderr)
         raise SystemExit(Exit.USAGE)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As the base class's, but a command itself refuses what it does not know."""
+        known, others = super().parse_known_args(args, namespace)
+        if others:
+            self.error(f"unrecognized arguments: {' '.join(others)}")
+        return known, others
 
 
 def _parser() -> argparse.ArgumentParser:
