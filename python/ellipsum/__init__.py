@@ -8,7 +8,7 @@ they release and promise; then estimates, calibration, noise, and the distributi
 clip radius.
 """
 
-from importlib.metadata import version as _version
+from typing import Any as _Any
 
 from .rows.files import Rows, open_rows
 from .ellipsoid import Ellipsoid
@@ -37,7 +37,7 @@ from .quadratic_form import QuadraticForm, QuadraticFormResult, QuadraticFormWar
 from .kernels.backend import Backend, backend
 from .displays import shown_in_notebooks as _shown_in_notebooks
 
-__version__ = _version("ellipsum")
+__version__: str  # by __getattr__
 __all__ = [
     "Rows",
     "open_rows",
@@ -84,3 +84,12 @@ __all__ = [
 ]
 
 _shown_in_notebooks(globals(), __all__)
+
+
+def __getattr__(name: str) -> _Any:
+    """The version when it is asked for: what reads it imports much else."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import version
+
+    return globals().setdefault(name, version("ellipsum"))

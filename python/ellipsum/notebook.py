@@ -48,7 +48,7 @@ def shown_in_notebooks(namespace: Mapping[str, Any], names: Sequence[str]) -> No
     names : sequence of str, its ``__all__``
     """
     for name in names:
-        kind = namespace[name]
+        kind = namespace.get(name)
         if inspect.isclass(kind) and not hasattr(kind, "_repr_html_"):
             kind._repr_html_ = _repr_html_  # type: ignore[attr-defined]
 
