@@ -148,15 +148,15 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
             raise ValueError(f'data is an ExactSum with missing="{data.missing}": use the same')
         how.columns.of_sum(data.columns)
         return data
-    if empty.missing == "center":
-        rows = passes_over(data, empty.ellipsoid.d, once=True, columns=how.columns)
-        return rows.exact_sum(empty.ellipsoid, how.threads)
     if isinstance(data, Partitioned):
+        if empty.missing == "center":
+            rows = passes_over(data, empty.ellipsoid.d, once=True, columns=how.columns)
+            return rows.exact_sum(empty.ellipsoid, how.threads)
         raise ValueError(
             'missing="ignore" does not go with rows in an engine: make an ExactSum of each part, '
             'and add their partial() to Parts(region, missing="ignore")'
         )
-    rows = data() if callable(data) else data  # of users, that were counted first
+    rows = data() if callable(data) else data
     for batch in kernel_batches(rows, empty.ellipsoid.d, how.columns):
         empty.add(batch)
     return empty
