@@ -242,3 +242,18 @@ def test_rows_without_names_keep_all_their_columns():
 def test_counts_of_a_table_ask_for_the_column():
     with pytest.raises(TypeError, match="must be a column, got a table of 2"):
         PrivateCounts(keys=["a"], **BUDGET)(ROWS)
+
+
+@pytest.mark.parametrize(
+    "keys", [[10**5000, 5], [2**64, 5], [-1, 2**63], [2**63, 5], [10**30, "a"]]
+)
+def test_keys_that_are_integers_of_any_size_can_be_shown(keys):
+    column = [key for key in keys for _ in range(500)]
+    release = PrivateGroupMean(Ellipsoid.ball(3.0, d=1), **BUDGET)(np.ones((1000, 1)), key=column)
+    shown = [str(release), repr(release), release._repr_html_(), str(release.to_pandas())]
+    assert all(len(text) < 5000 for text in shown if text is not shown[2])
+    written = json.loads(json.dumps(release.to_dict()))["keys"]
+    assert sorted(map(str, written)) == sorted(hex(k) if k == 10**5000 else str(k) for k in keys)
+    table = release.to_arrow().column("key").to_pylist()
+    assert sorted(map(str, table)) == sorted(map(str, written))
+    assert pa.types.is_integer(release.to_arrow()["key"].type) == (keys == [2**63, 5])

@@ -31,9 +31,14 @@ def as_arrow(columns: Columns, about: Mapping[str, Any]) -> Any:
     arrays = {}
     for name, values in columns.items():
         kinds = {type(value) for value in values} - {type(None)}
-        mixed = len(kinds) > 1 and bool(kinds & {str, bytes})
-        plain = [str(value) for value in values] if mixed else values
-        arrays[name] = pa.array(plain, pa.float64() if values and not kinds else None)
+        kind = pa.float64() if values and not kinds else None
+        text = len(kinds) > 1 and bool(kinds & {str, bytes})
+        if kinds == {int}:
+            least, most = min(filter(None, values), default=0), max(filter(None, values), default=0)
+            kind = pa.uint64() if most >= 1 << 63 else pa.int64()
+            text = most >= 1 << 64 or least < (-(1 << 63) if most < 1 << 63 else 0)
+        kind = pa.string() if text else kind
+        arrays[name] = pa.array([str(value) for value in values] if text else values, kind)
     return pa.table(arrays).replace_schema_metadata({"ellipsum": json.dumps(about)})
 
 

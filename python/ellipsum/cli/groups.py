@@ -15,6 +15,7 @@ from ..groups.release import GroupRelease, cell_text
 from ..guarantee import ROW
 from ..jobs.checkpoint import Checkpoint
 from ..release import finite_or_none
+from ..rows.cells import number_text
 from ..rows.files import Rows
 from ..rows.labels import labels_of
 from .exit import Exit, Problem, own_text
@@ -180,7 +181,9 @@ def more_of(release: GroupRelease) -> list[str]:
 
 def name_of(key: Any) -> str:
     """A key as it is printed: a private one is somebody's text, and controls no terminal."""
-    name = key.hex() if isinstance(key, bytes) else str(key)
+    name = (
+        key.hex() if isinstance(key, bytes) else key if isinstance(key, str) else number_text(key)
+    )
     return name if name.isprintable() else name.encode("unicode_escape").decode()
 
 
