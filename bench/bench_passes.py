@@ -1,6 +1,7 @@
 """Passes of the several-step mean beside reading alone and beside the same in NumPy.
 
     python bench/bench_passes.py            # about three minutes; --quick: half a one, rougher
+    python bench/bench_passes.py --factors  # sums of low rank beside a matrix's, printed alone
 
 writes ``bench/results/passes.md``. All in one run and in turns, one thread; answers are checked.
 """
@@ -20,7 +21,7 @@ import numpy as np  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
 import measure  # noqa: E402
-from ellipsum import Ellipsoid, ExactSum, PrivateMean  # noqa: E402
+from ellipsum import Ellipsoid, ExactSum, LowRankScale, PrivateMean  # noqa: E402
 from ellipsum.adaptive.domain import Frame  # noqa: E402
 from ellipsum.adaptive.passes import Passes  # noqa: E402
 from report import DTYPES, RESULTS, Table, markdown  # noqa: E402
@@ -118,6 +119,38 @@ def plans(megabytes: int, repeats: int) -> Table:
     return table
 
 
+def summed(region: Ellipsoid, rows: np.ndarray) -> ExactSum:
+    return ExactSum(region).add(rows)
+
+
+def factors(repeats: int) -> Table:
+    """Sums of low rank beside a diagonal: how much faster than a matrix, and slower than none."""
+    table: Table = []
+    for dtype in DTYPES:
+        for d in (256, 1024):
+            rng, center, radius = np.random.default_rng(d), np.full(d, 0.01), float(np.sqrt(d))
+            parts = rng.standard_normal((2, d, 16)) / np.sqrt(d)
+            low = [LowRankScale(np.ones(d), *parts[:, :, :rank]) for rank in (4, 16)]
+            scales = [low[1].matrix(), np.ones(d), *low]
+            matrix, plain, *low = (Ellipsoid(center, scale, radius) for scale in scales)
+            few, many = (measure.rows_of(d, dtype, megabytes) for megabytes in (8, 64))
+            apart = summed(matrix, few[:99]).integers() - summed(low[1], few[:99]).integers()
+            assert np.abs(apart.astype(float)).max() <= 99 * (1 + radius / matrix.grid * 2.0**-22)
+            slow, *quick = measure.best(
+                *(partial(summed, region, few) for region in (matrix, *low)), repeats=repeats
+            )
+            fast, *others = measure.best(
+                *(partial(summed, region, many) for region in (plain, *low)), repeats=repeats
+            )
+            line: dict[str, object] = {"dtype": dtype, "d": d}
+            for rank, one, other in zip((4, 16), quick, others, strict=True):
+                line |= {f"rank {rank}: matrix's time / its": slow / one}
+                line |= {f"rank {rank}: its / diagonal's": other / fast}
+            table.append(line)
+            print(line, flush=True)
+    return table
+
+
 def turned(d: int, dtype: str, megabytes: int) -> Case:
     return Case(d, dtype, megabytes, np.linalg.qr(measure.rows_of(d, "float64", 8)[:d])[0])
 
@@ -125,7 +158,13 @@ def turned(d: int, dtype: str, megabytes: int) -> Case:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+    parser.add_argument("--factors", action="store_true")
+    arguments = parser.parse_args()
+    quick = arguments.quick
+    if arguments.factors:
+        with threadpool_limits(1):
+            print(markdown(factors(3 if quick else 7)))
+        return
     megabytes, repeats = (64, 3) if quick else (512, 5)
     with threadpool_limits(1):
         tables = {

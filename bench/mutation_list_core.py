@@ -34,6 +34,20 @@ CORE = [
         SUM_TESTS,
     ),
     Mutation(
+        "low rank, C++: the products are not rounded to 29 bits",
+        C + "clip/matrix.inl",
+        "store(at, split_29_bits(sums, ",
+        "store(at, sums + fill(0.0) * split_29_bits(sums, ",
+        "tests/test_low_rank.py",
+    ),
+    Mutation(
+        "huge rows, C++: the exponent is that of numbers not rounded",
+        C + "clip/exceptional.inl",
+        "const double m = round_to_29_bits(std::frexp(h[j], &e));",
+        "const double m = std::frexp(h[j], &e);",
+        "tests/test_clip_kernels.py -k threshold",
+    ),
+    Mutation(
         "merge, C++: no carry",
         C + "clip/exact_sum.hpp",
         "const std::uint64_t carry = sum < low[j];",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ellipsum.grid import round_bits
+
 RADIUS = 2.0**23 + 0.5  # a ball in grid units: C/g lies in [2^23, 2^24)
 NONE = np.empty(0)
-SUMS = ["ball", "box", "matrix", "halves", "matrix halves"]
-KINDS = [*SUMS, "distances", "matrix distances"]
+SUMS = ["ball", "box", "matrix", "low rank", "halves", "matrix halves", "low rank halves"]
+KINDS = [*SUMS, "distances", "matrix distances", "low rank distances"]
 BINS = 23
 DTYPES = [np.float32, np.float64]
 
@@ -28,13 +30,26 @@ class Region:
             matrix = rng.standard_normal((d, d)) * (RADIUS / d)
             self.matrix = matrix.astype(np.float32).astype(np.float64).ravel()
             self.scale = NONE
+        if "low rank" in kind:
+            rank = min(d, 1 + (d + seed) % 19)
+            left = rng.standard_normal((d, rank)) * (RADIUS / d) * unit
+            right = rng.uniform(-1, 1, (d, rank))
+            self.scale, left, right = (round_bits(a) for a in (self.scale, left, right))
+            self.matrix = np.concatenate([left.ravel(), right.ravel()])
+        else:
+            self.matrix = unit * self.matrix
         self.radius = RADIUS * unit
-        self.scale, self.matrix, self.limit = (
-            unit * v for v in (self.scale, self.matrix, self.limit)
-        )
+        self.scale, self.limit = unit * self.scale, unit * self.limit
         self.edges = self.radius * 2.0 ** (np.arange(BINS) - 12)
         self.stretch = False
         self.width = 2 * d if "halves" in kind else BINS if "distances" in kind else d
+
+    def dense(self):
+        """B in grid units, as it is, or diag(scale) + U V'."""
+        if "low rank" not in self.kind:
+            return self.matrix.reshape(self.d, self.d)
+        left, right = self.matrix.reshape(2, self.d, -1)
+        return np.diag(self.scale) + left @ right.T
 
     def sums(self, backend, rows, threads: int = 1):
         return self.sums_and_holes(backend, rows, threads)[:2]

@@ -35,7 +35,7 @@ def target(request):
     _core.choose_target(before)
 
 
-@pytest.fixture(params=["ball", "box", "ellipsoid", "matrix"])
+@pytest.fixture(params=["ball", "box", "ellipsoid", "matrix", "low-rank"])
 def region(request) -> Ellipsoid:
     """A region of each kind with 13 coordinates."""
     return make_regions(13)[request.param]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clip_cases import DTYPES, KINDS, NONE, RADIUS, Region, gaussian_rows, hostile_rows
+from ellipsum import LowRankScale
 from ellipsum.kernels import twins
 
 _core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
@@ -127,10 +128,10 @@ def test_strides_of_every_kind_give_the_same_bytes(target, kind, dtype, d):
 # ---- halves and distances ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["ball", "matrix"])
+@pytest.mark.parametrize("kind", ["ball", "matrix", "low rank"])
 @pytest.mark.parametrize("d", [2, 7, 8, 9, 130])
 def test_halves_are_the_positive_and_the_negative_integers_of_the_clipped_rows(target, kind, d):
-    halves = Region("matrix halves" if kind == "matrix" else "halves", d)
+    halves = Region("halves" if kind == "ball" else f"{kind} halves", d)
     region = Region(kind, d)
     above, below = np.zeros(d, np.int64), np.zeros(d, np.int64)
     rows = hostile_rows(40, d, np.float64)
@@ -168,8 +169,8 @@ def test_a_row_is_counted_by_the_edges_that_it_lies_above(target, d):
 def exact_ball(row, region):
     """Coordinates of the clipped row in grid units, as Fractions to 2^-80 or so."""
     x = [Fraction(float(v)) - Fraction(float(c)) for v, c in zip(row, region.center, strict=True)]
-    if region.kind == "matrix":
-        matrix = region.matrix.reshape(region.d, region.d)
+    if region.kind != "ball":
+        matrix = region.dense()
         x = [sum(Fraction(float(b)) * v for b, v in zip(line, x, strict=True)) for line in matrix]
     else:
         x = [v * Fraction(float(s)) for v, s in zip(x, region.scale, strict=True)]
@@ -180,7 +181,7 @@ def exact_ball(row, region):
     return [v * radius / root for v in x]
 
 
-@pytest.mark.parametrize("kind", ["ball", "matrix"])
+@pytest.mark.parametrize("kind", ["ball", "matrix", "low rank"])
 @pytest.mark.parametrize("d", [1, 2, 5, 17])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_quantised_values_are_the_exact_ones_to_half_a_unit(target, kind, d, dtype):
@@ -190,7 +191,7 @@ def test_quantised_values_are_the_exact_ones_to_half_a_unit(target, kind, d, dty
         exact = exact_ball(row, region)
         size = max(abs(v) for v in exact) + RADIUS
         # A few roundings of doubles; with a matrix, inputs of 29 bits.
-        slack = float(size) * (2.0**-28 if kind == "matrix" else 2.0**-50) * (d + 8)
+        slack = float(size) * (2.0**-50 if kind == "ball" else 2.0**-28) * (d + 8)
         for q, y in zip(got, exact, strict=True):
             assert abs(int(q) - y) <= Fraction(0.5) + Fraction(slack)
 
@@ -205,6 +206,39 @@ def test_rows_beyond_the_range_of_squares_land_on_the_sphere(target):
             wanted = row / size * region.scale
             wanted *= RADIUS / np.linalg.norm(wanted)
             assert np.abs(got - wanted).max() <= 0.5 + 1e-6
+
+
+def region_with_a_term_at_the_threshold(kind):
+    """(scale, matrix, row): y_0 = 2^505 and y_4 as much; a term of y_0 at the threshold of what
+    counts decides a tie. Of low rank it is a region that users may have."""
+    half = 2.0 if kind == "matrix" else 1.0
+    scale = np.array([1, 1, 2.0**390, 2.0**390, 2.0**399 * half])
+    left, right = np.zeros((2, 5, 3))
+    left[0], right[[2, 3, 4], [0, 1, 2]] = 2.0**400, 0.5
+    row = np.array([0, 0, 1.8, 2.0**53, 2.0**106]) / half
+    if kind == "matrix":
+        return NONE, (np.diag(scale) + 2 * left @ right.T).ravel(), row
+    LowRankScale(scale, left, right)
+    return scale, np.concatenate([left.ravel(), right.ravel()]), row
+
+
+@pytest.mark.parametrize("kind", ["matrix", "low rank"])
+@pytest.mark.parametrize("largest", [2.0**399 * (1 - 2.0**-53), 2.0**399])
+@pytest.mark.parametrize("unit", [1.0, 4.0])
+def test_rounding_huge_rows_to_29_bits_moves_no_threshold(target, kind, largest, unit):
+    """Some kernels scale numbers that are rounded already, to the next power of two, say; from
+    2^400 on none does."""
+    scale, matrix, row = region_with_a_term_at_the_threshold(kind)
+    row[1] = largest
+    for term in (row[2], 1.0, 1 - 2.0**-53):
+        row[2] = term
+        rows = unit * row[None]
+        for k in range(100):
+            radius = float((2.0**23 - k - 0.5) * np.sqrt(2) * (1 - 2.0**-52))
+            sums = np.zeros((2, 5), np.int64)
+            for kernels, partial in zip((_core, twins), sums, strict=True):
+                kernels.clip_sum(rows, np.zeros(5), scale, matrix, NONE, radius, partial)
+            assert (sums[0] == sums[1]).all(), (term, k)
 
 
 @pytest.mark.parametrize("d", [1, 8, 64])

@@ -29,6 +29,7 @@ from ellipsum.notebook import as_html
 MODULES = ["ellipsum", "ellipsum.quadratic_form", "ellipsum.records", "ellipsum.tradeoff",
            "ellipsum.learned", "ellipsum.engines.spark", "ellipsum.engines.dask"]  # fmt: skip
 BALL = Ellipsoid.ball(3.0, d=2)
+LOW_RANK = Ellipsoid.for_covariance(np.eye(2) + 0.5, rank=1)
 ROWS = np.full((1000, 2), 0.8765432)
 KEYS = ["CANARY<b>", "other"] * 500
 
@@ -65,7 +66,8 @@ def made(path):
     shape, form = GaussianShape([1.0, 2.0]), QuadraticForm([1.0, 2.0])
     plan = PrivateMean(lower=[0, 0], upper=[1, 1], mu=1)
     things = [
-        BALL, Ellipsoid.box([0, 0], [1, 4]), Ellipsoid.for_covariance(np.eye(2) + 0.5), shape,
+        BALL, Ellipsoid.box([0, 0], [1, 4]), Ellipsoid.for_covariance(np.eye(2) + 0.5), LOW_RANK,
+        LOW_RANK.scale, shape,
         shape.at().predicted_error(n=1000, epsilon=1, delta=1e-6), mean, mean.guarantee, release,
         budget, budget.entries[0], budget.guarantee, budget.left, budget.limit, groups,
         groups.guarantee_for("user"), PrivateCounts(edges=[0, 1, 2], mu=1), plan, plan.plan(1000),

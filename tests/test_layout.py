@@ -43,10 +43,14 @@ MAY_IMPORT = {
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "notebook", "plot"},
     "tradeoff": {"_estimator", "_validate", "guarantee", "notebook", "plot"},
+    "low_rank": {"_validate", "grid"},
     "shapes": {
-        "_validate", "calibrate", "column_names", "grid", "guarantee", "quadratic_form", "units",
+        "_validate", "calibrate", "column_names", "grid", "guarantee", "low_rank", "quadratic_form",
+        "units",
     },
-    "ellipsoid": {"_validate", "column_names", "grid", "guarantee", "shapes"},
+    "ellipsoid": {
+        "_validate", "column_names", "grid", "guarantee", "low_rank", "shapes", "sum_bytes",
+    },
     "gaussian_shape": {"ellipsoid", "shapes"},
     "rows": {"_validate", "column_names", "kernels"},
     "users": {"_validate", "column_names", "kernels", "rows"},
@@ -57,7 +61,7 @@ MAY_IMPORT = {
     },
     "release": {"column_names", "guarantee", "plot", "tabular"},
     "budget": {"accounting", "durable", "guarantee", "release"},
-    "sum_release": {"_validate", "ellipsoid", "guarantee", "release"},
+    "sum_release": {"_validate", "ellipsoid", "guarantee", "low_rank", "release"},
     "adaptive": {
         "_validate", "column_names", "ellipsoid", "exact_sum", "grid", "guarantee", "kernels",
         "noise", "noise_keys", "release", "rows", "sealed_bytes", "sum_release", "tabular", "units",
@@ -68,8 +72,8 @@ MAY_IMPORT = {
     },
     "present": {"_validate", "ellipsoid", "guarantee", "sum_release"},
     "one_sum": {
-        "ellipsoid", "exact_sum", "guarantee", "noise", "noise_keys", "present", "sum_bytes",
-        "sum_release",
+        "ellipsoid", "exact_sum", "guarantee", "low_rank", "noise", "noise_keys", "present",
+        "sum_bytes", "sum_release",
     },
     "private_sum": {
         "_validate", "adaptive", "budget", "column_names", "ellipsoid", "exact_sum",

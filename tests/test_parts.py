@@ -23,7 +23,7 @@ def foreign(rows: np.ndarray, region: Ellipsoid = REGION) -> bytes:
     return bytes(bytearray(ExactSum(region).add(rows).partial()))
 
 
-@pytest.mark.parametrize("kind", ["ball", "box", "ellipsoid", "matrix"])
+@pytest.mark.parametrize("kind", ["ball", "box", "ellipsoid", "matrix", "low-rank"])
 def test_parts_in_any_order_and_any_number_of_times_give_the_sum_of_the_rows(kind):
     region = make_regions(D)[kind]
     whole = ExactSum(region).add(ROWS)

@@ -34,7 +34,8 @@ def test_the_released_sum_minus_its_noise_is_the_clipped_sum_in_data_units(regio
     run = PrivateSum(region, **BUDGET)
     release, drawn = run(rows, seed=KEY), run.noise_of(ExactSum(region).add(rows), KEY)
     shift = rows - region.center
-    y = shift * region.scale if region.scale.ndim == 1 else shift @ region.scale.T
+    scale = region.scale.matrix() if region.kind == "low-rank" else region.scale
+    y = shift * scale if scale.ndim == 1 else shift @ scale.T
     if region.kind == "box":
         limit = region.kernel_arguments()[3] * region.grid
         y = np.clip(y, -limit, limit)

@@ -115,7 +115,7 @@ def test_one_row_a_user_is_the_release_of_rows():
     assert plain.n == of_users.n == 40
 
 
-@pytest.mark.parametrize("kind", ["ball", "box", "ellipsoid", "matrix"])
+@pytest.mark.parametrize("kind", ["ball", "box", "ellipsoid", "matrix", "low-rank"])
 @pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
 def test_no_user_moves_the_sum_past_the_bound_and_one_reaches_it(kind, neighbors):
     """A search over what one user may do: any number of rows of any size."""

@@ -8,16 +8,25 @@
 
 namespace py = pybind11;
 
+// `scale`, `matrix`, or both: then the matrix holds the factors U and V, (2, d, rank).
 static ellipsum::Region region_view(std::size_t d, const py::array& center, const py::array& scale,
                                     const py::array& matrix) {
   ellipsum::Region region{};
   region.d = d;
   region.center = input_view<double>(center, d, "center");
   region.scale = scale.size() ? input_view<double>(scale, d, "scale") : nullptr;
-  region.matrix = matrix.size() ? input_view<double>(matrix, d * d, "matrix") : nullptr;
-  if (!region.scale == !region.matrix) bad_view("either scale or matrix");
+  if (matrix.size() && region.scale) {
+    region.rank = std::size_t(matrix.size()) / (2 * d);
+    if (region.rank < 1 || region.rank > d) bad_view("rank");
+    region.factors = input_view<double>(matrix, 2 * d * region.rank, "matrix");
+  } else if (matrix.size()) {
+    region.matrix = input_view<double>(matrix, d * d, "matrix");
+  }
+  if (!region.scale && !region.matrix) bad_view("either scale or matrix");
   return region;
 }
+
+static bool is_mixed(const ellipsum::Region& region) { return region.matrix || region.rank; }
 
 // Releasing the GIL is safe here as in every binding: the views point into arrays that the
 // caller's frame keeps alive, and the core touches no Python object.
@@ -56,7 +65,7 @@ static py::tuple clip_sum(const py::object& rows, const py::array& center, const
   region.radius = radius;
   region.stretch = stretch;
   region.task = halves ? Task::halves : region.limit ? Task::box : Task::ball;
-  if (region.limit && (region.matrix || halves)) bad_view("a box has no matrix and no halves");
+  if (region.limit && (is_mixed(region) || halves)) bad_view("a box has no matrix and no halves");
   std::int64_t* out = output_view<std::int64_t>(partial, halves ? 2 * d : d, "partial");
   const ellipsum::ClipCounts counts = run_any(rows, region, out, threads, absent);
   return py::make_tuple(counts.clipped, counts.nonfinite);
@@ -83,7 +92,7 @@ static py::tuple group_sums(const py::array& rows, const py::array& index, const
   region.limit = limit.size() ? input_view<double>(limit, batch.d, "limit") : nullptr;
   region.radius = radius;
   region.task = region.limit ? ellipsum::Task::box : ellipsum::Task::ball;
-  if (region.limit && region.matrix) bad_view("a box has no matrix");
+  if (region.limit && is_mixed(region)) bad_view("a box has no matrix");
   if (batch.column_stride != (batch.dtype == ellipsum::Dtype::float32 ? 4 : 8))
     bad_view("rows must have contiguous coordinates");
   const std::size_t groups = std::size_t(counts.size());

@@ -18,7 +18,7 @@ struct Batch {
   std::ptrdiff_t offset = 0;
 };
 
-// What a pass makes of its rows y = b (x - c) or B (x - c).
+// What a pass makes of its rows y = b (x - c) or B (x - c), B = diag(b) + U V' where it has a rank.
 enum class Task {
   ball,      // moved to |y| <= radius, quantised, added
   box,       // the same with |y_j| <= limit_j
@@ -27,7 +27,7 @@ enum class Task {
 };
 
 // The clip region in grid units, b/g and C/g, or the edges of the distances; `matrix`
-// (d x d, row-major) replaces `scale` where not null.
+// (d x d, row-major) replaces `scale` where not null. With a rank, U V' is added to `scale`.
 struct Region {
   Task task;
   std::size_t d;
@@ -38,8 +38,11 @@ struct Region {
   double radius;         // ball, halves: grid units
   const double* edges;   // distances: upper ends of the bins, ascending; the last bin has none
   std::size_t bins;
-  const double* packed;  // `matrix` as the kernel wants it; set by clip_sum
-  bool stretch;          // |y|^2 of a row counts d/k times, k of its d cells present: the rule, 2
+  const double* packed;   // `matrix` or `factors` as the kernel wants them; set by clip_sum
+  bool stretch;           // |y|^2 of a row counts d/k times, k of its d cells present: the rule, 2
+  std::size_t rank;       // columns of U and V; 0: there are none
+  const double* factors;  // U, then V, both d x rank, row-major; 24 significant bits, 0 or within
+                          // 2^+-400 (U: grid units per data unit), and V's below 1
 };
 
 // Where a pass over groups adds its rows.

@@ -12,7 +12,7 @@ namespace ellipsum {
   ClipCounts clip_sum(const Batch&, const Region&, const Arrangement&, double*,               \
                       std::int64_t*);                                                         \
   ClipCounts group_sums(const Batch&, const Region&, const GroupSums&, double*);              \
-  void pack_matrix(std::size_t, const double*, double*);                                      \
+  void pack_matrix(const Region&, double*);                                                  \
   void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*,          \
                  std::size_t);                                                                \
   std::size_t rounded_gaussian(const std::uint64_t*, std::size_t, const double*, std::size_t, \

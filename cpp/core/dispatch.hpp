@@ -17,7 +17,7 @@ struct Kernels {
   ClipCounts (*clip_sum)(const Batch&, const Region&, const Arrangement&, double* scratch,
                          std::int64_t* partial);
   ClipCounts (*group_sums)(const Batch&, const Region&, const GroupSums&, double* scratch);
-  void (*pack_matrix)(std::size_t d, const double* matrix, double* packed);
+  void (*pack_matrix)(const Region&, double* packed);  // its matrix, or its factors
   // ChaCha20 blocks block, block + 1, ...; key of 8 words, out of 8 * blocks words.
   void (*keystream)(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t block,
                     std::uint64_t* out, std::size_t blocks);

@@ -12,6 +12,7 @@ from typing import Any as _Any
 
 from .rows.files import Rows, open_rows
 from .ellipsoid import Ellipsoid
+from .low_rank import LowRankScale
 from .shapes.best import ErrorPrediction
 from .gaussian_shape import GaussianShape
 from .exact_sum import ExactSum
@@ -43,6 +44,7 @@ __all__ = [
     "open_rows",
     "Ellipsoid",
     "GaussianShape",
+    "LowRankScale",
     "ErrorPrediction",
     "ExactSum",
     "Parts",

@@ -33,7 +33,7 @@ def _(region: Ellipsoid) -> Content:
     columns["center"] = region.center.tolist()
     if region.kind == "box" and region._limit is not None:
         columns["half-width"] = (region._limit * region.grid / region.scale).tolist()
-    elif region.scale.ndim == 1:  # an axis of a matrix is no coordinate's
+    elif region.kind in ("ball", "ellipsoid"):  # an axis of a matrix is no coordinate's
         columns["half-axis"] = (region.clip_norm / region.scale).tolist()
     return Content([repr(region)], columns)
 

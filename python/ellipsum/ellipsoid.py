@@ -13,9 +13,11 @@ from . import _validate
 from . import grid as _grid
 from .column_names import named_vectors
 from .guarantee import Neighbors
-from .shapes.best import Assumptions, ErrorPrediction, predict, shape_and_radius
+from .low_rank import LowRankScale, grid_scale, kernel_scale, unscaled
+from .shapes.best import Assumptions, ErrorPrediction, predict, region_of
 from .shapes.law import GaussianModel
 from .shapes.models import box_scale, center_of, covariance_model, gaussian_model, sample_model
+from .sum_bytes import KINDS
 
 __all__ = ["Ellipsoid"]
 
@@ -38,7 +40,7 @@ class Ellipsoid:
     Parameters
     ----------
     center : array (d,), data units
-    scale : array (d,) or (d, d), 1/data unit; kept to 24 significant bits
+    scale : array (d,) or (d, d), 1/data unit, kept to 24 significant bits; or a LowRankScale
     clip_norm : float, C, no unit (after ``scale``)
 
     Raises
@@ -48,24 +50,19 @@ class Ellipsoid:
         above zero, or shapes that do not agree.
     """
 
-    def __init__(self, center: ArrayLike, scale: ArrayLike, clip_norm: float) -> None:
-        self._columns, known = named_vectors(center=center, scale=scale)
-        center, scale = known["center"], known["scale"]
-        matrix = np.ndim(scale) == 2
-        self._center = _validate.vector("center", center)
+    def __init__(self, center: ArrayLike, scale: Any, clip_norm: float) -> None:
+        low_rank = scale if isinstance(scale, LowRankScale) else None
+        vectors = {"center": center} | ({} if low_rank else {"scale": scale})
+        self._columns, known = named_vectors(**vectors)
+        self._center = _validate.vector("center", known["center"])
         self._clip_norm = _validate.positive("clip_norm", clip_norm)
-        given = _validate.square if matrix else _grid.positive_scale
-        self._scale = _grid.round_bits(given("scale", scale, d=self.d))
         self._limit: Array | None = None
         self._model: GaussianModel | None = None  # what a factory assumed of the rows
         self._assumed: Assumptions | None = None
-        self._kind = "matrix" if matrix else "ellipsoid"
         _validate.whole("d", self.d, most=_grid.MOST_COORDINATES)
         self._grid = _grid.grid_of(self._clip_norm, self.d)
-        if matrix:
-            self._scale = _grid.flushed_matrix(self._scale, self._grid)
-        for array in (self._center, self._scale):
-            array.setflags(write=False)
+        self._center.setflags(write=False)
+        self._kind, self._scale = grid_scale(low_rank or known["scale"], self._grid, self.d)
 
     # ---- factories -----------------------------------------------------------------
 
@@ -177,6 +174,7 @@ class Ellipsoid:
         epsilon: float | None = None,
         delta: float | None = None,
         neighbors: str = "replace",
+        rank: int | None = None,
     ) -> Ellipsoid:
         """Return the ellipsoid for rows that are about Gaussian with this covariance.
 
@@ -187,8 +185,9 @@ class Ellipsoid:
         ----------
         covariance : array (d, d), data units squared, symmetric and positive definite
         center, ..., neighbors : as in :meth:`for_gaussian`
+        rank : int, 1 to d, optional: the nearest :class:`LowRankScale`, O(d r) for each row
         """
-        where, model = covariance_model(covariance, center, center_error, error)
+        where, model = covariance_model(covariance, center, center_error, error, rank)
         assumed = Assumptions.given(model, n, noise_multiplier, epsilon, delta, neighbors)
         return cls.for_model(where, model, clip_probability, assumed)
 
@@ -239,8 +238,8 @@ class Ellipsoid:
         clip_probability : as in :meth:`for_gaussian`
         assumed : Assumptions, optional: the rows and the noise, which the best region needs
         """
-        b, radius = shape_and_radius(model, clip_probability, assumed)
-        region = cls(center, model.scale(b), radius)
+        model, assumed, scale, radius = region_of(model, clip_probability, assumed)
+        region = cls(center, scale, radius)
         region._model, region._assumed, region._columns = model, assumed, model.columns
         return region
 
@@ -285,7 +284,7 @@ class Ellipsoid:
 
     @property
     def kind(self) -> str:
-        """``"ball"``, ``"box"``, ``"ellipsoid"`` or ``"matrix"``."""
+        """``"ball"``, ``"box"``, ``"ellipsoid"``, ``"matrix"`` or ``"low-rank"``."""
         return self._kind
 
     @property
@@ -299,8 +298,8 @@ class Ellipsoid:
         return self._center
 
     @property
-    def scale(self) -> Array:
-        """b, shape (d,), or B, shape (d, d), 1/data unit."""
+    def scale(self) -> Any:
+        """b, shape (d,), or B, shape (d, d), 1/data unit; or a :class:`LowRankScale`."""
         return self._scale
 
     @property
@@ -341,22 +340,20 @@ class Ellipsoid:
 
     def kernel_arguments(self) -> tuple[Array, Array, Array, Array, float]:
         """(center, scale, matrix, limit, radius) in grid units, as the clip kernels take them."""
-        none = np.empty(0)
-        step = self._scale / self._grid  # exact: the grid is a power of two
-        scale, matrix = (none, step) if step.ndim == 2 else (step, none)
-        limit = none if self._limit is None else self._limit
+        scale, matrix = kernel_scale(self._scale, self._grid)
+        limit = np.empty(0) if self._limit is None else self._limit
         return self._center, scale, matrix, limit, self._clip_norm / self._grid
 
     def unscale(self, y: Array) -> Array:
         """Map scaled coordinates (last axis d) back to data units, center not added."""
-        if self._scale.ndim == 1:
-            return np.asarray(y / self._scale)
-        return np.asarray(np.linalg.solve(self._scale, np.asarray(y).T).T)
+        return unscaled(self._scale, y)
 
     def fingerprint(self) -> bytes:
         """16 bytes that two regions share exactly when they sum alike."""
-        digest = hashlib.blake2b(f"{self._scale.ndim}|{self.d}|".encode(), digest_size=16)
-        for part in (self._center, self._scale, self._limit):
+        scale = self._stored_scale()
+        rows = scale.ndim if self._kind != "low-rank" else len(scale)  # 3, 5, ...
+        digest = hashlib.blake2b(f"{rows}|{self.d}|".encode(), digest_size=16)
+        for part in (self._center, scale, self._limit):
             digest.update((b"" if part is None else part.astype("<f8").tobytes()) + b"|")
         digest.update(np.array([self._clip_norm, self._grid], "<f8").tobytes())
         return digest.digest()
@@ -378,15 +375,20 @@ class Ellipsoid:
     def to_state(self) -> dict[str, Any]:
         """The arrays and numbers that define the region, for serialisation."""
         limit = np.empty(0) if self._limit is None else self._limit
-        arrays = {"center": self._center, "scale": self._scale, "limit": limit}
+        arrays = {"center": self._center, "scale": self._stored_scale(), "limit": limit}
         return {"kind": self._kind, **arrays, "clip_norm": self._clip_norm}
+
+    def _stored_scale(self) -> Array:
+        return self._scale.stacked() if isinstance(self._scale, LowRankScale) else self._scale
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Ellipsoid:
         """Rebuild a region from :meth:`to_state`; every field is checked again."""
-        region = cls(state["center"], state["scale"], state["clip_norm"])
-        kind = _validate.one_of("kind", state["kind"], ("ball", "box", "ellipsoid", "matrix"))
-        if (kind == "matrix") != (region._scale.ndim == 2):
+        kind, scale = _validate.one_of("kind", state["kind"], KINDS), state["scale"]
+        if kind == "low-rank":
+            scale = LowRankScale.from_stacked(np.asarray(scale))
+        region = cls(state["center"], scale, state["clip_norm"])
+        if region._kind != (kind if kind in ("matrix", "low-rank") else "ellipsoid"):
             raise ValueError("kind does not fit the shape of scale")
         if kind == "box":
             limit = _validate.vector("limit", state["limit"], d=region.d, above=0)

@@ -59,6 +59,7 @@ class GaussianShape:
         *,
         center_error: ArrayLike | None = None,
         error: str | ArrayLike = "absolute",
+        rank: int | None = None,
     ) -> GaussianShape:
         """Return the shape of rows with this covariance, turned along its eigenvectors.
 
@@ -67,8 +68,10 @@ class GaussianShape:
         covariance : array (d, d), data units squared, symmetric and positive definite
         center, center_error : arrays (d,), data units
         error : as in :class:`GaussianShape`
+        rank : int, 1 to d, optional
+            A matrix of this rank beside a diagonal: O(d r) for each row instead of O(d^2).
         """
-        return cls._of(*covariance_model(covariance, center, center_error, error))
+        return cls._of(*covariance_model(covariance, center, center_error, error, rank))
 
     @classmethod
     def for_sample(
@@ -148,4 +151,5 @@ class GaussianShape:
 
     def __repr__(self) -> str:
         kind = "diagonal" if self._model.basis is None else "covariance"
-        return f"GaussianShape(d={self.d}, {kind})"
+        rank = "" if self._model.rank is None else f", rank={self._model.rank}"
+        return f"GaussianShape(d={self.d}, {kind}{rank})"

@@ -38,7 +38,7 @@ _SCALE_BITS = 24
 SCALE_MIN, SCALE_MAX = 2.0**-400, 2.0**400
 
 #: Beyond this a matrix of 24-bit entries may be singular, or its inverse mean nothing.
-_WORST_CONDITION = 1e6
+WORST_CONDITION = 1e6
 
 _UNIT_ROUNDOFF = 2.0**-53  # of a double, to nearest
 _NORM_LANES = 8  # cpp/core/clip/clip.hpp
@@ -80,9 +80,9 @@ def flushed_matrix(scale: Array, grid: float) -> Array:
     if not float(step.max()) <= SCALE_MAX:
         raise ValueError("scale is too large for clip_norm: change the unit of the data")
     flushed = np.where(step < SCALE_MIN, 0.0, scale)
-    if not np.linalg.cond(flushed) < _WORST_CONDITION:
+    if not np.linalg.cond(flushed) < WORST_CONDITION:
         raise ValueError(
-            f"scale must be invertible: its condition number is above {_WORST_CONDITION:g}"
+            f"scale must be invertible: its condition number is above {WORST_CONDITION:g}"
         )
     return flushed
 

@@ -13,6 +13,7 @@ from . import noise
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum, as_integers
 from .guarantee import GaussianGuarantee, rounded_up
+from .low_rank import LowRankScale
 from .noise_keys import JobKeys, Use
 from .present import PresentMean, absence_weights
 from .sum_bytes import SumState
@@ -73,6 +74,8 @@ def center_share(region: Ellipsoid) -> float:
 
 def noise_energy_root(region: Ellipsoid) -> float:
     """sqrt(sum_j (C / b_j)^2), or C ||B^-1||_F: the noise of a sum, per 1/mu, data units."""
+    if isinstance(region.scale, LowRankScale):
+        return region.clip_norm * float(np.linalg.norm(region.scale.inverse_row_norms()))
     identity = np.ones(region.d) if region.scale.ndim == 1 else np.eye(region.d)
     return region.clip_norm * float(np.linalg.norm(region.unscale(identity)))
 

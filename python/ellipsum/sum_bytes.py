@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Any, NamedTuple
 
@@ -12,7 +13,8 @@ from .sealed_bytes import CHECKSUM_BYTES, header_of, is_whole, sealed
 
 __all__ = ["KINDS", "MISSING", "POLICIES", "SumState", "as_integers", "not_a_sum", "pack", "unpack"]
 
-KINDS = ("ball", "box", "ellipsoid", "matrix")
+KINDS = ("ball", "box", "ellipsoid", "matrix", "low-rank")
+_LOW_RANK = "low-rank"
 POLICIES = ("center", "raise")
 MISSING = ("center", "ignore")
 
@@ -20,8 +22,8 @@ _MAGIC = b"ELLIPSUM"
 #: What becomes of holes, by the version that says it: version 2 has the counts of the holes, and
 #: sums without them are written as before, so that older releases read them.
 _MISSING_OF = {1: "center", 2: "ignore"}
-# magic, version, kind, nonfinite policy, columns of scale, d, count, clipped, nonfinite
-# rows, releases, clip_norm
+# magic, version, kind, nonfinite policy, dimensions of scale (of low rank: its rows, 1 + 2 rank),
+# d, count, clipped, nonfinite rows, releases, clip_norm
 _HEADER = struct.Struct("<8sHBBIQQQQQd")
 _DTYPES = ("<f8", "<f8", "<f8", "<u8", "<i8", "<i8")
 
@@ -55,7 +57,7 @@ def pack(state: SumState) -> bytes:
         1 + MISSING.index(state.missing),
         KINDS.index(region["kind"]),
         POLICIES.index(state.nonfinite),
-        region["scale"].ndim,
+        len(region["scale"]) if region["kind"] == _LOW_RANK else region["scale"].ndim,
         region["center"].size,
         state.rows,
         state.clipped,
@@ -78,11 +80,14 @@ def unpack(raw: bytes) -> SumState:
         If the bytes are truncated, altered, or of another version.
     """
     fields = header_of(raw, _HEADER, _MAGIC, _MISSING_OF, not_a_sum)
-    version, kind, policy, ndim, d, count, clipped, nonfinite, releases, clip_norm = fields
-    if kind >= len(KINDS) or policy >= len(POLICIES) or ndim not in (1, 2) or d == 0:
+    version, kind, policy, rows, d, count, clipped, nonfinite, releases, clip_norm = fields
+    if kind >= len(KINDS) or policy >= len(POLICIES) or d == 0:
+        raise not_a_sum("its header is altered")
+    shape = (rows, d) if KINDS[kind] == _LOW_RANK else (d,) * rows if rows in (1, 2) else ()
+    if not shape:
         raise not_a_sum("its header is altered")
     limits = d if KINDS[kind] == "box" else 0
-    sizes = [d, d**ndim, limits, d, d, d if version == 2 else 0]
+    sizes = [d, math.prod(shape), limits, d, d, d if version == 2 else 0]
     if len(raw) != _HEADER.size + 8 * sum(sizes) + CHECKSUM_BYTES:
         raise not_a_sum("it is truncated or has been altered")
     if not is_whole(raw):
@@ -95,7 +100,7 @@ def unpack(raw: bytes) -> SumState:
     region = {
         "kind": KINDS[kind],
         "center": center,
-        "scale": scale.reshape((d,) * ndim),
+        "scale": scale.reshape(shape),
         "limit": limit,
         "clip_norm": clip_norm,
     }

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from . import _validate
 from .ellipsoid import Ellipsoid
 from .guarantee import ROW, GaussianGuarantee
+from .low_rank import LowRankScale
 from .release import Release, rows_text
 
 __all__ = [
@@ -62,8 +63,11 @@ class NoisySum:
 
     def shift_sds(self) -> Array:
         """Square roots of the diagonal of :meth:`shift_covariance`, without d x d memory."""
-        if self.ellipsoid.scale.ndim == 1:
-            return np.asarray(self.shift_sd() / self.ellipsoid.scale)
+        scale = self.ellipsoid.scale
+        if isinstance(scale, LowRankScale):
+            return np.asarray(self.shift_sd() * scale.inverse_row_norms())
+        if scale.ndim == 1:
+            return np.asarray(self.shift_sd() / scale)
         return np.sqrt(np.diag(self.shift_covariance()))
 
 

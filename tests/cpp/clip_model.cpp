@@ -30,7 +30,23 @@ double to_29_bits(double h) {
   return std::ldexp(std::nearbyint(std::ldexp(mantissa, 29)), e - 29);
 }
 
+// s h + U t with t = V' h, h and t in 29 bits.
+std::vector<double> scaled_by_factors(const Region& region, const std::vector<double>& x) {
+  const std::size_t d = x.size(), rank = region.rank;
+  std::vector<double> y(d), t(rank);
+  for (std::size_t j = 0; j < d; ++j) {
+    const double h = to_29_bits(x[j] - region.center[j]);
+    y[j] = region.scale[j] * h;
+    for (std::size_t k = 0; k < rank; ++k) t[k] += region.factors[(d + j) * rank + k] * h;
+  }
+  for (double& v : t) v = to_29_bits(v);
+  for (std::size_t j = 0; j < d; ++j)
+    for (std::size_t k = 0; k < rank; ++k) y[j] += region.factors[j * rank + k] * t[k];
+  return y;
+}
+
 std::vector<double> scaled(const Region& region, const std::vector<double>& x) {
+  if (region.rank) return scaled_by_factors(region, x);
   std::vector<double> y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (!region.matrix) {
@@ -61,7 +77,7 @@ double stretch_of(const Region& region, std::size_t holes) {
 // Was it changed?
 bool clip(const Region& region, std::vector<double>& y, double stretch) {
   bool changed = false;
-  if (region.task == Task::box || (region.task == Task::ball && y.size() == 1)) {
+  if (region.task == Task::box || (region.task == Task::ball && y.size() == 1 && !region.rank)) {
     for (std::size_t j = 0; j < y.size(); ++j) {
       const double limit = region.task == Task::box ? region.limit[j] : region.radius;
       changed |= std::fabs(y[j]) > limit;

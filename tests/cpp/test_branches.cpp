@@ -21,13 +21,15 @@ struct Case {
   Task task;
   std::size_t d;
   bool matrix, columns;
+  std::size_t rank;  // beside the scale
 };
 
 // Branches and addresses made of the rows' numbers, each time that they are taken.
 template <class T> unsigned dependences(const Choice& kernels, const Case& c) {
   std::vector<T> rows(rows_in_test * c.d);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = T(int(i * 37 % 101) - 50) / 25;
-  const std::vector<double> center(c.d, 0.1), scale(c.d, 0x1p22), matrix(c.d * c.d, 0x1p20);
+  const std::vector<double> center(c.d, 0.1), scale(c.d, 0x1p22), matrix(c.d * c.d, 0x1p20),
+      factors(2 * c.d * c.rank, 0.5);
   const std::vector<double> edges{0x1p21, 0x1p23, 0x1p25};
   Region region{};
   region.task = c.task;
@@ -38,6 +40,8 @@ template <class T> unsigned dependences(const Choice& kernels, const Case& c) {
   region.radius = 0x1p23;
   region.edges = edges.data();
   region.bins = edges.size();
+  region.rank = c.rank;
+  region.factors = factors.data();
   const Batch batch{rows.data(),
                     sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
                     rows_in_test,
@@ -60,21 +64,25 @@ int main() {
     const Choice kernels(name);
     for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
       for (std::size_t d : {1u, 3u, 8u, 9u, 20u, 100u})
-        for (int layout = 0; layout < 3; ++layout) {
-          const bool matrix = layout == 1, columns = layout == 2;
-          if ((matrix && task == Task::box) || (columns && d == 1)) continue;
-          const Case c{task, d, matrix, columns};
+        for (int layout = 0; layout < 4; ++layout) {
+          const bool matrix = layout == 1, columns = layout == 2, factors = layout == 3;
+          const bool mixed = matrix || factors;
+          if ((mixed && task == Task::box) || (columns && d == 1)) continue;
+          const Case c{task, d, matrix, columns, factors ? (d + 1) / 2 : 0};
           // An arrangement of columns has rows in none of its own, and the other way round.
           const char kind = name[name.find(':') + 1];
           if (columns != (kind == 'c')) continue;
-          const unsigned group = columns || (d <= 8 && !matrix) ? 8 : unsigned(kind - '0');
+          const unsigned group = columns || (d <= 8 && !mixed) ? 8 : unsigned(kind - '0');
           const unsigned tests = rows_in_test / group + rows_in_test % group;
-          const unsigned allowed = tests + (matrix ? rows_in_test : 0);
+          const unsigned allowed = tests + (mixed ? rows_in_test : 0);
           for (unsigned found : {dependences<float>(kernels, c), dependences<double>(kernels, c)}) {
             if (found > 0 && found <= allowed) continue;
             ++failures;
             std::printf("FAILED: %u branches or addresses, %u allowed (%s, task %d, d = %zu%s)\n",
-                        found, allowed, name.c_str(), int(task), d, matrix ? ", matrix" : "");
+                        found, allowed, name.c_str(), int(task), d,
+                        matrix    ? ", matrix"
+                        : factors ? ", factors"
+                                  : "");
           }
         }
   }

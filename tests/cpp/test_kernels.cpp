@@ -34,14 +34,17 @@ double next_number() {
 struct Kind {
   Task task;
   bool matrix;
+  std::size_t rank = 0;  // at most, beside the scale
 };
-constexpr Kind kinds[] = {{Task::ball, false},    {Task::box, false},   {Task::ball, true},
-                          {Task::halves, false},  {Task::halves, true}, {Task::distances, false},
-                          {Task::distances, true}};
+constexpr Kind kinds[] = {{Task::ball, false},       {Task::box, false},
+                          {Task::ball, true},        {Task::halves, false},
+                          {Task::halves, true},      {Task::distances, false},
+                          {Task::distances, true},   {Task::ball, false, 5},
+                          {Task::halves, false, 20}, {Task::distances, false, 3}};
 
 // A region and the arrays that it points into.
 struct Case {
-  std::vector<double> center, scale, limit, matrix, edges;
+  std::vector<double> center, scale, limit, matrix, edges, factors;
   Region region{};
   Case(Kind kind, std::size_t d) : center(d), scale(d), limit(d), edges(23) {
     for (double& c : center) c = next_number();
@@ -59,6 +62,13 @@ struct Case {
     region.edges = edges.data();
     region.bins = edges.size();
     region.stretch = d % 2;
+    region.rank = kind.rank < d ? kind.rank : d;
+    if (!region.rank) return;
+    factors.resize(2 * d * region.rank);
+    for (double& s : scale) s = float(s);
+    for (double& v : factors) v = float(next_number());
+    for (std::size_t k = 0; k < d * region.rank; ++k) factors[k] *= 0x1p22;
+    region.factors = factors.data();
   }
 };
 

@@ -71,10 +71,11 @@ bool prepare() {
 struct Kind {
   Task task;
   bool matrix;
+  std::size_t rank = 0;  // at most, beside the scale
 };
 
 struct Case {
-  std::vector<double> center, scale, limit, matrix, edges;
+  std::vector<double> center, scale, limit, matrix, edges, factors;
   Region region{};
   Case(Kind kind, std::size_t d)
       : center(d, 0.25), scale(d, 0x1p22), limit(d, 0x1p20), edges{0x1p20, 0x1p23, 0x1p30} {
@@ -90,7 +91,11 @@ struct Case {
               edges.data(),
               3,
               nullptr,
-              true};
+              true,
+              kind.rank < d ? kind.rank : d,
+              nullptr};
+    factors.resize(2 * d * region.rank, 0.5);
+    region.factors = factors.data();
   }
 };
 
@@ -130,9 +135,12 @@ void report(const Choice& kernels, Kind kind, const Batch& batch, const char* wh
             double after, long reading) {
   if (++failures > 20) return;
   std::printf("FAILED: %s, %s, task %d%s, n = %zu, d = %zu, %s, strides %td, %td: %g to %g, %ld\n",
-              what, kernels.name().c_str(), int(kind.task), kind.matrix ? ", matrix" : "", batch.n,
-              batch.d, batch.dtype == Dtype::float32 ? "float32" : "float64", batch.row_stride,
-              batch.column_stride, before, after, reading);
+              what, kernels.name().c_str(), int(kind.task),
+              kind.matrix ? ", matrix"
+              : kind.rank ? ", factors"
+                          : "",
+              batch.n, batch.d, batch.dtype == Dtype::float32 ? "float32" : "float64",
+              batch.row_stride, batch.column_stride, before, after, reading);
 }
 
 // Rows at the centre but for the last, of 0.5 but for its last number, on the second page.
@@ -202,16 +210,18 @@ void test_batch(const Choice& kernels, Kind kind, std::size_t n, std::size_t d, 
 
 // `first`: of its target; others differ in rows of d > 8 alone, or in columns.
 void test_variant(const Choice& kernels, bool first, bool of_columns) {
-  const Kind kinds[] = {{Task::ball, false},    {Task::box, false},   {Task::ball, true},
-                        {Task::halves, false},  {Task::halves, true}, {Task::distances, false},
-                        {Task::distances, true}};
+  const Kind kinds[] = {{Task::ball, false},      {Task::box, false},
+                        {Task::ball, true},       {Task::halves, false},
+                        {Task::halves, true},     {Task::distances, false},
+                        {Task::distances, true},  {Task::ball, false, 2},
+                        {Task::halves, false, 9}, {Task::distances, false, 1}};
   for (Kind kind : kinds)
     for (std::size_t d : {1u, 3u, 8u, 9u, 16u, 20u})
       for (std::size_t n : {1u, 8u, 9u, 16u, 32u})
         for (bool columns : {false, true}) {
           if ((columns && n == 1) || (!columns && n > 9) || n * d * 8 > page) continue;
-          if (columns ? !of_columns || kind.matrix : of_columns) continue;
-          if (!first && !columns && d <= 8 && !kind.matrix) continue;
+          if (columns ? !of_columns || kind.matrix || kind.rank : of_columns) continue;
+          if (!first && !columns && d <= 8 && !kind.matrix && !kind.rank) continue;
           test_batch<float>(kernels, kind, n, d, columns);
           test_batch<double>(kernels, kind, n, d, columns);
         }

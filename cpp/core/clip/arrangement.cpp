@@ -140,7 +140,7 @@ Choice::~Choice() = default;
 
 Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) const {
   const bool columns = in_columns(batch);
-  if (!classes_ || region.matrix || batch.d < 2 ||
+  if (!classes_ || region.matrix || region.rank || batch.d < 2 ||
       !(columns || (in_rows(batch) && batch.d >= least_d)))
     return nullptr;
   std::size_t bits = 0;

@@ -1,6 +1,7 @@
 // The clip rule, and what its kernels share. In words, for one row x, where c_j takes the place of
 // a hole, an x_j that is no finite number:
-//   y_j = (x_j - c_j) s_j, or y = B h with h_j = x_j - c_j rounded to 29 bits;
+//   y_j = (x_j - c_j) s_j, or y = B h with h_j = x_j - c_j rounded to 29 bits, or with a rank
+//   y = s h + U t, where t = V' h is rounded to 29 bits, too;
 //   box:  y_j clamped to +-limit_j;  ball: y_j * (C / max(C, |y|));
 //   q_j = y_j rounded to the nearest integer, ties to even.
 // Halves: max(q_j, 0) and max(-q_j, 0) are added apart. Distances: a row is counted in bin k if
@@ -34,9 +35,10 @@ constexpr std::size_t norm_lanes = 8;
 // Squared norms from here on (overflow and NaN included) go to exceptional.inl: 2^1000.
 constexpr double exceptional_norm2 = 0x1p1000;
 
-// With a matrix, |h| from 2^400 on makes a row exceptional and |h| below 2^-400 counts as 0.
-// B's entries are 0 or within 2^+-400 too, so that no product leaves the normal numbers:
-// 24 + 29 significant bits make it exact, and a fused multiply-add equals a product and a sum.
+// With a matrix, |h| from 2^400 on makes a row exceptional and |h| below 2^-400 counts as 0, as
+// does |t|. The entries of B, s, U and V are 0 or within 2^+-400 too, and V's below 1, so that no
+// product leaves the normal numbers: 24 + 29 significant bits make it exact, and a fused
+// multiply-add equals a product and a sum.
 constexpr double largest_matrix_input = 0x1p400;
 constexpr double smallest_matrix_input = 0x1p-400;
 
@@ -56,6 +58,9 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
   const double rounded = round_to_29_bits(h);
   return std::fabs(h) < smallest_matrix_input ? 0.0 : rounded;
 }
+
+// Is a row's y a product, so that it goes by way of scratch?
+[[maybe_unused]] inline bool is_mixed(const Region& region) { return region.matrix || region.rank; }
 
 [[maybe_unused]] inline const char* row_at(const Batch& batch, std::size_t i) {
   return static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
@@ -87,6 +92,11 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
                                         : region.d * (region.task == Task::halves ? 2 : 1);
 }
 
+// Doubles of the inputs of a product for each row of a block: matrix.inl.
+[[maybe_unused]] inline std::size_t inputs_stride(std::size_t inputs) {
+  return round_up(inputs, 256) / 256 * 264;
+}
+
 struct ClipPlan {
   bool side_by_side;    // short rows: eight of them across a vector
   std::size_t stride;   // doubles from one row of a product to the next
@@ -105,10 +115,12 @@ constexpr std::size_t record_slots = 4;
 constexpr std::size_t most_rows_in_flight = 8;
 
 // Blocks hold 96 rows (8 tiles) with a matrix, 64 (whole cache lines of a column) without, or
-// as many as fit 512 KB; at least a tile or a line of float64.
-[[maybe_unused]] inline std::size_t rows_in_block(std::size_t d, bool matrix) {
+// as many as fit 512 KB; at least a tile or a line of float64. With a rank tiles and groups of rows
+// in flight, of half as many: what is made of them is read but once. One row from d = 2^16 on.
+[[maybe_unused]] inline std::size_t rows_in_block(std::size_t d, const Region& region) {
   const std::size_t fit = (std::size_t{1} << 16) / (d > 1 ? d : 1);
-  if (matrix) return fit >= 96 ? 96 : fit >= 24 ? fit / 12 * 12 : 12;
+  if (region.rank) return fit >= 192 ? 96 : fit >= 96 ? 48 : fit >= 1 ? 24 : 1;
+  if (region.matrix) return fit >= 96 ? 96 : fit >= 24 ? fit / 12 * 12 : 12;
   return fit >= 64 ? 64 : fit >= 16 ? fit / 8 * 8 : 8;
 }
 
@@ -138,13 +150,13 @@ constexpr std::size_t block_step = 16, most_block_rows = 128,
   plan.contiguous = !batch.columns && batch.column_stride == size &&
                     (batch.d > 8 || batch.row_stride == size * std::ptrdiff_t(batch.d));
   plan.columns = batch.row_stride == size && (batch.columns || batch.column_stride != size) &&
-                 batch.d > 1 && !region.matrix;
-  plan.side_by_side = batch.d <= 8 && !region.matrix;
+                 batch.d > 1 && !is_mixed(region);
+  plan.side_by_side = batch.d <= 8 && !is_mixed(region);
   plan.stride = scratch_stride(batch.d);
-  plan.block = rows_in_block(batch.d, region.matrix != nullptr);
+  plan.block = rows_in_block(batch.d, region);
   const std::size_t packed = plan.contiguous ? 0 : plan.block * plan.stride;
-  const std::size_t product =
-      region.matrix ? plan.block * (round_up(batch.d, 256) / 256 * 264 + plan.stride + 1) + 8 : 0;
+  const std::size_t inputs = inputs_stride(batch.d) + inputs_stride(region.rank);
+  const std::size_t product = is_mixed(region) ? plan.block * (inputs + plan.stride + 1) + 8 : 0;
   plan.doubles = (record_slots + most_rows_in_flight + 4) * plan.stride + packed + product;
   const std::size_t columns =
       plan.columns ? 2 * batch.d * column_stride_of(batch) + 3 * plan.stride +
@@ -155,8 +167,12 @@ constexpr std::size_t block_step = 16, most_block_rows = 128,
   return plan;
 }
 
-// Room for a packed matrix on every target (panels of at most 16 outputs).
-[[maybe_unused]] inline std::size_t packed_doubles(std::size_t d) { return round_up(d, 16) * d; }
+// Room for a packed matrix, or factors, on every target (panels of at most 16 outputs).
+[[maybe_unused]] inline std::size_t packed_doubles(const Region& region) {
+  const std::size_t d = region.d, r = region.rank;
+  if (region.matrix) return round_up(d, 16) * d;
+  return r ? round_up(r, 16) * d + round_up(d, 16) * (r + 1) : 0;
+}
 
 }  // namespace
 }  // namespace ELLIPSUM_TARGET

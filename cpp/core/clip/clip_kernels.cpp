@@ -74,8 +74,8 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::in
   std::memset(s.records, 0, chunks * s.stride * sizeof *s.records);
   for (std::size_t j = 0; j < d; ++j) {
     double* record = s.records + j / vec_lanes * s.stride + j % vec_lanes;
-    record[center_slot] = region.matrix ? 0.0 : region.center[j];
-    record[scale_slot] = region.matrix ? 1.0 : region.scale[j];
+    record[center_slot] = is_mixed(region) ? 0.0 : region.center[j];
+    record[scale_slot] = is_mixed(region) ? 1.0 : region.scale[j];
     if (region.limit) record[limit_slot] = region.limit[j];
   }
   s.absent = absent;
@@ -85,7 +85,7 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::in
 
 struct MatrixScratch {
   const double* center;
-  double *h, *y;
+  double *h, *y, *t;
   double* stretch;  // of each row of a block, and seven more
 };
 
@@ -93,6 +93,7 @@ MatrixScratch make_matrix_scratch(const Region& region, const ClipPlan& plan, Sc
   const std::size_t chunks = round_up(region.d, depth) / depth;
   return {scratch.padded(region.center, 0.0, region.d),
           scratch.take(chunks * plan.block * h_stride), scratch.take(plan.block * plan.stride),
+          scratch.take(plan.block * inputs_stride(region.rank)),
           region.stretch ? scratch.take(plan.block + vec_lanes) : nullptr};
 }
 
@@ -170,7 +171,8 @@ void matrix_products(Stream& s, const Batch& rows, const Region& region, const C
                                 scratch.stretch ? scratch.stretch + i : nullptr);
       huge(start + i);
     }
-    multiply(scratch.h, region.packed, scratch.y, n, plan, rows.d);
+    if (region.rank) multiply_factors(region, scratch.h, scratch.t, scratch.y, n, plan);
+    else multiply(scratch.h, region.packed, scratch.y, n, plan, rows.d);
     const Batch product{
         scratch.y,     Dtype::float64, n, rows.d, std::ptrdiff_t(plan.stride * sizeof(double)),
         sizeof(double)};
@@ -241,7 +243,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   Arrangement arrangement = given;
   if (arrangement.rows > most_in_flight) arrangement.rows = most_in_flight;
   // Blocks of scratch are in the cache already.
-  if (region.matrix || !plan.contiguous) arrangement.fetch = Fetch::hardware;
+  if (is_mixed(region) || !plan.contiguous) arrangement.fetch = Fetch::hardware;
   Scratch scratch{memory};
   if (plan.side_by_side) {
     ShortSums sums{partial, absent, make_bins(region, scratch), counts};
@@ -253,9 +255,9 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   Stream s = make_stream(region, arrangement, absent, scratch);
   s.counts = counts;
   const MatrixScratch matrix =
-      region.matrix ? make_matrix_scratch(region, plan, scratch) : MatrixScratch{};
+      is_mixed(region) ? make_matrix_scratch(region, plan, scratch) : MatrixScratch{};
   contiguous_blocks<T>(batch, plan, done, scratch, [&](const Batch& rows) {
-    if (region.matrix) matrix_rows<T, task>(s, rows, region, plan, matrix, arrangement);
+    if (is_mixed(region)) matrix_rows<T, task>(s, rows, region, plan, matrix, arrangement);
     else stream<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, arrangement);
   });
   if (task == Task::distances) add_counts(s.bins, batch.n - done, partial);
@@ -285,7 +287,7 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
   Scratch scratch{memory};
   const Arrangement arrangement{"groups", most_in_groups, Fetch::hardware, 0, 0};
   Stream s = make_stream(region, arrangement, to.absent, scratch);
-  if (!region.matrix) {
+  if (!is_mixed(region)) {
     all_to_groups<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);
     return s.counts;
   }
@@ -316,8 +318,9 @@ ClipCounts clip_sum(const Batch& batch, const Region& region, const Arrangement&
                                        : run<double>(batch, region, arrangement, scratch, partial);
 }
 
-void pack_matrix(std::size_t d, const double* matrix, double* packed) {
-  pack_panels(d, matrix, packed);
+void pack_matrix(const Region& region, double* packed) {
+  if (region.rank) pack_factors(region, packed);
+  else pack_panels(region.d, region.d, region.matrix, region.d, 1, packed);
 }
 
 }  // namespace ELLIPSUM_TARGET

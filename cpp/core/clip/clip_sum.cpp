@@ -86,9 +86,9 @@ struct Prepared {
       : region(on_the_line(given, given.d)) {
     if (n > std::size_t(clip_rows_limit))
       throw Exception(Error::invalid_argument, "internal: more rows than a partial sum can hold");
-    if (!region.matrix) return;
-    packed = allocate(packed_doubles(region.d));
-    choice.kernels().pack_matrix(region.d, region.matrix, packed.get());
+    if (!is_mixed(region)) return;
+    packed = allocate(packed_doubles(region));
+    choice.kernels().pack_matrix(region, packed.get());
     region.packed = packed.get();
   }
 };

@@ -26,7 +26,7 @@ ClipCounts clip_sum(const Choice& choice, const Table& table, const Region& regi
 // simpler rule. It points into `given`.
 inline Region on_the_line(const Region& given, std::size_t d) {
   Region region = given;
-  if (d == 1 && !region.matrix && region.task == Task::ball) {
+  if (d == 1 && !region.matrix && !region.rank && region.task == Task::ball) {
     region.task = Task::box;
     region.limit = &given.radius;
   }

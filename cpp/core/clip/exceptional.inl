@@ -126,36 +126,54 @@ static bool clip_scaled(double radius, double stretch, std::size_t d, const doub
   return outside;
 }
 
-// h_j <- h_j 2^-e, the largest near 1, in the 29 bits that exact products need; returns e.
+// h_j <- h_j 2^-e, the largest near 1, in the 29 bits that exact products need; returns e. They are
+// rounded first: so what is rounded already has the same e, and the same zeros.
 static int prepare_matrix_input(std::size_t d, double* h) {
   int top = no_exponent, e;
-  for (std::size_t j = 0; j < d; ++j)
+  for (std::size_t j = 0; j < d; ++j) {
+    const double m = round_to_29_bits(std::frexp(h[j], &e));  // h itself may be near 2^1024
+    h[j] = std::ldexp(m, e);
     if (std::frexp(h[j], &e) != 0 && e > top) top = e;
+  }
   for (std::size_t j = 0; j < d; ++j) h[j] = matrix_input(std::ldexp(h[j], -top));
   return top;
 }
 
-// y = B h, each y_i added to in the order of k: the sums of the tiles in matrix.inl.
-static void multiply_one(const Region& region, const double* h, double* y) {
-  for (std::size_t i = 0; i < region.d; ++i) {
-    double sum = 0;
-    for (std::size_t k = 0; k < region.d; ++k) sum += region.matrix[i * region.d + k] * h[k];
-    y[i] = sum;
+// to_i = from_i + B_i h, each added to in the order of k: the sums of the tiles in matrix.inl.
+static void add_product(const double* matrix, std::size_t outputs, std::size_t inputs,
+                        const double* h, const double* from, double* to) {
+  for (std::size_t i = 0; i < outputs; ++i) {
+    double sum = from ? from[i] : 0.0;
+    for (std::size_t k = 0; k < inputs; ++k) sum += matrix[i * inputs + k] * h[k];
+    to[i] = sum;
   }
+}
+
+// y = B h; with a rank by way of t, whose place is x.
+static void multiply_one(const Region& region, const RowScratch& s) {
+  const std::size_t d = region.d, rank = region.rank;
+  if (!rank) return add_product(region.matrix, d, d, s.h, nullptr, s.y);
+  const double *left = region.factors, *right = left + d * rank;
+  for (std::size_t k = 0; k < rank; ++k) s.x[k] = 0;
+  for (std::size_t j = 0; j < d; ++j)
+    for (std::size_t k = 0; k < rank; ++k) s.x[k] += right[j * rank + k] * s.h[j];
+  for (std::size_t k = 0; k < rank; ++k) s.x[k] = matrix_input(s.x[k]);
+  for (std::size_t j = 0; j < d; ++j) s.y[j] = region.scale[j] * s.h[j];
+  add_product(left, d, rank, s.x, s.y, s.y);
 }
 
 // y <- the clipped row of matrix inputs h 2^exponent.
 static bool clip_huge_input(const Region& region, const RowScratch& s, int exponent) {
   exponent += prepare_matrix_input(region.d, s.h);
-  multiply_one(region, s.h, s.y);
+  multiply_one(region, s);
   std::memcpy(s.h, s.y, region.d * sizeof *s.h);
   return clip_scaled(region.radius, s.stretch, region.d, s.h, nullptr, exponent, s.y);
 }
 
-// y <- the clipped row of numbers x, all finite; was it outside?
+// y <- the clipped row of numbers x, all finite, which are lost; was it outside?
 static bool clip_huge_row(const Region& region, const RowScratch& s) {
   for (std::size_t j = 0; j < region.d; ++j)
     s.h[j] = 0.25 * s.x[j] - 0.25 * region.center[j];  // 0.25: no overflow
-  if (region.matrix) return clip_huge_input(region, s, 2);
+  if (is_mixed(region)) return clip_huge_input(region, s, 2);
   return clip_scaled(region.radius, s.stretch, region.d, s.h, region.scale, 2, s.y);
 }

@@ -18,9 +18,9 @@ ClipCounts group_sums(const Kernels& kernels, const Batch& batch, const Region& 
     if (index[i] < -1 || index[i] >= std::int64_t(groups))
       throw Exception(Error::invalid_argument, "internal: index");
   Region region = on_the_line(given, batch.d);
-  std::vector<double> packed(region.matrix ? packed_doubles(batch.d) : 0);
-  if (region.matrix) {
-    kernels.pack_matrix(batch.d, region.matrix, packed.data());
+  std::vector<double> packed(packed_doubles(region));
+  if (is_mixed(region)) {
+    kernels.pack_matrix(region, packed.data());
     region.packed = packed.data();
   }
   constexpr std::size_t line = 8;  // doubles of a cache line, which the scratch begins with

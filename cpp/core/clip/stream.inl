@@ -140,7 +140,7 @@ __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin&
 
 // alone.y <- the huge row i of a pass, clipped; was it outside?
 static bool clip_huge(Stream& s, const Origin& from, std::size_t i) {
-  if (!from.region.matrix) return clip_huge_row(from.region, s.alone);
+  if (!is_mixed(from.region)) return clip_huge_row(from.region, s.alone);
   s.alone.stretch = from.stretch ? from.stretch[i] : 1.0;
   for (std::size_t k = 0; k < s.d; ++k)
     s.alone.h[k] = from.h[i * h_stride + k / depth * from.chunk + k % depth];
@@ -158,7 +158,7 @@ __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const 
   for (int r = 0; r < rows; ++r) {
     const std::size_t row = i + std::size_t(r);
     if (n2[r] < exceptional_norm2) continue;
-    if (!from.region.matrix) n2[r] = walk_alone<T, task>(s, from, row, r);
+    if (!is_mixed(from.region)) n2[r] = walk_alone<T, task>(s, from, row, r);
     if (n2[r] < exceptional_norm2) continue;
     n2[r] = task == Task::distances ? double(INFINITY) : 0;
     if (task == Task::distances) continue;

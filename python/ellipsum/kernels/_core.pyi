@@ -1,4 +1,7 @@
-"""Signatures of the C++ kernels; the Numba twins in ``twins`` have the same ones."""
+"""Signatures of the C++ kernels; the Numba twins in ``twins`` have the same ones.
+
+A region has a scale (d entries), a matrix (d x d), or, of low rank, both: then the matrix is (2, d,
+rank), U and V of diag(scale) + U V'."""
 
 from typing import Any
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy
@@ -13,9 +14,17 @@ from numpy.typing import NDArray
 from .. import _validate, calibrate
 from ..guarantee import Neighbors
 from .clip_moments import TailDensity
+from .factors import factored
 from .law import GaussianModel
 
-__all__ = ["Assumptions", "ErrorPrediction", "best_region", "predict", "shape_and_radius"]
+__all__ = [
+    "Assumptions",
+    "ErrorPrediction",
+    "best_region",
+    "predict",
+    "region_of",
+    "shape_and_radius",
+]
 
 Array = NDArray[np.float64]
 
@@ -136,6 +145,32 @@ def shape_and_radius(
     ValueError
         For ``"best"`` with nothing assumed, or a share that is not in (0, 1).
     """
+    share = _clip_share(clip_probability, assumed)
+    if share is None and assumed is not None:
+        return best_region(assumed)
+    return model.quantile_region(share or _CLIP_PROBABILITY)
+
+
+def region_of(
+    model: GaussianModel, clip_probability: float | str | None, assumed: Assumptions | None
+) -> tuple[GaussianModel, Assumptions | None, Any, float]:
+    """The model and what is assumed as the region has them, its scale and its radius.
+
+    With a rank the shape is what :func:`factored` makes of the best one, with a radius of its own.
+    """
+    b, radius = shape_and_radius(model, clip_probability, assumed)
+    if model.rank is None:
+        return model, assumed, model.scale(b), radius
+    made, scale = factored(model, b)
+    share, b = _clip_share(clip_probability, assumed), made.along_axes(scale)
+    assumed = None if assumed is None else replace(assumed, model=made)
+    if share is None and assumed is not None:
+        return made, assumed, scale, _best_radius(b, assumed, 1.0)[0]
+    return made, assumed, scale, made.quantile_radius(b, share or _CLIP_PROBABILITY)
+
+
+def _clip_share(clip_probability: float | str | None, assumed: Assumptions | None) -> float | None:
+    """The share of the rows to clip; None for the best region."""
     if isinstance(clip_probability, str):
         _validate.one_of("clip_probability", clip_probability, ("best",))
         if assumed is None:
@@ -143,12 +178,10 @@ def shape_and_radius(
                 "the best region depends on the rows and the noise: give n, and "
                 "noise_multiplier or epsilon and delta, or hand a mechanism a GaussianShape"
             )
-        return best_region(assumed)
+        return None
     if clip_probability is None:
-        if assumed is not None:
-            return best_region(assumed)
-        clip_probability = _CLIP_PROBABILITY
-    return model.quantile_region(_validate.open_unit("clip_probability", clip_probability))
+        return None if assumed is not None else _CLIP_PROBABILITY
+    return _validate.open_unit("clip_probability", clip_probability)
 
 
 def best_region(assumed: Assumptions) -> tuple[Array, float]:

@@ -49,6 +49,7 @@ def covariance_model(
     center: ArrayLike | None = None,
     center_error: ArrayLike | None = None,
     error: str | ArrayLike = "absolute",
+    rank: int | None = None,
 ) -> tuple[Array, GaussianModel]:
     """Rows with this covariance (d, d), data units squared, along its eigenvectors."""
     names, known = named_vectors(
@@ -60,7 +61,9 @@ def covariance_model(
     sd, basis = _validate.eigenbasis("covariance", given / np.outer(per, per))
     where = center_of(known["center"], sd.size)
     away = np.sqrt((basis**2).T @ (_away(known["center_error"], sd.size) / per) ** 2)
-    return where, GaussianModel(sd, away, basis, per, names)
+    if rank is not None:
+        rank = _validate.whole("rank", rank, least=1, most=sd.size)
+    return where, GaussianModel(sd, away, basis, per, names, rank)
 
 
 def sample_model(

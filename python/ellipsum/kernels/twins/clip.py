@@ -18,10 +18,14 @@ _NO_EXPONENT = -(1 << 30)
 
 
 @jit
+def _round_to_29_bits(h):
+    shifted = h * 16777217.0  # 2^24 + 1: Veltkamp's splitting
+    return shifted - (shifted - h)
+
+
+@jit
 def _matrix_input(h):
-    shifted = h * 16777217.0  # 2^24 + 1: Veltkamp's splitting to 29 bits
-    rounded = shifted - (shifted - h)
-    return 0.0 if abs(h) < SMALLEST_MATRIX_INPUT else rounded
+    return 0.0 if abs(h) < SMALLEST_MATRIX_INPUT else _round_to_29_bits(h)
 
 
 @jit
@@ -42,12 +46,30 @@ def _squared_norm(y, lane):
 
 
 @jit
-def _transform(columns, h, y):
-    """Column by column: each y_i is added to in the order of k, many of them at once."""
-    y[:] = 0.0
+def _add_columns(columns, h, y):
     for k in range(h.size):
         for i in range(y.size):
             y[i] += columns[k, i] * h[k]
+
+
+@jit
+def _transform(columns, scale, h, y):
+    """y = B h: each y_i is added to in the order of k, many of them at once; with ``scale`` y =
+    scale h + U t, t = V' h, the columns of V, then of U."""
+    if scale.size == 0:
+        y[:] = 0.0
+        _add_columns(columns, h, y)
+        return
+    rank = columns.shape[0] // 2
+    t = np.empty(rank)
+    for k in range(rank):
+        t[k] = 0.0
+        for j in range(h.size):
+            t[k] += columns[k, j] * h[j]
+        t[k] = _matrix_input(t[k])
+    for i in range(y.size):
+        y[i] = scale[i] * h[i]
+    _add_columns(columns[rank:], t, y)
 
 
 @jit
@@ -80,6 +102,8 @@ def _prepare_matrix_input(h):
     top = _NO_EXPONENT
     for j in range(h.size):
         m, e = math.frexp(h[j])
+        h[j] = math.ldexp(_round_to_29_bits(m), e)
+        m, e = math.frexp(h[j])
         if m != 0.0 and e > top:
             top = e
     for j in range(h.size):
@@ -94,9 +118,9 @@ def _clip_huge_row(x, center, scale, columns, radius, stretch, h, y, lane):
     if columns.size == 0:
         return _clip_scaled(radius, stretch, h, scale, 2, y, lane)
     exponent = _prepare_matrix_input(h) + 2
-    _transform(columns, h, y)
+    _transform(columns, scale, h, y)
     h[:] = y
-    return _clip_scaled(radius, stretch, h, scale, exponent, y, lane)
+    return _clip_scaled(radius, stretch, h, scale[:0], exponent, y, lane)
 
 
 @jit
@@ -112,7 +136,7 @@ def _scale_row(row, center, scale, columns, h, y):
         inside &= abs(x) < LARGEST_MATRIX_INPUT
         h[j] = _matrix_input(x)
     if inside:
-        _transform(columns, h, y)
+        _transform(columns, scale, h, y)
     return inside
 
 
@@ -292,10 +316,14 @@ def _shared(kernel, rows, threads, partial, absent):
     return [answer for answer, _, _ in results]
 
 
-def _columns(matrix, d):
+def _columns(scale, matrix, d):
+    """Columns of the matrix; or, beside a scale, of V and then of U."""
     if not matrix.size:
         return np.empty((0, 0))
-    return np.ascontiguousarray(np.reshape(matrix, (d, d)).T)
+    if not scale.size:
+        return np.ascontiguousarray(np.reshape(matrix, (d, d)).T)
+    left, right = np.reshape(matrix, (2, d, -1))
+    return np.ascontiguousarray(np.vstack([right.T, left.T]))
 
 
 _NONE = np.empty(0, np.int64)
@@ -330,7 +358,7 @@ def clip_sum(
     d = center.size
     if d == 1 and not (matrix.size or limit.size or halves):
         limit = np.array([radius])  # on the line, ball and box are one set
-    shape = center, scale, _columns(matrix, d), limit, float(radius), stretch
+    shape = center, scale, _columns(scale, matrix, d), limit, float(radius), stretch
     assert partial.size == (2 * d if halves else d)
     counts = _shared(lambda part, *to: _clip_sum(part, *shape, *to), rows, threads, partial, absent)
     return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
@@ -341,7 +369,7 @@ def group_sums(rows, index, center, scale, matrix, limit, radius, table, counts,
     d = center.size
     if d == 1 and not (matrix.size or limit.size):
         limit = np.array([radius])
-    shape = center, scale, _columns(matrix, d), limit, float(radius), stretch
+    shape = center, scale, _columns(scale, matrix, d), limit, float(radius), stretch
     return _group_sums(rows, index, *shape, table.reshape(counts.size, d), counts)
 
 
@@ -354,7 +382,7 @@ def distance_counts(
     shape = (
         center,
         scale,
-        _columns(matrix, center.size),
+        _columns(scale, matrix, center.size),
         ((cut + 1) << 32).view(np.float64),
         stretch,
     )
