@@ -62,6 +62,21 @@ class RecordClip:
             out[part] = q
         return out
 
+    def lengths(self, rows: NDArray[np.floating]) -> Array:
+        """|matrix (x - center)| over clip_norm of each row, infinity if it overflows; 0 of a row
+        that counts as the centre. **Private.**"""
+        out = np.empty(len(rows))
+        step = self._rows_per_block(rows)
+        for start in range(0, len(rows), step):
+            part = np.asarray(rows[start : start + step], dtype=np.float64)
+            with np.errstate(all="ignore"):  # a warning would tell of a value
+                y = self._scaled(np.subtract(part, self.center, order="C"), self._step)
+                norm = np.sqrt(np.einsum("ij,ij->i", y, y)) / self._radius
+            norm[np.isnan(norm)] = np.inf  # of overflows of both signs
+            norm[~np.isfinite(part).all(axis=1)] = 0.0
+            out[start : start + step] = norm
+        return out
+
     def under(self, noise: Integers, rows: NDArray[np.floating]) -> Array:
         """(integers + noise) grid, in the noise's own memory: a sum below 2^53 is exact."""
         released = noise.view(np.float64)
@@ -76,10 +91,13 @@ class RecordClip:
             return self._block(rows)
 
     def _blocks(self, rows: NDArray[np.floating]) -> Iterator[tuple[slice, Array]]:
-        step = max(1, _NUMBERS_PER_BLOCK // max(rows.shape[1], self.k))
+        step = self._rows_per_block(rows)
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
             yield part, self.block(np.asarray(rows[part], dtype=np.float64))
+
+    def _rows_per_block(self, rows: NDArray[np.floating]) -> int:
+        return max(1, _NUMBERS_PER_BLOCK // max(rows.shape[1], self.k))
 
     def _block(self, rows: Array) -> Array:
         y = self._scaled(np.subtract(rows, self.center, order="C"), self._step)

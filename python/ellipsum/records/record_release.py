@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate, calibrate, noise
@@ -20,21 +17,20 @@ from ..noise_keys import JobKeys, Use, root_key
 from .named_rows import in_order
 from .priv_unit import PrivUnit
 from .record_clip import RecordClip
-from .record_design import SHAPES, Channel1d, Design, choose
+from .record_design import SHAPES, Channel1d, choose
 from .record_fit import known_law
 from .record_guarantee import RecordGuarantee
 from .record_law import RecordLaw
 from .record_moments import RecordMoments, record_moments
-from .record_reader import Reader, fit_reader
+from .record_reader import Reader
+from .record_simulation import best_reader
+from .record_sphere import Sphere
 
 __all__ = ["RecordRelease"]
 
 Array = NDArray[np.float64]
 
 _MOST_SIGMA = 2.0**46  # with integers of 2^24 a release then stays exact in a double
-_SIMULATED = 32768  # releases that the reader is fitted to
-_SIMULATED_NUMBERS = 1 << 20  # of them at a time
-_SEED = 11400358  # public simulation: any fixed seed
 
 
 class RecordRelease(Estimator):
@@ -176,7 +172,8 @@ class RecordRelease(Estimator):
     # ---- release ---------------------------------------------------------------------
 
     def transform(self, rows: Any) -> Array:
-        """Release each row: the public record t, (n, r), in the shape's own coordinates.
+        """Release each row: the public record t, (n, r), in the shape's own coordinates (and
+        of ``shape="mse"`` under PrivUnitG one more, which tells how long the record is).
 
         Parameters
         ----------
@@ -203,18 +200,19 @@ class RecordRelease(Estimator):
             released = self._clip.under(drawn.reshape(len(batch), self._clip.k), batch)
             return released if self._garble is None else self._garbled(released, keys)
         # The last axis takes up what a record inside the ball leaves: all have the same norm.
-        y = self._clip.integers(batch) * 2.0**-23
-        rest = np.sqrt(np.maximum(1 - np.einsum("ij,ij->i", y, y), 0.0))
-        padded = np.concatenate([y, rest[:, None]], axis=1)
-        out = self._unit.release(padded, seed=self.seed, threads=self.threads)
-        return np.asarray(out[:, :-1] * self._clip.clip_norm)
+        y = np.asarray(self._clip.integers(batch) * 2.0**-23, dtype=np.float64)
+        sphere = self._sphere or Sphere()
+        points = sphere.points(y, self._clip.lengths(batch) if sphere.slope else None)
+        out = self._unit.release(points, seed=self.seed, threads=self.threads)
+        told = out if self._sphere is not None else out[:, :-1]
+        return np.asarray(told * self._clip.clip_norm)
 
     def inverse_transform(self, released: ArrayLike) -> Array:
         """The posterior mean of each record given its release, (n, d), data units, the columns in
         the fit's order.
 
-        The best linear reader under the public law, with a radial factor
-        (:mod:`ellipsum.records.record_reader`). Post-processing: it costs nothing.
+        The best linear reader under the public law, with a radial factor and a curve for each
+        column (:mod:`ellipsum.records.record_reader`). Post-processing: it costs nothing.
         """
         law = self._fitted()
         t = self._released(released)
@@ -223,22 +221,24 @@ class RecordRelease(Estimator):
     def moments(self, released: ArrayLike) -> RecordMoments:
         """Debiased mean and covariance of the clipped records, with standard errors.
 
-        They are those of the clipped components in data units: of the records themselves only
-        where the clip changes few of them and all components are kept (give a large ``radius``).
+        They are those of the clipped components in data units (of the shortened ones, where an
+        angle tells lengths): of the records themselves only where the clip changes few of them
+        and all components are kept (give a large ``radius``).
         """
         law = self._fitted()
         design, channel = self._design, self._channel
         floor = channel.floor * self._clip.clip_norm**2
         noise_variance = 1.0 if design.garble is not None else floor
         back = law.unit[:, None] * design.back / design.size
-        t = self._released(released)
+        t = self._released(released)[:, : design.size.size]
         found = record_moments(t, law.center, back, channel.along, noise_variance)
         return replace(found, columns=self.columns_)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """released0, released1, ...: the coordinates of :meth:`transform`."""
+        """released0, released1, ...: the coordinates of :meth:`transform`; of ``shape="mse"``
+        under PrivUnitG the last one tells the record's length."""
         self._fitted()
-        return np.array([f"released{j}" for j in range(self._design.size.size)], dtype=object)
+        return np.array([f"released{j}" for j in range(self._width)], dtype=object)
 
     def explained(self) -> float:
         """Share of variance that the best linear reader explains, by the public law."""
@@ -289,8 +289,12 @@ class RecordRelease(Estimator):
         self._garble = design.garble
         total = float(law.variances.sum())
         self._metric = (design.back**2).sum(axis=0) / total
-        pairs = _Simulation(law, design, channel, unit)
-        self._reader: Reader = fit_reader(pairs, design.size, design.spread, design.back)
+        tell = "nothing"
+        if unit is not None and self.shape == "mse":
+            tell = "best" if radius is None else "inside"
+        found = best_reader(law, design, channel, unit, tell)
+        self._sphere: Sphere | None = found[0]
+        self._reader: Reader = found[1]
         self.n_features_in_ = law.d
 
     def _channel_of(self, d: int) -> Channel1d:
@@ -324,56 +328,14 @@ class RecordRelease(Estimator):
         value, basis = np.linalg.eigh(np.eye(len(g)) - g @ g.T)
         return np.asarray(basis * np.sqrt(np.maximum(value, 0.0)))
 
+    @property
+    def _width(self) -> int:
+        return int(self._design.size.size) + (self._sphere is not None)
+
     def _released(self, released: ArrayLike) -> Array:
-        r = self._design.size.size
+        r = self._width
         columns = Columns(self.get_feature_names_out().tolist(), "transform")
         t = np.asarray(in_order(released, columns, r), dtype=np.float64)
         if t.ndim != 2 or t.shape[1] != r:
             raise ValueError(f"released must have shape (n, {r}), as transform returns it")
         return t
-
-
-class _Simulation:
-    """Pairs (components, releases) of records of the public law; a fixed public seed."""
-
-    def __init__(
-        self, law: RecordLaw, design: Design, channel: Channel1d, unit: PrivUnit | None
-    ) -> None:
-        self.draws, self.design, self.channel, self.unit = law.draws(), design, channel, unit
-        inverse = np.linalg.pinv(law.covariance)
-        self.rows = np.asarray(design.back.T @ inverse) * (design.spread**2)[:, None]
-        d, k = law.d, len(design.matrix)
-        self.step = max(1, _SIMULATED_NUMBERS // (d + k))
-
-    def __call__(self) -> Iterator[tuple[Array, Array]]:
-        rng = np.random.default_rng(_SEED)
-        left = _SIMULATED
-        order = np.arange(_SIMULATED) % len(self.draws)
-        for start in range(0, left, self.step):
-            z = self.draws[order[start : start + self.step]]
-            yield z @ self.rows.T, self._release(z, rng)
-
-    def _release(self, z: Array, rng: np.random.Generator) -> Array:
-        design = self.design
-        y = z @ design.matrix.T
-        norm = np.maximum(np.linalg.norm(y, axis=1), np.finfo(float).tiny)
-        y *= np.minimum(1.0, design.radius / norm)[:, None]
-        if design.garble is not None:
-            return np.asarray(y @ design.garble.T + rng.standard_normal((len(y), design.size.size)))
-        if self.unit is None:
-            sd = math.sqrt(self.channel.floor) * design.radius
-            return np.asarray(y + sd * rng.standard_normal(y.shape))
-        rest = np.sqrt(np.maximum(1 - ((y / design.radius) ** 2).sum(axis=1), 0.0))
-        v = np.concatenate([y / design.radius, rest[:, None]], axis=1)
-        return np.asarray(_model_draw(self.unit, v, rng)[:, :-1] * design.radius)
-
-
-def _model_draw(unit: PrivUnit, v: Array, rng: np.random.Generator) -> Array:
-    """PrivUnitG in floating point, for the public simulation alone."""
-    law = unit.law
-    share, u = rng.random(len(v)) < law.probability, rng.random(len(v))
-    tail = 0.5 * math.erfc(law.threshold / math.sqrt(2))
-    along = np.where(share, -scipy.special.ndtri(tail * u), scipy.special.ndtri((1 - tail) * u))
-    z = rng.standard_normal(v.shape)
-    z += (along - np.einsum("ij,ij->i", z, v))[:, None] * v
-    return np.asarray(z / law.lead)
