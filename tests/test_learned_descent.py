@@ -1,4 +1,4 @@
-"""What trains the learned releases: Adam on a schedule, L-BFGS, classifiers side by side."""
+"""What trains the learned releases: Adam on a schedule, gradients of affine maps, classifiers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: ellipsum[learned]")
 pytest.importorskip("safetensors", reason="safetensors is not installed: ellipsum[learned]")
 
+from ellipsum.learned.affine_training import AffineProblem  # noqa: E402
 from ellipsum.learned.classifiers import Classifiers  # noqa: E402
-from ellipsum.learned.descent import Adam, quasi_newton  # noqa: E402
+from ellipsum.learned.descent import Adam  # noqa: E402
 from ellipsum.learned.networks import generator_of, mlp  # noqa: E402
 
 torch.set_num_threads(1)
@@ -42,18 +43,41 @@ def test_adam_steps_as_written_and_leaves_other_weights_alone():
     assert (unused == 0).all() and adam.rate == pytest.approx(0.001)
 
 
-def test_quasi_newton_finds_the_least_point():
-    target = torch.arange(6, dtype=torch.float64).reshape(2, 3)
-    parts = [torch.zeros(2, 3, dtype=torch.float64), torch.ones((), dtype=torch.float64)]
-    for part in parts:
-        part.requires_grad_(True)
+@pytest.mark.parametrize("information", [False, True])
+def test_values_of_an_affine_map_have_the_gradients_that_they_say(information):
+    """Central differences in each entry (a covariance's with its mirror), and I(X; Z) from the
+    joint covariance."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(40, 7)) @ rng.normal(size=(7, 7))  # 2 of X, 2 of Y, 3 of W
+    moments = np.cov(rows, rowvar=False)
+    problem = AffineProblem(moments, (2, 2), 1.0, information)
+    gain, root = rng.normal(size=(2, 3)), rng.normal(size=(2, 2))
+    found = problem.values(gain, root @ root.T)
+    z = np.block([[np.eye(4), np.zeros((4, 3))], [np.zeros((2, 4)), gain]])
+    joint = z @ moments @ z.T
+    joint[4:, 4:] += root @ root.T
 
-    def value():
-        return ((parts[0] - target) ** 4).sum() + ((parts[0] - target) ** 2).sum() + parts[1] ** 2
+    def told(side):
+        both = np.r_[side, 4, 5]
+        parts = (joint[np.ix_(part, part)] for part in (side, [4, 5], both))
+        own, seen, all_of_it = (np.linalg.slogdet(part)[1] for part in parts)
+        return 0.5 * (own + seen - all_of_it)
 
-    quasi_newton(parts, value, 50)
-    torch.testing.assert_close(parts[0].detach(), target, rtol=0, atol=1e-7)
-    assert abs(float(parts[1].detach())) < 1e-7
+    error = np.trace(joint[2:4, 2:4] - 2 * joint[2:4, 4:] + joint[4:, 4:])
+    assert found[0].value == pytest.approx(told([0, 1]), rel=1e-7)
+    assert found[1].value == pytest.approx(-told([2, 3]) if information else error, rel=1e-7)
+    for number in (0, 1):
+        for given, slope in ((0, found[number].by_gain), (1, found[number].by_noise)):
+            for place in np.ndindex(slope.shape):
+                ends = []
+                move = np.zeros_like(slope)
+                move[place] = 1e-5
+                move = (move + move.T) / 2 if given else move
+                for way in (move, -move):
+                    moved = [gain, root @ root.T]
+                    moved[given] = moved[given] + way
+                    ends.append(problem.values(*moved)[number].value)
+                assert slope[place] == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-7)
 
 
 def test_classifiers_side_by_side_are_those_one_by_one():
@@ -75,5 +99,5 @@ def test_classifiers_side_by_side_are_those_one_by_one():
         for layer in range(3):
             mine = beside.parameters[2 * layer].grad[number].T
             theirs = net[2 * layer].weight.grad
-            torch.testing.assert_close(mine[: len(theirs)], theirs, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(mine[: len(theirs)], theirs, rtol=1e-4, atol=1e-6)
             assert (mine[len(theirs) :] == 0).all()  # a class that the label does not have

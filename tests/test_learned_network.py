@@ -10,7 +10,7 @@ pytest.importorskip("safetensors", reason="safetensors is not installed: ellipsu
 
 from ellipsum.learned import PrivacyNetwork, load  # noqa: E402
 from ellipsum.learned.descent import Adam  # noqa: E402
-from ellipsum.learned.ppan_training import Limit  # noqa: E402
+from ellipsum.learned.limit import Limit  # noqa: E402
 from ellipsum.tradeoff import (  # noqa: E402
     DiscreteTradeoff,
     GaussianTradeoff,

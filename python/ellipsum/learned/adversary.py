@@ -14,21 +14,12 @@ from torch.nn import functional
 
 from . import networks
 
-__all__ = ["Adversary", "LabelAdversary", "linear_information", "linear_posterior"]
+__all__ = ["Adversary", "LabelAdversary", "linear_posterior"]
 
 _RIDGE = 1e-9
 _HIDDEN = (32, 32)
 _LABEL_HIDDEN = (128, 128)
 _LOG_SCALE = 3.0
-
-
-def linear_information(joint: torch.Tensor, size: int) -> torch.Tensor:
-    """I(X; Z) of jointly Gaussian (X, Z), nats; X the first ``size`` coordinates."""
-    eye = torch.eye(len(joint), dtype=joint.dtype, device=joint.device)
-    safe = joint + _RIDGE * eye
-    return 0.5 * (
-        torch.logdet(safe[:size, :size]) + torch.logdet(safe[size:, size:]) - torch.logdet(safe)
-    )
 
 
 def linear_posterior(

@@ -1,19 +1,17 @@
-"""How the learned releases descend: PyTorch's Adam on a schedule, and SciPy's L-BFGS."""
+"""How the learned releases descend: PyTorch's Adam on a schedule."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import torch
-from scipy import optimize
 from torch.optim.adam import adam
 
 from .. import _validate
 
-__all__ = ["Adam", "quasi_newton"]
+__all__ = ["Adam"]
 
 _ADAM: dict[str, Any] = {
     "beta1": 0.9,
@@ -75,27 +73,3 @@ class Adam:
     def cool(self) -> None:
         """One step along the schedule."""
         self._cooled += 1
-
-
-def quasi_newton(
-    parameters: Sequence[torch.Tensor], value: Callable[[], torch.Tensor], steps: int
-) -> None:
-    """So many steps of L-BFGS on a smooth function without noise."""
-    shapes = [part.shape for part in parameters]
-    ends = np.cumsum([part.numel() for part in parameters])[:-1]
-
-    def put(x: np.ndarray) -> None:
-        with torch.no_grad():
-            for part, shape, piece in zip(parameters, shapes, np.split(x, ends), strict=True):
-                part.copy_(torch.as_tensor(piece).reshape(shape))
-
-    def flat(parts: Iterable[torch.Tensor]) -> np.ndarray:
-        return torch.cat([part.detach().reshape(-1) for part in parts]).to("cpu").double().numpy()
-
-    def found(x: np.ndarray) -> tuple[float, np.ndarray]:
-        put(x)
-        at = value()
-        return float(at.detach()), flat(torch.autograd.grad(at, list(parameters)))
-
-    options = {"maxiter": steps, "maxfun": 2 * steps, "maxcor": steps, "ftol": 0.0, "gtol": 1e-9}
-    put(optimize.minimize(found, flat(parameters), jac=True, method="L-BFGS-B", options=options).x)

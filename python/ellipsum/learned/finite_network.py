@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..tradeoff import DiscreteTradeoff
 from . import networks
 from .descent import Adam
-from .ppan_training import Limit
+from .limit import Limit
 
 __all__ = ["channel_values", "reader_of", "train_channel"]
 

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from . import mechanisms, networks
-from .adversary import Adversary, LabelAdversary, linear_information
-from .descent import Adam, quasi_newton
+from . import affine_training, mechanisms, networks
+from .adversary import Adversary, LabelAdversary
+from .descent import Adam
+from .limit import Limit
 
 __all__ = [
-    "Limit",
     "Problem",
     "check_limit",
     "cost_of",
@@ -31,40 +31,11 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_PENALTY, _MULTIPLIER_STEP, _MULTIPLIER_EVERY = 5.0, 0.3, 5
 _ANSWERS = 2  # adversary steps to each step of the mechanism
 _LABEL_ANSWERS = 4  # with two, a fresh attacker reads digits .73 right in place of .45
 _ADVERSARY_RATE = 3e-3
 _LAST = 0.1  # share of the steps with all rows in each batch
 _START_GAIN, _START_NOISE = 0.7, 0.3
-_INNER = 20  # quasi-Newton steps at one price
-_FLOOR = 3e-3  # standard deviations of noise that are always there: all is smooth, 1e-5 of cost
-_CLOSE = 1e-6  # of the limit: the rest is scaled away
-
-
-class Limit:
-    """mean(cost) <= most, as an augmented Lagrangian."""
-
-    def __init__(self, most: float) -> None:
-        self.most, self.penalty, self.price = most, _PENALTY / max(abs(most), 1e-3), 0.0
-        self._count = 0
-
-    def term(self, cost: torch.Tensor) -> torch.Tensor:
-        """What is added to the objective; every few calls the price moves."""
-        self._count += 1
-        value = self.value(cost)
-        if self._count % _MULTIPLIER_EVERY == 0:
-            self.move(float(cost.detach()), _MULTIPLIER_STEP)
-        return value
-
-    def value(self, cost: torch.Tensor) -> torch.Tensor:
-        """What is added to the objective at this price."""
-        pull = (self.price + self.penalty * (cost - self.most)).clamp(min=0)
-        return (pull**2 - self.price**2) / (2 * self.penalty)
-
-    def move(self, cost: float, share: float = 1.0) -> None:
-        """Towards the price at which the limit is met."""
-        self.price = max(0.0, self.price + share * self.penalty * (cost - self.most))
 
 
 class Problem(NamedTuple):
@@ -147,64 +118,26 @@ def check_limit(problem: Problem) -> None:
 def train_affine(
     problem: Problem, size: int, steps: int, progress: bool
 ) -> mechanisms.AffineMechanism:
-    """The affine mechanism. Expectations over its seed are taken in closed form: it needs the
-    moments of the rows alone, and neither batches nor a network: quasi-Newton steps, and the price
-    of the limit between them."""
+    """The affine mechanism, by the moments of the rows alone (`affine_training`)."""
     made = start(problem, size)
-    x, y, w = problem.sensitive, problem.useful, problem.observed
-    joint = torch.cat([x, y, w], 1)
+    y, w = problem.useful, problem.observed
+    joint = torch.cat([problem.sensitive, y, w], 1)
     joint = joint - joint.mean(0)
-    moments = joint.T @ joint / len(joint)
-    limit = Limit(problem.limit)
-    sizes, moving = (x.shape[1], y.shape[1]), [made.gain, made.noise]
-
-    floor = _FLOOR**2 * torch.eye(size, dtype=y.dtype, device=y.device)
-
-    def values() -> tuple[torch.Tensor, torch.Tensor]:
-        noise = made.noise @ made.noise.T + floor
-        return affine_values(moments, sizes, made.gain, noise, problem.information)
-
-    def value() -> torch.Tensor:
-        leakage, cost = values()
-        return leakage + limit.value(cost)
-
-    for _ in networks.steps_shown(max(1, steps // _INNER), progress, "affine mechanism"):
-        with torch.no_grad():
-            before, kept = float(value()), [part.clone() for part in moving]
-        quasi_newton(moving, value, _INNER)
-        with torch.no_grad():
-            if not float(value()) <= before:  # a line search that failed
-                for part, old in zip(moving, kept, strict=True):
-                    part.copy_(old)
-            cost = float(values()[1])
-        limit.move(cost)
-        if limit.price > 0 and abs(cost - limit.most) < _CLOSE * abs(limit.most):
-            break
+    moments = networks.as_numpy(joint.T @ joint / len(joint))
+    sizes = problem.sensitive.shape[1], y.shape[1]
+    found = affine_training.train(
+        affine_training.AffineProblem(moments, sizes, problem.limit, problem.information),
+        networks.as_numpy(made.gain),
+        networks.as_numpy(made.noise),
+        steps,
+        progress,
+    )
     with torch.no_grad():
-        made.noise.copy_(torch.linalg.cholesky(made.noise @ made.noise.T + floor))
+        for part, value in zip((made.gain, made.noise), found, strict=True):
+            part.copy_(torch.as_tensor(value))
         if not problem.information:
-            _meet(moments, sizes, made, limit)
             made.offset.copy_(y.mean(0) - made.gain @ w.mean(0))
     return made
-
-
-def affine_values(
-    moments: torch.Tensor,
-    sizes: tuple[int, int],
-    gain: torch.Tensor,
-    noise: torch.Tensor,
-    information: bool,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """I(X; Z) and the cost of gain w + noise of this covariance, (X, Y, W) Gaussian."""
-    k, n = sizes
-    of_w = moments[:, k + n :]
-    cross = of_w @ gain.T
-    spread = gain @ cross[k + n :] + noise
-    leakage = linear_information(_joint(moments[:k, :k], cross[:k], spread), k)
-    own = moments[k : k + n, k : k + n]
-    if information:
-        return leakage, -linear_information(_joint(own, cross[k : k + n], spread), n)
-    return leakage, own.trace() - 2 * cross[k : k + n].trace() + spread.trace()
 
 
 def mean_cost(problem: Problem, made: mechanisms.Mechanism) -> tuple[float, float]:
@@ -222,30 +155,6 @@ def mean_cost(problem: Problem, made: mechanisms.Mechanism) -> tuple[float, floa
             each = (weight * torch.stack([cost(y, part) for part in z])).sum(0)
     found = problem.unit * networks.as_numpy(each)
     return float(found.mean()), float(found.std() / len(found) ** 0.5)
-
-
-def _joint(own: torch.Tensor, cross: torch.Tensor, spread: torch.Tensor) -> torch.Tensor:
-    return torch.cat([torch.cat([own, cross], 1), torch.cat([cross.T, spread], 1)], 0)
-
-
-def _meet(
-    moments: torch.Tensor, sizes: tuple[int, int], made: mechanisms.AffineMechanism, limit: Limit
-) -> None:
-    """Scale what the release lacks of the best estimate P w, and its noise, to the limit.
-
-    E|y - z|^2 = E|y - P w|^2 + E|P w - z|^2, so one factor meets it, whether there is noise or
-    (full data) none. Upwards only where the limit has a price: a release that tells nothing stays.
-    """
-    k, n = sizes
-    of_w = moments[k + n :]
-    best = torch.linalg.lstsq(of_w[:, k + n :], of_w[:, k : k + n]).solution.T
-    rest = best - made.gain
-    lost = ((rest @ of_w[:, k + n :]) * rest).sum() + (made.noise**2).sum()
-    _, cost = affine_values(moments, sizes, made.gain, made.noise @ made.noise.T, False)
-    room = (limit.most - (cost - lost)) / lost
-    if 0.25 < room < 4 and (room < 1 or limit.price > 0):  # never a large change
-        made.gain.copy_(best - torch.sqrt(room) * rest)
-        made.noise.mul_(torch.sqrt(room))
 
 
 def train_network(
