@@ -200,6 +200,13 @@ def test_what_is_hidden_does_not_depend_on_the_unit_of_what_is_sensitive():
             affine().fit(x, y)
 
 
+def test_the_error_of_a_distortion_is_in_the_data_unit():
+    """It overflowed from a Y of 1e77 on."""
+    plain, large = affine().fit(X, Y), affine(distortion=0.5e200).fit(X, Y * 1e100)
+    assert large.distortion_ == pytest.approx(1e200 * plain.distortion_, rel=1e-6)
+    assert large.distortion_error_ == pytest.approx(1e200 * plain.distortion_error_, rel=1e-4)
+
+
 def test_fit_transform_releases_what_is_observed_and_never_x():
     made = affine()
     released = made.fit_transform(X, Y)

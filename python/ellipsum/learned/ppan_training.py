@@ -153,8 +153,9 @@ def mean_cost(problem: Problem, made: mechanisms.Mechanism) -> tuple[float, floa
             z, weight = made(w, problem.seeds)
             cost = problem.cost or (lambda y, z: ((z - y) ** 2).sum(1))
             each = (weight * torch.stack([cost(y, part) for part in z])).sum(0)
-    found = problem.unit * networks.as_numpy(each)
-    return float(found.mean()), float(found.std() / len(found) ** 0.5)
+    found = networks.as_numpy(each)  # of size 1: squares of squares stay in the doubles
+    mean, error = float(found.mean()), float(found.std() / len(found) ** 0.5)
+    return problem.unit * mean, problem.unit * error
 
 
 def train_network(
