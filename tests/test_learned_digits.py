@@ -15,19 +15,18 @@ from scipy.special import ndtr
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: ellipsum[learned]")
 pytest.importorskip("safetensors", reason="safetensors is not installed: ellipsum[learned]")
 
-from ellipsum.learned import GenerativeFilter  # noqa: E402
+from ellipsum.learned import GenerativeFilter, VariationalEncoder  # noqa: E402
 from ellipsum.tradeoff import LinearEraser, OracleShift, audit  # noqa: E402
-from learned_data import BUDGET, digits, encoded  # noqa: E402
+from learned_data import BUDGET, digits  # noqa: E402
 
 torch.set_num_threads(1)
-
-ALL = ("linear", "mlp", "rbf", "knn")
 
 
 @pytest.fixture(scope="module")
 def records():
     data = digits()
-    encoder, latents = encoded(data)
+    encoder = VariationalEncoder(10, epochs=90).fit(data.rows[data.train])
+    latents = encoder.transform(data.rows)
     private, useful = data.labels["5 or more"], data.labels["odd"]
     train = data.train
     seen = (latents[train], private[train], useful[train])
@@ -36,7 +35,7 @@ def records():
     )
 
 
-def accuracy(records, release, label, attackers=ALL, draws=2):
+def accuracy(records, release, label, attackers, draws=2):
     """Accuracy by attacker, on records that nothing was trained on."""
     found = audit(release, label, records.latents, attackers, draws=draws, test=records.data.test)
     return {result.attacker: result.accuracy for result in found.results}
@@ -54,9 +53,10 @@ def test_the_filter_hides_and_keeps_what_noise_of_its_size_does_not(records):
 
     Asked for with 0.02 and 0.01 to spare: trained noise without the shift misses the first.
     """
-    made = GenerativeFilter(BUDGET, steps=400).fit(*records.seen)
+    made = GenerativeFilter(BUDGET, steps=300).fit(*records.seen)
     assert not made.uses_label
-    assert max(accuracy(records, made, records.private).values()) <= 0.78
+    assert max(accuracy(records, made, records.private, ("linear", "rbf", "knn")).values()) <= 0.78
+    assert accuracy(records, made, records.private, ("mlp",), draws=1)["mlp"] <= 0.78
     assert max(accuracy(records, made, records.useful, ("linear", "rbf")).values()) >= 0.93
     noise = GenerativeFilter(BUDGET, method="isotropic").fit(*records.seen)
     seen = accuracy(records, noise, records.useful, ("linear", "rbf", "knn"), draws=1)

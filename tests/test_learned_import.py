@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 
-import pytest
-
-BLOCK = """
-import builtins, sys
-real = builtins.__import__
+TRIED = """
+import sys, ellipsum.tradeoff, ellipsum.records
+print("torch" in sys.modules)
+import builtins
+real, missing = builtins.__import__, None
 def without(name, *rest, **more):
-    if name.partition(".")[0] == {missing!r}:
+    if name.partition(".")[0] == missing:
         raise ImportError(name)
     return real(name, *rest, **more)
-builtins.__import__ = without
 class Gone:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == {missing!r}:
+        if name.partition(".")[0] == missing:
             raise ImportError(name)
+builtins.__import__ = without
 sys.meta_path.insert(0, Gone())
+for missing in {missing!r}:
+    for name in [n for n in sys.modules if n.startswith("ellipsum.learned")]:
+        del sys.modules[name]
+    try:
+        import ellipsum.learned
+    except ImportError as error:
+        print(missing, "torch" in sys.modules, error)
 """
 
 
-def run(code: str) -> str:
+def test_nothing_else_imports_pytorch_and_an_error_names_the_extra():
+    """One process for all: each part is missing in turn, and none has been imported before."""
+    parts = ["torch", "safetensors", "sklearn"]
+    there = [part for part in parts if importlib.util.find_spec(part)]
+    # `needs` looks for them in this order: the first that is not there is the one that is named
+    tried = parts[: parts.index(next((p for p in parts if p not in there), parts[-1])) + 1]
+    code = TRIED.format(missing=tried)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    return done.stdout + done.stderr
-
-
-def test_importing_the_package_does_not_import_pytorch():
-    code = "import sys, ellipsum.tradeoff, ellipsum.records; print('torch' in sys.modules)"
-    assert run(code).strip() == "False"
-
-
-@pytest.mark.parametrize("missing", ["torch", "safetensors", "sklearn"])
-def test_a_missing_part_is_an_error_that_names_the_extra(missing):
-    if missing != "torch":
-        pytest.importorskip("torch", reason="PyTorch is not installed: ellipsum[learned]")
-    if missing == "sklearn":
-        pytest.importorskip("safetensors", reason="safetensors is not installed")
-    said = run(BLOCK.format(missing=missing) + "import ellipsum.learned")
-    assert "ImportError: ellipsum.learned needs" in said
-    assert "pip install 'ellipsum[learned]'" in said
+    lines = done.stdout.splitlines()
+    assert lines[0] == "False" and len(lines) == 1 + len(tried), done.stderr
+    for part, said in zip(tried, lines[1:], strict=True):
+        assert said.startswith(f"{part} False ellipsum.learned needs")
+        assert "pip install 'ellipsum[learned]'" in said

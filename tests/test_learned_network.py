@@ -108,7 +108,7 @@ def test_the_affine_evaluation_is_that_of_the_release():
 def test_networks_on_top_stay_at_the_optimum(mechanism):
     _, covariance, _ = covariances()["scalar, useful"]
     rows = draw(covariance, 8000, 0)
-    made = PrivacyNetwork(mechanism, distortion=0.5, steps=100, batch_size=500)
+    made = PrivacyNetwork(mechanism, distortion=0.5, components=2, steps=100, batch_size=500)
     made.fit(rows[:, :1], rows[:, 1:])
     test = draw(covariance, 20_000, 1)
     error = ((made.transform(test[:, 1:], seed=0) - test[:, 1:]) ** 2).mean()
@@ -119,7 +119,7 @@ def test_networks_on_top_stay_at_the_optimum(mechanism):
         assert found.distortion == error
         for estimate in (found.plug_in, found.held_out, found.neighbors):
             assert abs(estimate - best) < 0.03  # nearest neighbours err by about 0.01 here
-    seen = scalar_information(lambda y: made.transform(y, seed=2), 0.85, 2000, 100)
+    seen = scalar_information(lambda y: made.transform(y, seed=2), 0.85, 1000, 60)
     assert best - 0.005 <= seen <= best + max(0.03 * best, 0.01)
     assert made.guarantee_.kind == "mutual-information-estimated"
 
@@ -153,15 +153,15 @@ def test_quadrature_by_pairs_is_exact_for_gaussian_noise_and_sees_uniform_noise(
 def test_a_label_is_hidden_from_classifiers_and_pixels_are_kept():
     """Y = (place of the label, a sign): the sign is kept, noise of the same size blurs it."""
     rng = np.random.default_rng(0)
-    label, other = rng.integers(0, 3, 3000), rng.choice([-1.0, 1.0], 3000)
+    label, other = rng.integers(0, 3, 2000), rng.choice([-1.0, 1.0], 2000)
     centers = np.array([[2.0, 0.0], [-1.0, 1.7], [-1.0, -1.7]])
-    y = np.c_[centers[label], 2 * other] + 0.3 * rng.normal(size=(3000, 3))
-    made = PrivacyNetwork(sensitive="labels", distortion=4.5, steps=100, batch_size=200)
-    made.fit(np.array(["a", "b", "c"])[label[:2000]], y[:2000])
+    y = np.c_[centers[label], 2 * other] + 0.3 * rng.normal(size=(2000, 3))
+    made = PrivacyNetwork(sensitive="labels", distortion=4.5, steps=80, batch_size=200)
+    made.fit(np.array(["a", "b", "c"])[label[:1000]], y[:1000])
     z = made.transform(y, seed=0)
-    error = ((z - y)[2000:] ** 2).sum(1).mean()
+    error = ((z - y)[1000:] ** 2).sum(1).mean()
     assert error < 4.8
-    options = {"attackers": ("linear", "rbf"), "test": np.arange(2000, 3000)}
+    options = {"attackers": ("linear", "rbf"), "test": np.arange(1000, 2000)}
     noisy = y + (error / 3) ** 0.5 * rng.normal(size=y.shape)
     hidden, kept = (audit(z, v, **options).strongest.accuracy for v in (label, other))
     noise = audit(noisy, label, **options).strongest.accuracy
@@ -181,16 +181,16 @@ def told(sign, z):
 def test_a_network_keeps_up_with_the_affine_map_where_the_law_is_not_gaussian():
     """X is the sign of Y's first coordinate; of the release the first coordinate alone tells it."""
     rng = np.random.default_rng(0)
-    sign = rng.choice([-1.0, 1.0], 12_000)
-    y = np.c_[2 * sign + 0.3 * rng.normal(size=12_000), rng.normal(size=12_000)]
-    x = sign[:, None] + 0.1 * rng.normal(size=(12_000, 1))
+    sign = rng.choice([-1.0, 1.0], 10_500)
+    y = np.c_[2 * sign + 0.3 * rng.normal(size=10_500), rng.normal(size=10_500)]
+    x = sign[:, None] + 0.1 * rng.normal(size=(10_500, 1))
     seen = {}
     for mechanism in ("affine", "universal"):
-        made = PrivacyNetwork(mechanism, distortion=2.5, steps=150, batch_size=300)
-        made.fit(x[:3000], y[:3000])
-        z = made.transform(y[3000:], seed=0)
-        seen[mechanism] = told(sign[3000:], z[:, 0])
-        assert ((z - y[3000:]) ** 2).sum(1).mean() < 2.6
+        made = PrivacyNetwork(mechanism, distortion=2.5, steps=120, batch_size=300)
+        made.fit(x[:1500], y[:1500])
+        z = made.transform(y[1500:], seed=0)
+        seen[mechanism] = told(sign[1500:], z[:, 0])
+        assert ((z - y[1500:]) ** 2).sum(1).mean() < 2.6
     assert seen["universal"] < seen["affine"] + 0.02
 
 
@@ -199,7 +199,7 @@ def test_a_network_keeps_up_with_the_affine_map_where_the_law_is_not_gaussian():
 def test_discrete_within_a_thousandth_of_the_optimum(observe, target):
     joint, cost = symmetric_pair(), 1 - np.eye(10)
     table, costs = (joint, cost) if observe == "useful" else pairs_observed(joint, cost)
-    made = PrivacyNetwork("discrete", distortion=target, steps=1400).fit_law(table, costs)
+    made = PrivacyNetwork("discrete", distortion=target, steps=900).fit_law(table, costs)
     assert made.distortion_ == pytest.approx(target, abs=1e-3)
     best = DiscreteTradeoff(distortion=made.distortion_).fit(table, costs)
     assert -1e-9 <= made.leakage_ - best.leakage_ <= 1e-3
@@ -269,18 +269,18 @@ def test_the_limit_is_on_the_mean_and_not_on_each_sample():
 def test_a_discriminator_pulls_releases_towards_the_data():
     """Y is +-1: without it, releases are anywhere; with it, nearer to the two points."""
     rng = np.random.default_rng(0)
-    y = rng.choice([-1.0, 1.0], (1500, 1))
-    x = y + rng.normal(size=(1500, 1))
+    y = rng.choice([-1.0, 1.0], (600, 1))
+    x = y + rng.normal(size=(600, 1))
     away = {}
     for weight in (0.0, 3.0):
         made = PrivacyNetwork(distortion=0.8, discriminator=weight, steps=60, batch_size=200)
         z = made.fit(x, y).transform(y, seed=0)
         away[weight] = float(np.minimum(abs(z - 1), abs(z + 1)).mean())
-    assert away[3.0] < away[0.0]
+    assert away[3.0] < away[0.0] - 0.1
 
 
 def test_a_cost_of_ones_own():
-    rows = draw(covariances()["scalar, useful"][1], 3000, 0)
+    rows = draw(covariances()["scalar, useful"][1], 1500, 0)
     made = PrivacyNetwork(
         utility=lambda y, z: (y - z).abs().sum(1), distortion=0.4, steps=80, batch_size=300
     )
