@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import measure
 from ellipsum import Ellipsoid, ExactSum, open_rows
 from ellipsum.jobs.resumable import sum_of_files
-from report import RESULTS, Table, markdown
+from report import Table, family_folder, markdown
 
 D = 64
 #: What a reader alone hands over at a time: as much as the package's own.
@@ -148,9 +148,7 @@ def main() -> None:
     text += f"{options.rows} rows of {D} float64 (CSV: an eighth of them).\n"
     text += f"\n{markdown(table)}\n{markdown(times)}"
     print(text)
-    folder = RESULTS / measure.family().lower().replace(" ", "-")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "files.md").write_text(text)
+    (family_folder() / "files.md").write_text(text)
     missed = [line for line in table if line["times"] > line["wanted"]]
     if options.check and missed:
         sys.exit("\n".join(f"{m['what']}: {m['times']:.2f} of {m['against']}" for m in missed))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
 
 import peers
 
@@ -23,7 +22,7 @@ import pyarrow as pa  # noqa: E402
 import measure  # noqa: E402
 from ellipsum import Ellipsoid, ExactGroupSum, ExactSum  # noqa: E402
 from ellipsum.users import UserRows  # noqa: E402
-from report import RESULTS  # noqa: E402
+from report import family_folder  # noqa: E402
 
 N, KEYS, MANY = 1_000_000, 20_000, 1_000_000
 #: Integers far from one another, so that they are no indices.
@@ -121,7 +120,7 @@ def main() -> None:
         + "\n".join(many())
         + "\n"
     )
-    Path(RESULTS / "groups.md").write_text(f"# Groups\n\n{text}\n{measure.machine()}\n")
+    (family_folder() / "groups.md").write_text(f"# Groups\n\n{text}\n{measure.machine()}\n")
     print(text)
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import sys
 from functools import partial
-from pathlib import Path
 
 import peers
 
@@ -24,7 +23,7 @@ import measure  # noqa: E402
 from bench_passes import Case  # noqa: E402
 from ellipsum import Ellipsoid, ExactSum  # noqa: E402
 from ellipsum.kernels.backend import kernels, use_kernels  # noqa: E402
-from report import DTYPES, RESULTS, Table, markdown  # noqa: E402
+from report import DTYPES, Table, family_folder, markdown  # noqa: E402
 
 DS = (4, 16, 64, 128, 1024, 16384)
 #: Least share of reading that a row may reach, by d, for float32 and float64 (the best target).
@@ -183,14 +182,11 @@ def main() -> None:
             megabytes // 2, repeats, columns=True
         ),
     }
-    family = measure.family()
-    folder = Path(RESULTS) / family.lower().replace(" ", "-")
-    folder.mkdir(parents=True, exist_ok=True)
-    text = [f"# {family}\n\nMachine: {measure.machine()}.\n"]
+    text = [f"# {measure.family()}\n\nMachine: {measure.machine()}.\n"]
     text += [f"\n## {title}\n\n{markdown(table)}" for title, table in tables.items()]
     below = failures(tables)
     text += ["\n## Below what is wanted\n\n", *(f"- {line}\n" for line in below or ["nothing"])]
-    (folder / "layouts.md").write_text("".join(text))
+    (family_folder() / "layouts.md").write_text("".join(text))
     if options.check and below:
         sys.exit("\n".join(below))
 

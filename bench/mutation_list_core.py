@@ -48,6 +48,20 @@ CORE = [
         "tests/test_clip_kernels.py -k threshold",
     ),
     Mutation(
+        "columns, C++: a block with an exceptional row is kept",
+        C + "clip/column_blocks.inl",
+        "ordinary &= bool(all_below(norm2, fill(exceptional_norm2)));",
+        "ordinary &= true;",
+        "tests/test_arrangements.py",
+    ),
+    Mutation(
+        "columns, C++: the lanes of a block are not cleared",
+        C + "clip/column_blocks.inl",
+        "std::memset(b.lanes, 0, norm_lanes * b.rows * sizeof *b.lanes);",
+        "std::memset(b.lanes, 0, sizeof *b.lanes);",
+        "tests/test_arrangements.py",
+    ),
+    Mutation(
         "merge, C++: no carry",
         C + "clip/exact_sum.hpp",
         "const std::uint64_t carry = sum < low[j];",

@@ -42,7 +42,8 @@ def growth(lines: list[dict], path: Path) -> None:
     left.loglog(numbers, [line["seconds"] for line in lines], "o-")
     left.set(xlabel="numbers summed", ylabel="seconds", title="time")
     right.semilogx(numbers, [line["resident MB"] for line in lines], "o-")
-    right.set(xlabel="numbers summed", ylabel="MB", title="resident memory", ylim=(0, None))
+    right.set(xlabel="numbers summed", ylabel="MB", title="resident memory")
+    right.set_ylim(0, 1.1 * right.get_ylim()[1])
     _save(figure, path)
 
 

@@ -1,8 +1,9 @@
 """All tables and pictures of bench/README.md, by one command:
 
-    python bench/report.py            # about ten minutes; --quick: one, with rougher figures
+    python bench/report.py            # about two minutes; --quick: rougher
 
-writes ``bench/results/clip_sum.md`` (included in README.md), ``.json`` and the pictures.
+writes ``clip_sum.md``, ``.json`` and the pictures into ``bench/results/FAMILY``, a folder for each
+family of processors.
 Every figure is the least of several repeats, taken in turns with reading the same array.
 """
 
@@ -33,6 +34,13 @@ PEER_DS = (16, 128, 1024)
 MATRIX_DS = (128, 512)
 WANTED = {**dict.fromkeys((1, 2, 3, 4, 8), 0.3), 16: 0.5}  # 0.75 for the other d
 Table = list[dict[str, object]]
+
+
+def family_folder() -> Path:
+    """Where this processor's family has its tables."""
+    found = RESULTS / measure.family().lower().replace(" ", "-")
+    found.mkdir(parents=True, exist_ok=True)
+    return found
 
 
 def add(rows: np.ndarray, ellipsoid: Ellipsoid, threads: int = 1) -> ExactSum:
@@ -126,13 +134,14 @@ def noise(repeats: int, n: int = 1 << 22) -> Table:
     key, generator = bytes(32), np.random.default_rng(0)
     (seconds,) = measure.best(partial(generator.standard_normal, n), repeats=repeats)
     table: Table = [{"who": "NumPy ziggurat, PCG64 (not secure)", "ns": seconds / n * 1e9}]
-    for target in kernels.targets() if hasattr(kernels, "targets") else []:
-        kernels.choose_target(target)
+    core = kernels()
+    for target in core.targets() if hasattr(core, "targets") else []:
+        core.choose_target(target)
         (seconds,) = measure.best(lambda: rounded_gaussian(n, 2.0**27, key=key), repeats=repeats)
         table.append({"who": f"ellipsum, {target}", "ns": seconds / n * 1e9})
         print(table[-1], flush=True)
-    if hasattr(kernels, "choose_target"):
-        kernels.choose_target("")
+    if hasattr(core, "choose_target"):
+        core.choose_target("")
     return table
 
 
@@ -156,12 +165,11 @@ def main() -> None:
         "Peers, float32": side_by_side(64, 3),
         "Growth": growth(1e9 if quick else 1e10),
     }
-    RESULTS.mkdir(exist_ok=True)
     text = [f"# {measure.family()}\n\nMachine: {measure.machine()}.\n"]
     text += [f"\n## {title}\n\n{markdown(table)}" for title, table in tables.items()]
-    (RESULTS / "clip_sum.md").write_text("".join(text))
-    (RESULTS / "clip_sum.json").write_text(json.dumps(tables, indent=1))
-    pictures.draw(tables, RESULTS)
+    (family_folder() / "clip_sum.md").write_text("".join(text))
+    (family_folder() / "clip_sum.json").write_text(json.dumps(tables, indent=1))
+    pictures.draw(tables, family_folder())
 
 
 if __name__ == "__main__":
