@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from .columns import WIDE_BYTES, ColumnBlock, wide_block
@@ -21,8 +20,9 @@ __all__ = ["float_columns", "frame_batches"]
 Columns = list[NDArray[Any]]
 
 
-def float_columns(data: Any, d: int) -> Columns | None:
-    """The d columns of a pandas frame, views, if all are NumPy floats of 32 or 64 bits.
+def float_columns(data: Any, d: int) -> Columns | NDArray[Any] | None:
+    """A pandas frame of d columns, if all are NumPy floats of 32 or 64 bits: one view (n, d) of it
+    where pandas has one, else a view of each column.
 
     Others go by Arrow, which says what each type means and refuses what is no number.
     """
@@ -34,14 +34,14 @@ def float_columns(data: Any, d: int) -> Columns | None:
         return None
     if not all(isinstance(kind, np.dtype) and kind in floats for kind in data.dtypes):
         return None
-    return [data.iloc[:, j].to_numpy() for j in range(d)]
+    view = _one_array(data, d)
+    return [_column(data, j) for j in range(d)] if view is None else view
 
 
-def frame_batches(columns: Columns) -> Iterator[NDArray[Any] | ColumnBlock]:
+def frame_batches(columns: Columns | NDArray[Any]) -> Iterator[NDArray[Any] | ColumnBlock]:
     """One view of all columns, or of each, or blocks copied from them."""
-    view = _one_array(columns)
-    if view is not None:
-        yield view
+    if isinstance(columns, np.ndarray):
+        yield columns
     elif all(column.flags.c_contiguous and column.flags.aligned for column in columns):
         if len(columns[0]):
             yield ColumnBlock(columns)
@@ -51,16 +51,27 @@ def frame_batches(columns: Columns) -> Iterator[NDArray[Any] | ColumnBlock]:
             yield wide_block([column[start : start + size] for column in columns])
 
 
-def _one_array(columns: Columns) -> NDArray[Any] | None:
-    """The columns as one array, if they are views of one and lie evenly in it."""
-    first = columns[0]
-    owner, where = _owner(first), [_address(column) for column in columns]
-    step = where[1] - where[0] if len(columns) > 1 else 0
-    for j, column in enumerate(columns):
-        same = column.dtype == first.dtype and column.strides == first.strides
-        if not same or where[j] != where[0] + j * step or _owner(column) is not owner:
-            return None
-    view = as_strided(first, (len(first), len(columns)), (first.strides[0], step))
+def _column(data: Any, j: int) -> NDArray[Any]:
+    return np.asarray(data.iloc[:, j].to_numpy())
+
+
+def _one_array(data: Any, d: int) -> NDArray[Any] | None:
+    """The frame as a view (n, d) of one array, or None.
+
+    pandas takes some 20 us to find a column, so it is asked for the whole: but only where three
+    columns lie evenly in one array, since of others it would make a copy.
+    """
+    if len(set(data.dtypes)) > 1:
+        return None
+    first, last = _column(data, 0), _column(data, d - 1)
+    step = _address(_column(data, 1)) - _address(first) if d > 1 else 0
+    if _address(last) - _address(first) != (d - 1) * step or _owner(first) is not _owner(last):
+        return None
+    whole = np.asarray(data.to_numpy())
+    laid = whole.strides[0] == first.strides[0] and (d == 1 or whole.strides[1] == step)
+    if not (laid and _address(whole) == _address(first)):
+        return None  # a copy, after all
+    view = whole.view()
     view.flags.writeable = False
     return view
 
