@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ellipsum import PrivateCounts
+from ellipsum import Ellipsoid, PrivateCounts, PrivateMean
+from ellipsum.rows import csv_file
 from ellipsum.rows.files import open_rows
 from file_rows import CANARY, fails, gather
 
@@ -87,17 +88,39 @@ def label_of(name, coding, marked):
 @settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(labels=st.lists(LABEL, min_size=1, max_size=9), ragged=st.booleans())
-def test_what_a_label_is_depends_on_its_line_alone(tmp_path, labels, ragged):
-    lines, wanted = zip(*(label_of(*label) for label in labels), strict=True)
+@given(
+    labels=st.lists(LABEL, min_size=1, max_size=9),
+    beside=st.lists(st.sampled_from([b"x", b"caf\xe9", "é".encode(), b'"a,\xe9"']), min_size=9),
+    ragged=st.booleans(),
+)
+def test_what_a_label_is_depends_on_its_cell_alone(tmp_path, labels, beside, ragged):
+    names, wanted = zip(*(label_of(*label) for label in labels), strict=True)
     path = tmp_path / "x.csv"
-    path.write_bytes(b"\n".join([*(line + b",1" for line in lines), *[b"\xff"] * ragged]) + b"\n")
+    lines = [name + b",1," + note for name, note in zip(names, beside, strict=False)]
+    path.write_bytes(b"\n".join([*lines, *[b"\xff"] * ragged]) + b"\n")
     rows = open_rows(path, ["f1"], header=False, by="f0")
     found = [x for _, (cells,) in rows.labelled(1) for x in cells.to_pylist()]
     assert found == [*wanted, *[None] * ragged]
     keys = sorted(set(wanted))
     sizes = PrivateCounts(keys=keys, mu=1e5)(rows, key="f0").sizes
     assert np.allclose(sizes, [wanted.count(key) for key in keys], atol=1e-2)
+
+
+def test_a_note_beside_an_id_makes_no_other_user_of_it(tmp_path):
+    path, region = tmp_path / "x.csv", Ellipsoid.ball(1.0, d=1)
+    for note in (b"caf\xc3\xa9", b"caf\xe9", b'"caf\xe9, \xff"', b"x" * (3 << 20) + b"\xe9"):
+        path.write_bytes(b"id,x,note\nJos\xc3\xa9,1,ok\nJos\xc3\xa9,1," + note + b"\nAnn,0,y\n")
+        assert PrivateMean(region, mu=1, by="id")(open_rows(path, ["x"], by="id")).n == 2
+
+
+@pytest.mark.parametrize("mark, name", [(b",", "x.csv"), (b"\t", "x.tsv")])
+def test_a_long_line_of_cells_that_are_not_utf8_is_read_in_parts(tmp_path, monkeypatch, mark, name):
+    monkeypatch.setattr(csv_file, "_PART_BYTES", 7)
+    cells = [b"\xe9", "ä".encode(), b"a"] * 20
+    (tmp_path / name).write_bytes(mark.join([*cells, "Ω".encode()]) + b"\n")
+    rows = open_rows(tmp_path / name, ["f0"], header=False, by=[f"f{k}" for k in range(1, 61)])
+    (labels,) = [[column.to_pylist() for column in found] for _, found in rows.labelled(1)]
+    assert labels == [[x] for x in (["é", "ä", "a"] * 20)[1:]] + [["Ω"]]
 
 
 def test_an_open_quote_does_not_swallow_the_lines_below(tmp_path):

@@ -35,6 +35,9 @@ _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _MARK = codecs.BOM_UTF8
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
+#: Bytes of a line that is not UTF-8, whose cells are looked at one by one: so many at a time.
+_PART_BYTES = 1 << 20
+
 #: What a line that is too long is read as: no number, and too few cells.
 _NO_ROW = b" "
 
@@ -185,7 +188,7 @@ class CsvFile(Source):
                 raise ValueError(f"columns must name column {name!r} exactly once")
 
     def _lines(self) -> _Lines:
-        return _Lines(self._pa, self.path)
+        return _Lines(self._pa, self.path, self._delimiter.encode())
 
     def labelled(self, d: int) -> Iterator[LabelledBlock]:
         parser = (
@@ -209,8 +212,8 @@ class CsvFile(Source):
 class _Lines:
     """A text file in chunks that end with a line; every line ends with one newline."""
 
-    def __init__(self, pa: Any, path: str) -> None:
-        self._pa, self._path = pa, path
+    def __init__(self, pa: Any, path: str, mark: bytes) -> None:
+        self._pa, self._path, self._mark = pa, path, mark
         self._ahead = b""
 
     def __enter__(self) -> _Lines:
@@ -250,10 +253,10 @@ class _Lines:
                 line.append(more)
                 continue
             line.append(more[:first])
-            yield _clean(line.take() + more[first : last + 1])
+            yield _clean(line.take() + more[first : last + 1], self._mark)
             line.append(more[last + 1 :])
         if not line.empty:
-            yield _clean(line.take() + b"\n")
+            yield _clean(line.take() + b"\n", self._mark)
 
     def _read(self) -> bytes:
         if more := self._ahead:
@@ -289,7 +292,7 @@ class _Line:
         return self._size == 0
 
 
-def _clean(chunk: bytes) -> bytes:
+def _clean(chunk: bytes, mark: bytes) -> bytes:
     # A lone carriage return would start a new record for pyarrow, and a ragged line that is
     # not UTF-8 makes it print a byte of the line. A byte order mark may begin any line: files
     # that are joined bring theirs along, and the first line is a record like the others. Another
@@ -301,7 +304,7 @@ def _clean(chunk: bytes) -> bytes:
     chunk = (b"\n" + chunk).replace(b"\n" + _MARK, b"\n").replace(b"\n" + _MARK, b"\n??")[1:]
     if _is_utf8(chunk):
         return chunk
-    return b"\n".join(map(_as_utf8, chunk.split(b"\n")))
+    return b"\n".join([_as_utf8(line, mark) for line in chunk.split(b"\n")])
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -312,9 +315,25 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _as_utf8(line: bytes) -> bytes:
-    """The line; as Latin-1 where it is not UTF-8: no two names become the same one."""
-    return line if _is_utf8(line) else line.decode("latin-1").encode()
+def _as_utf8(line: bytes, mark: bytes) -> bytes:
+    """The line; what stands between two marks, and is not UTF-8, as Latin-1.
+
+    What a cell is follows from its own bytes, or a note beside an id would make another user of
+    it (claim users-2). A long line is looked at in parts that end before a mark.
+    """
+    if _is_utf8(line):
+        return line
+    parts, start = [], 0
+    while start < len(line):
+        end = line.find(mark, start + _PART_BYTES)
+        part = line[start : end if end >= 0 else len(line)]
+        parts.append(mark.join(map(_cell_as_utf8, part.split(mark))))
+        start += len(part)
+    return b"".join(parts)
+
+
+def _cell_as_utf8(cell: bytes) -> bytes:
+    return cell if _is_utf8(cell) else cell.decode("latin-1").encode()
 
 
 def _cells(line: bytes, delimiter: str) -> int:
