@@ -303,6 +303,15 @@ def test_a_public_sample_of_twice_d_rows_costs_little(rho):
     assert np.mean(costs) < 1.12
 
 
+@pytest.mark.parametrize("d", [2, 3, 10])
+@pytest.mark.parametrize("m", [2, 3, 4, 5])
+def test_two_public_rows_are_enough_for_a_region(m, d):
+    """The weight of the shrinkage came out negative, and correlations above one."""
+    for seed in range(30):
+        rows = np.random.default_rng(seed).normal(size=(m, d))
+        assert Ellipsoid.for_sample(rows, 0.01).clip_norm > 0
+
+
 def test_a_sample_of_fewer_rows_than_coordinates_still_gives_a_region():
     public = np.random.default_rng(6).normal(size=(5, 30))
     for diagonal in (False, True):
@@ -311,3 +320,13 @@ def test_a_sample_of_fewer_rows_than_coordinates_still_gives_a_region():
         assert region.kind == ("ellipsoid" if diagonal else "matrix")
     with pytest.raises(ValueError, match="constant"):
         Ellipsoid.for_sample(np.ones((5, 2)))
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e-150, 1e160])
+def test_the_unit_of_the_data_does_not_matter_to_factors(unit):
+    loadings = np.random.default_rng(0).normal(size=(12, 3))
+    covariance = loadings @ loadings.T + np.eye(12)
+    wanted = {"n": 500, "epsilon": 1, "delta": 1e-6, "rank": 2}
+    plain, scaled = (Ellipsoid.for_covariance(covariance * u, **wanted) for u in (1, unit))
+    noise = scaled.predicted_error().noise.sum() / unit
+    assert noise == pytest.approx(plain.predicted_error().noise.sum(), rel=1e-6)

@@ -133,3 +133,24 @@ def test_rows_in_an_engine_are_refused_with_a_way_out():
         refused(data, r"give open_rows\(files, by=")
         with pytest.raises(TypeError, match=r"give open_rows\(files, by="):
             PrivateGroupMean(BALL, keys=STORES, mu=1.0)(data, key="store")
+
+
+NONE = {
+    "pandas": lambda k: pd.DataFrame({"k": [np.nan] * k}),
+    "pandas objects": lambda k: pd.DataFrame({"k": np.array([None] * k, dtype=object)}),
+    "Arrow nulls": lambda k: pa.table({"k": pa.nulls(k)}),
+}
+
+
+@pytest.mark.parametrize("kind", NONE)
+@pytest.mark.parametrize("keys", [["a", "b"], [1, 2]])
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_table_without_a_key_fits_among_any(kind, keys, place, count):
+    """pandas gives a piece whose keys are all missing a type of its own."""
+    parts = [pd.DataFrame({"k": keys * 2}), pd.DataFrame({"k": keys})]
+    parts.insert(place, NONE[kind](count))
+    sizes = PrivateCounts(keys=keys, mu=1e5)(iter(parts), key="k").sizes
+    assert np.allclose(sizes, 3, atol=1e-2)
+    users = PrivateCounts(keys=keys, mu=1e5)(iter(parts), key="k", user="k").sizes
+    assert np.allclose(users, 1, atol=1e-2)

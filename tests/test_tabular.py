@@ -257,3 +257,15 @@ def test_keys_that_are_integers_of_any_size_can_be_shown(keys):
     table = release.to_arrow().column("key").to_pylist()
     assert sorted(map(str, table)) == sorted(map(str, written))
     assert pa.types.is_integer(release.to_arrow()["key"].type) == (keys == [2**63, 5])
+
+
+def test_odd_keys_are_told_apart_and_can_be_shown():
+    def released(keys):
+        return PrivateCounts(keys=keys, mu=50)({"k": keys * 3}, key="k", seed=1)
+
+    large = released([2**53, 2**53 + 1, 0.5])
+    assert set(large.to_pandas().index) == {2**53, 2**53 + 1, 0.5}
+    assert len(set(large.to_arrow()["key"].to_pylist())) == 3
+    half = released(["\ud800", "a\x1b[2J"])
+    assert "\x1b" not in half._repr_html_() and half._repr_html_().encode()
+    assert half.to_arrow()["key"].to_pylist() in (["?", "a\x1b[2J"], ["a\x1b[2J", "?"])

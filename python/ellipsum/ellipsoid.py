@@ -256,7 +256,7 @@ class Ellipsoid:
         """Return the predicted mean squared error of a release, by term and coordinate.
 
         Against the sum (or mean) of the rows themselves, for the Gaussian rows that the
-        region was made for (:meth:`for_gaussian`, :meth:`for_covariance`).
+        region was made for, without what a noisy count costs (``noise_sd`` of a mechanism).
 
         Parameters
         ----------
@@ -349,7 +349,7 @@ class Ellipsoid:
         return unscaled(self._scale, y)
 
     def fingerprint(self) -> bytes:
-        """16 bytes that two regions share exactly when they sum alike."""
+        """16 bytes that no two regions share but those of the same numbers, which sum alike."""
         scale = self._stored_scale()
         rows = scale.ndim if self._kind != "low-rank" else len(scale)  # 3, 5, ...
         digest = hashlib.blake2b(f"{rows}|{self.d}|".encode(), digest_size=16)

@@ -71,7 +71,7 @@ def _table(columns: Columns) -> str:
         f"<tr>{''.join(_cell(column[i]) for column in columns.values())}</tr>"
         for i in range(min(count, _SHOWN))
     )
-    names = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
+    names = "".join(f"<th>{_escaped(name)}</th>" for name in columns)
     more = f"<p>... and {count - _SHOWN} more rows</p>" if count > _SHOWN else ""
     head = f"<thead><tr>{names}</tr></thead>"
     return f'<table style="{_STYLE}">{head}<tbody>{rows}</tbody></table>{more}'
@@ -82,4 +82,10 @@ def _cell(value: Any) -> str:
         return "<td></td>"
     if isinstance(value, (float, np.floating)):
         return f'<td style="text-align:right">{value:.6g}</td>'
-    return f"<td>{html.escape(str(value))}</td>"
+    return f"<td>{_escaped(str(value))}</td>"
+
+
+def _escaped(text: str) -> str:
+    """A key is somebody's text, and may have no UTF-8."""
+    plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return html.escape(plain)

@@ -28,24 +28,31 @@ def as_pandas(columns: Columns, about: Mapping[str, Any], index: str | None) -> 
 def as_arrow(columns: Columns, about: Mapping[str, Any]) -> Any:
     """A pyarrow Table, whose schema's metadata hold ``about`` as JSON."""
     pa = _needed("pyarrow", "to_arrow()")
-    arrays = {}
-    for name, values in columns.items():
-        kinds = {type(value) for value in values} - {type(None)}
-        kind = pa.float64() if values and not kinds else None
-        text = len(kinds) > 1 and bool(kinds & {str, bytes})
-        if kinds == {int}:
-            least, most = min(filter(None, values), default=0), max(filter(None, values), default=0)
-            kind = pa.uint64() if most >= 1 << 63 else pa.int64()
-            text = most >= 1 << 64 or least < (-(1 << 63) if most < 1 << 63 else 0)
-        kind = pa.string() if text else kind
-        arrays[name] = pa.array([str(value) for value in values] if text else values, kind)
+    arrays = {name: _arrow_column(pa, values) for name, values in columns.items()}
     return pa.table(arrays).replace_schema_metadata({"ellipsum": json.dumps(about)})
 
 
+def _arrow_column(pa: Any, values: Sequence[Any]) -> Any:
+    """Of the type that Arrow finds, or as text: keys are integers of any size, and text beside."""
+    kinds = {type(value) for value in values} - {type(None)}
+    if not kinds:
+        return pa.array(values, pa.float64() if values else None)
+    for kind in (None, pa.uint64()) if len(kinds) == 1 or kinds == {int, float} else ():
+        try:
+            return pa.array(values, kind)
+        except (pa.ArrowException, OverflowError, UnicodeError):
+            pass
+    # Text with half a surrogate pair in it has no UTF-8.
+    return pa.array([str(value).encode("utf-8", "replace").decode() for value in values])
+
+
 def _numbers(values: Sequence[Any]) -> Any:
-    """A column for pandas: NaN for None among numbers, also where all are None."""
+    """A column for pandas: NaN for None among numbers, also where all are None; integers beside
+    fractions as they are, since of large ones floats make one."""
     if None in values and {type(value) for value in values} <= {float, type(None)}:
         return np.array(values, np.float64)
+    if {int, float} <= {type(value) for value in values}:
+        return np.array(values, dtype=object)
     return values
 
 

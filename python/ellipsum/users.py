@@ -24,7 +24,7 @@ from .rows.batches import OF_USERS
 from .rows.distinct import fixed_width
 from .rows.divided import Divided, Store
 from .rows.files import Rows
-from .rows.labelled import OTHER_TYPE, labelled_batches
+from .rows.labelled import labelled_batches, one_kind
 from .rows.labels import mixed
 
 __all__ = [
@@ -195,9 +195,7 @@ class UserRows:
         for rows, (labels,) in labelled_batches(data, self.d, [self._user], self._columns):
             if lock is not None:
                 with lock:
-                    self._kind = self._kind or labels.kind
-                    if labels.kind != self._kind:
-                        raise TypeError(OTHER_TYPE)
+                    (self._kind,) = one_kind([self._kind], [labels.kind])
             words = labels.rows()
             if (named := words.any(1)).any():  # a row without a user is nobody's
                 yield rows[named], words[named]

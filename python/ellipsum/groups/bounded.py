@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..guarantee import Neighbors
-from ..rows.labelled import OTHER_TYPE
+from ..rows.labelled import one_kind
 from .keys import KeyBook, chosen_keys
 
 __all__ = ["Users", "limited"]
@@ -26,7 +26,8 @@ class Users:
     """
 
     def __init__(self, neighbors: Neighbors) -> None:
-        self._lock, self._kinds = threading.Lock(), list[str]()
+        self._lock = threading.Lock()
+        self._kinds: list[str] | None = None
         self._counted = neighbors.count_is_public  # else nobody asks, and memory is saved
         self._seen: set[bytes] = set()
 
@@ -50,9 +51,7 @@ class Users:
                 yield rows[kept], words
 
     def _check_kinds(self, kinds: list[str]) -> None:
-        self._kinds = self._kinds or kinds
-        if kinds != self._kinds:
-            raise TypeError(OTHER_TYPE)
+        self._kinds = one_kind(self._kinds, kinds)
 
 
 def limited(

@@ -14,7 +14,7 @@ from ..jobs.file_sums import ROWS_PER_STATE, FileSums
 from ..noise_keys import digest
 from ..rows.divided import Divided
 from ..rows.files import Rows, labelled_arrays
-from ..rows.labelled import OTHER_TYPE, label_places
+from ..rows.labelled import label_places, one_kind
 from ..rows.labels import KINDS, Labels, labels_of
 from ..rows.seek import inputs_of
 from ..users import divide_rows, divided_runs
@@ -118,9 +118,7 @@ class _TablePart:
             self.table.units += len(rows)
 
     def _check(self, kind: str) -> None:
-        if kind and self._kind not in ("", kind):
-            raise TypeError(OTHER_TYPE)
-        self._kind = self._kind or kind
+        (self._kind,) = one_kind([self._kind], [kind])
 
     def merge(self, other: _TablePart) -> None:
         self._check(other._kind)

@@ -23,17 +23,17 @@ from .labels import Labels, labels_of
 from .partitioned import refuse_far_labels
 
 __all__ = [
-    "OTHER_TYPE",
     "column_of",
     "label_batches",
     "label_places",
     "labelled_batches",
     "number_batches",
+    "one_kind",
 ]
 
 _Batch = tuple[NDArray[Any], list[Labels]]
 
-OTHER_TYPE = "a column of labels has another type in a later batch: cast it first"
+_OTHER_TYPE = "a column of labels has another type in a later batch: cast it first"
 
 
 def labelled_batches(
@@ -193,14 +193,26 @@ def column_of(data: Any, name: str) -> Any:
         raise _missing(name) from None
 
 
+def one_kind(known: list[str] | None, here: list[str]) -> list[str]:
+    """The kinds of columns after a batch with kinds of its own; "" goes with any.
+
+    Raises
+    ------
+    TypeError
+        For a column that is integers in one batch and text in another: a matter of types.
+    """
+    if known is None:
+        return here
+    if any(a and b and a != b for a, b in zip(known, here, strict=True)):
+        raise TypeError(_OTHER_TYPE)
+    return [a or b for a, b in zip(known, here, strict=True)]
+
+
 def _of_one_kind(parts: Iterator[_Batch]) -> Iterator[_Batch]:
-    """Refuse a column that is integers in one batch and text in another: a matter of types."""
+    """The same batches, each of whose columns is to be of one kind in all of them."""
     kinds: list[str] | None = None
     for rows, labels in parts:
-        here = [label.kind for label in labels]
-        if kinds is not None and here != kinds:
-            raise TypeError(OTHER_TYPE)
-        kinds = here
+        kinds = one_kind(kinds, [label.kind for label in labels])
         yield rows, labels
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,8 @@ def diagonal_plus_rank(basis: Array, spread: Array, rank: int) -> tuple[Array, A
     makes it less: with K = F'M^-1, tr(M^-1 S) is the least over K of tr(D^-1 (I - F K) S (I - F
     K)') + tr(K S K'), which D and each row of F then minimise by themselves. O(d^2 r) a step.
     """
+    unit = float(np.mean(spread))  # squares of it may be out of range
+    spread = spread / unit
     order = np.argsort(spread)
     lead, rest = order[len(order) - rank :], order[: len(order) - rank]
     level = float(np.mean(spread[rest])) if rest.size else float(np.min(spread)) / 2
@@ -95,7 +98,7 @@ def diagonal_plus_rank(basis: Array, spread: Array, rank: int) -> tuple[Array, A
         diagonal = np.maximum(np.sqrt(np.maximum(left_over, 0)), _LEAST_SHARE * whole)
         values, axes = np.linalg.eigh(ksk)
         loadings = ((ks.T @ axes) / (np.maximum(values, 0) + diagonal[:, None])) @ axes.T
-    return diagonal, loadings
+    return unit * diagonal, math.sqrt(unit) * loadings
 
 
 def _units(model: GaussianModel) -> Array:

@@ -90,7 +90,9 @@ def _shrunk(correlation: Array, fourth: float, m: int) -> Array:
             return np.asarray((shrunk + shrunk.T) / 2)
     distance = float(np.sum((correlation - np.eye(d)) ** 2))
     scatter = (fourth / m - float(np.sum(correlation**2))) / m
-    weight = min(1.0, scatter / distance) if distance > 0 else 1.0
+    # Of Gaussian rows scatter is (||r||^2 + d^2)/m, and the weight above 1/m: of few rows the
+    # difference may even be negative, and r is singular.
+    weight = min(1.0, max(scatter / distance, 1 / m)) if distance > 0 else 1.0
     return np.asarray((1 - weight) * correlation + weight * np.eye(d))
 
 
