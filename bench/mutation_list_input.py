@@ -6,6 +6,13 @@ from mutation import Mutation, P
 
 INPUT = [
     Mutation(
+        "CSV: one cell decides how all of its line are read",
+        P + "rows/csv_file.py",
+        "parts.append(mark.join(map(_cell_as_utf8, part.split(mark))))",
+        'parts.append(part.decode("latin-1").encode())',
+        "tests/test_csv_lines.py",
+    ),
+    Mutation(
         "from_bytes: a sum beyond its rows",
         P + "partial_bytes.py",
         "    return sum(int(v) ** 2 for v in as_integers(state.low, state.high)) > bound**2",
