@@ -140,7 +140,7 @@ constexpr std::size_t column_slots = 3;  // of a record, beside those of the sla
 constexpr std::size_t block_step = 16, most_block_rows = 128,
                       most_block_bytes = std::size_t{1} << 20;
 [[maybe_unused]] inline std::size_t rows_in_column_block(std::size_t d, std::size_t bytes) {
-  const std::size_t fit = bytes / (8 * d) / block_step * block_step;
+  const std::size_t fit = bytes / (8 * (d > 1 ? d : 1)) / block_step * block_step;
   return fit < block_step ? block_step : fit < most_block_rows ? fit : most_block_rows;
 }
 

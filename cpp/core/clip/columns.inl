@@ -197,7 +197,8 @@ static __attribute__((noinline)) void add_one_slab(Columns& s, std::size_t i,
 // Whole slabs from row `i` on.
 template <class T, int V, Task task> static void add_slabs(Columns& s, std::size_t& i) {
   constexpr std::size_t rows = V * vec_lanes;
-  const std::size_t fit = column_block_bytes / (s.batch.d * sizeof(T)) / rows;
+  const std::size_t columns = s.batch.d > 1 ? s.batch.d : 1;
+  const std::size_t fit = column_block_bytes / (columns * sizeof(T)) / rows;
   const std::size_t run = column_run_bytes / sizeof(T) / rows;
   const std::size_t block = rows * (fit < 1 ? 1 : fit < run ? fit : run);
   while (i + rows <= s.batch.n) {
