@@ -212,8 +212,9 @@ def _of_one_kind(parts: Iterator[_Batch]) -> Iterator[_Batch]:
     """The same batches, each of whose columns is to be of one kind in all of them."""
     kinds: list[str] | None = None
     for rows, labels in parts:
-        kinds = one_kind(kinds, [label.kind for label in labels])
-        yield rows, labels
+        if len(rows):  # a piece without rows has no type that matters
+            kinds = one_kind(kinds, [label.kind for label in labels])
+            yield rows, labels
 
 
 def _beside(

@@ -46,7 +46,7 @@ class Labels:
 
     Attributes
     ----------
-    kind : one of KINDS; "" of a column without a value, where no schema says it
+    kind : one of KINDS; "" of Arrow's nulls, and of pandas' floats without a number
     codes : array (n,) of int64, -1 for a row without a value; None: each row its own
     cells : Cells
     """
@@ -93,7 +93,7 @@ def labels_of(name: str, column: Any) -> Labels:
         For a column whose type is none of the kinds, as dates and booleans.
     """
     if isinstance(column, np.ndarray):
-        return _of_numpy(name, column, typed=False)
+        return _of_numpy(name, column)
     package = type(column).__module__.partition(".")[0]
     if package == "pandas":
         if column.ndim != 1:
@@ -119,8 +119,7 @@ def mixed(words: Words) -> Words:
         return z ^ (z >> np.uint64(31))
 
 
-def _of_numpy(name: str, column: NDArray[Any], *, typed: bool) -> Labels:
-    """``typed``: floats are what a schema says, and not what pandas makes of no value at all."""
+def _of_numpy(name: str, column: NDArray[Any]) -> Labels:
     if column.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, one value for each row")
     kind = column.dtype.kind
@@ -131,8 +130,6 @@ def _of_numpy(name: str, column: NDArray[Any], *, typed: bool) -> Labels:
     if kind == "f":
         with np.errstate(all="ignore"):  # a warning would tell of a value
             column = column.astype(np.float64, copy=False)  # as cells of it are read
-        if not typed and np.isnan(column).all():
-            return labels_of_cells([None] * len(column))
         whole = np.isfinite(column) & (np.abs(column) < 2.0**63) & (column == np.rint(column))
         if not whole[~np.isnan(column)].all():
             return labels_of_cells(column.tolist(), "integer")
@@ -204,7 +201,7 @@ def _narrowed(raw: NDArray[Any]) -> tuple[NDArray[Any], bool]:
 
 
 def labels_of_cells(cells: Sequence[Any], kind: str = "object") -> Labels:
-    """Labels of Python objects, each of its own kind; of no kind where none has a value."""
+    """Labels of Python objects, each of its own kind."""
     if len(cells) > _MANY and (strings := joined_text(cells)) is not None:
         return Labels(kind, None, Column(TEXT, strings))
     types = set(map(type, cells))
@@ -221,7 +218,7 @@ def labels_of_cells(cells: Sequence[Any], kind: str = "object") -> Labels:
         places = {value: i for i, value in enumerate(values)}
         places[None] = -1
         codes = np.fromiter(map(places.__getitem__, cells), np.int64, len(cells))
-        return Labels(kind if values or kind != "object" else "", codes, Mixed(values))
+        return Labels(kind, codes, Mixed(values))
     codes, values = np.empty(len(cells), np.int64), []
     known: dict[tuple[type, Any], int] = {}
     for i, cell in enumerate(cells):
@@ -235,13 +232,20 @@ def labels_of_cells(cells: Sequence[Any], kind: str = "object") -> Labels:
         codes[i] = code = known.setdefault((type(value), value), len(values))
         if code == len(values):
             values.append(value)
-    return Labels(kind if values or kind != "object" else "", codes, Mixed(values))
+    return Labels(kind, codes, Mixed(values))
+
+
+def _of_no_kind(rows: int) -> Labels:
+    return Labels("", np.full(rows, -1, np.int64), Mixed([]))
 
 
 def _of_pandas(name: str, column: Any) -> Labels:
     dtype = column.dtype
     if isinstance(dtype, np.dtype):
-        return _of_numpy(name, column.to_numpy(), typed=False)
+        array = column.to_numpy()
+        # What pandas makes of a piece without a value, beside text in the others.
+        none = dtype.kind == "f" and bool(np.isnan(array).all())
+        return _of_no_kind(len(array)) if none else _of_numpy(name, array)
     pandas = sys.modules["pandas"]
     if isinstance(dtype, pandas.CategoricalDtype):
         categories = _of_pandas(name, column.cat.categories.to_series())
@@ -267,12 +271,11 @@ def _of_arrow(pa: Any, name: str, array: Any) -> Labels:
     if isinstance(array, pa.ExtensionArray):
         return _of_arrow(pa, name, array.storage)
     if types.is_null(kind):
-        return labels_of_cells([None] * len(array))
+        return _of_no_kind(len(array))
     if types.is_integer(kind) or types.is_floating(kind):
         missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         if types.is_floating(kind):
-            floats = array.to_numpy(zero_copy_only=False).astype(np.float64)
-            return _of_numpy(name, floats, typed=True)
+            return _of_numpy(name, array.to_numpy(zero_copy_only=False).astype(np.float64))
         plain = array if missing is None else array.fill_null(0)
         return _of_integers(plain.to_numpy(zero_copy_only=False), missing)
     if types.is_dictionary(kind):
