@@ -10,12 +10,12 @@ from typing import Any
 from .. import __version__
 from ..budget.budget import Budget
 from ..gaussian_shape import GaussianShape
+from ..groups.key_bytes import plain_key
 from ..groups.mechanisms import PrivateGroupMean, PrivateGroupSum
 from ..groups.release import GroupRelease, cell_text
 from ..guarantee import ROW
 from ..jobs.checkpoint import Checkpoint
 from ..release import finite_or_none
-from ..rows.cells import number_text
 from ..rows.files import Rows
 from ..rows.labels import labels_of
 from .exit import Exit, Problem, own_text
@@ -181,9 +181,7 @@ def more_of(release: GroupRelease) -> list[str]:
 
 def name_of(key: Any) -> str:
     """A key as it is printed: a private one is somebody's text, and controls no terminal."""
-    name = (
-        key.hex() if isinstance(key, bytes) else key if isinstance(key, str) else number_text(key)
-    )
+    name = key.hex() if isinstance(key, bytes) else str(plain_key(key))
     return name if name.isprintable() else name.encode("unicode_escape").decode()
 
 

@@ -1,4 +1,4 @@
-"""A key as bytes, and back."""
+"""A key as bytes, and back, and as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from ..rows.cells import number_text
 
-__all__ = ["key_at", "key_bytes", "key_text"]
+__all__ = ["key_at", "key_bytes", "key_text", "plain_key"]
 
 _INTEGER, _TEXT, _BYTES = 0, 1, 2
 
@@ -15,6 +15,12 @@ _INTEGER, _TEXT, _BYTES = 0, 1, 2
 def key_text(key: Any) -> str:
     """A key as the text that draws are bound to."""
     return repr(key) if isinstance(key, (str, bytes)) else number_text(key)
+
+
+def plain_key(key: Any) -> Any:
+    """A key as it is shown: itself, or text for an integer of more digits than Python prints."""
+    text = number_text(key) if isinstance(key, int) else ""
+    return text if text.lstrip("-").startswith("0x") else key
 
 
 def key_bytes(key: Any) -> bytes:

@@ -15,9 +15,9 @@ from ..guarantee import ROW
 from ..plot_groups import plot_groups
 from ..present import PresentMean
 from ..release import Release, finite_or_none
-from ..rows.cells import number_text
 from ..sum_release import MISSING_CENTER, NoisySum, SumRelease
 from .guarantee import GroupGuarantee
+from .key_bytes import plain_key
 
 __all__ = ["GroupRelease", "NoisyGroups", "cell_text"]
 
@@ -30,12 +30,6 @@ _CELLS_PRINTED = 6
 def cell_text(value: float, sd: float) -> str:
     """A value with its noise, as it is printed; words where nothing is known."""
     return f"{value:.6g} ({sd:.2g})" if math.isfinite(sd) else "(no estimate)"
-
-
-def _plain(key: Any) -> Any:
-    """A key; as text where it is a number of more digits than Python prints."""
-    text = number_text(key) if isinstance(key, int) else ""
-    return text if text.lstrip("-").startswith("0x") else key
 
 
 class NoisyGroups(NamedTuple):
@@ -153,7 +147,7 @@ class GroupRelease(Release):
     def labels(self) -> list[str]:
         """Return what each group is called: its key as text, of a histogram ``[low, high)``."""
         if self._edges is None:
-            return [printable(str(_plain(key))) for key in self.keys]
+            return [printable(str(plain_key(key))) for key in self.keys]
         ends, last = [f"{end:.6g}" for end in self._edges], len(self._edges) - 2
         return [f"[{ends[k]}, {ends[k + 1]}{']' if k == last else ')'}" for k in self.keys]
 
@@ -230,7 +224,7 @@ class GroupRelease(Release):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain Python values that JSON can hold."""
         sizes = None if self.sizes is None else self.sizes.tolist()
-        keys = [key.hex() if isinstance(key, bytes) else _plain(key) for key in self.keys]
+        keys = [key.hex() if isinstance(key, bytes) else plain_key(key) for key in self.keys]
         bins = {} if self._edges is None else {"edges": self._edges.tolist()}
         present = {} if self.present is None else {"present": self.present.tolist()}
         return super().to_dict() | {"keys": keys, "sizes": sizes} | present | bins
@@ -250,7 +244,7 @@ class GroupRelease(Release):
         infinite, as for a group of too few users (in pandas NaN, in Arrow null)
         """
         d = 1 if self._noisy.integers is None else self._value.shape[1]
-        columns: dict[str, Any] = {"key": [_plain(key) for key in self.keys for _ in range(d)]}
+        columns: dict[str, Any] = {"key": [plain_key(key) for key in self.keys for _ in range(d)]}
         if self._edges is not None:
             ends = [(float(self._edges[k]), float(self._edges[k + 1])) for k in self.keys]
             columns |= {"low": [low for low, _ in ends], "high": [high for _, high in ends]}
