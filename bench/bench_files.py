@@ -10,6 +10,7 @@ files are in the system's cache. Every sum is checked against that of the rows i
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -135,6 +136,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rows", type=int, default=400_000)
     options = parser.parse_args()
+    pa.set_cpu_count(os.cpu_count() or 1)  # `report` has told every library to take one thread
     rows = np.random.default_rng(0).standard_normal((options.rows, D))
     with tempfile.TemporaryDirectory() as name:
         write_files(Path(name), rows)

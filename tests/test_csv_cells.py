@@ -88,6 +88,43 @@ def test_many_ragged_lines_are_taken_out_in_one_pass(tmp_path, monkeypatch):
     assert len(calls) <= 2
 
 
+PLAIN = st.floats().map(repr) | CELL.map(lambda x: x.replace(",", ".")) | st.sampled_from(ODD)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    lines=st.lists(st.tuples(PLAIN, PLAIN, st.booleans()), min_size=1, max_size=4),
+    label=st.booleans(),
+)
+def test_a_chunk_of_numbers_is_read_as_one_cell_by_cell_would_be(lines, label):
+    cells = [(f'"{x}"' if quoted else x, y) for x, y, quoted in lines]
+    chunk = "".join(f"{x},{y}\n" for x, y in cells).encode()
+    parser = csv_lines.Parser(pa, ",", 2, [0], [1] if label else [])
+    if (fast := parser.numbers(chunk)) is None:
+        return
+    slow, ragged = parser.parse(chunk)
+    assert ragged == 0 and fast.column(0).type == pa.float64()
+    found, want = (csv_cells.as_numbers(pa, table.column(0)) for table in (fast, slow))
+    np.testing.assert_array_equal(found.view(np.int64), want.view(np.int64))
+    assert fast.columns[1:] == slow.columns[1:]
+
+
+def test_a_plain_chunk_is_read_once_and_odd_ones_are_soon_not_tried_as_numbers(monkeypatch):
+    calls, read_lines = [], csv_lines.Parser._read
+    monkeypatch.setattr(
+        csv_lines.Parser, "_read", lambda *given: (calls.append(1), read_lines(*given))[1]
+    )
+    parser = csv_lines.Parser(pa, ",", 2, [0, 1])
+    assert all(parser.numbers(b"1,2\n3, 4e5\n,nan\n") is not None for _ in range(100))
+    assert len(calls) == 100
+    calls.clear()
+    assert all(parser.numbers(b"1,2\n3,x\n") is None for _ in range(64 * 50))
+    assert len(calls) <= 50 + 6
+    while (table := parser.numbers(b"1,2\n")) is None:
+        pass
+    assert table.to_pylist() == [{"0": 1.0, "1": 2.0}]
+
+
 LINE = st.text('0123,"x ', max_size=12).map(str.encode)
 
 

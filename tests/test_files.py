@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ellipsum import Ellipsoid, PrivateMean
 from ellipsum.rows import arrow
 from ellipsum.rows import columns as _columns
 from ellipsum.rows import csv_file as _csv
@@ -308,3 +309,36 @@ def test_a_file_that_vanishes_before_a_pass_is_an_error(folder, tmp_path, name):
     data = opened(path, EVERY[name])
     path.unlink()
     fails(FileNotFoundError, "is not there", lambda: gather(data))
+
+
+@pytest.mark.parametrize("threads, by_arrow", [(1, {False}), (2, {False}), (3, {True})])
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_jobs_decode_their_own_files_where_arrow_has_no_more_threads(
+    tmp_path, monkeypatch, threads, by_arrow, suffix
+):
+    """Its threads are one for all with OMP_NUM_THREADS=1: two jobs would take turns."""
+    table = pa.table({"user": [1, 2, 3], "x": [0.5, 0.25, 1.0]})
+    for k in range(2):
+        path = tmp_path / f"{k}.{suffix}"
+        pq.write_table(table, path) if suffix == "parquet" else pa.csv.write_csv(table, path)
+    used = []
+    if suffix == "parquet":
+        given = pq.ParquetFile.iter_batches
+        seen = lambda *a, **kw: (used.append(kw["use_threads"]), given(*a, **kw))[1]  # noqa: E731
+        monkeypatch.setattr(pq.ParquetFile, "iter_batches", seen)
+    else:
+        options = pa.csv.ReadOptions
+        seen = lambda **kw: (used.append(kw["use_threads"]), options(**kw))[1]  # noqa: E731
+        monkeypatch.setattr(pa.csv, "ReadOptions", seen)
+    monkeypatch.setattr(pa, "cpu_count", lambda: threads)
+    folder = str(tmp_path / f"*.{suffix}")
+    mechanism = PrivateMean(Ellipsoid.ball(2, d=1), mu=1)
+    mechanism(open_rows(folder, columns=["x"]), jobs=2)
+    assert set(used) == by_arrow
+    used.clear()
+    mechanism(open_rows(folder, columns=["x"]))
+    assert set(used) == {True}
+    used.clear()
+    users = PrivateMean(Ellipsoid.ball(2, d=1), mu=1, by="user")
+    users(open_rows(folder, columns=["x"], by="user"), jobs=2)
+    assert set(used) == by_arrow

@@ -213,7 +213,7 @@ def divide_rows(
     of : callable that gives the rows of data, or of one file, with their digests; threads call it
     divided : Divided
     """
-    files = data.each_file() if jobs > 1 else [data]
+    files = data.each_file(jobs) if jobs > 1 else [data]
     if len(files) == 1:
         divided.take(of(data))
         return

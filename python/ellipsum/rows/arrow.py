@@ -24,6 +24,7 @@ from .queries import is_query, opened_query, refuse_inferred
 
 __all__ = [
     "Layout",
+    "has_threads_left",
     "is_arrow",
     "named_batches",
     "pyarrow",
@@ -52,6 +53,15 @@ def pyarrow(what: str) -> ModuleType:
     except ImportError:
         raise ImportError(f"{what} needs pyarrow: pip install pyarrow") from None
     return pyarrow  # type: ignore[no-any-return]
+
+
+def has_threads_left(jobs: int) -> bool:
+    """Whether Arrow's threads help where so many files are read at the same time.
+
+    Where it has no more of them than that, the jobs would wait for each other, with one thread
+    (as ``OMP_NUM_THREADS=1`` leaves it) one for all: then each decodes its own file.
+    """
+    return jobs == 1 or pyarrow("reading files").cpu_count() > jobs
 
 
 class Layout:

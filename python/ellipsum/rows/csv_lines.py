@@ -18,52 +18,93 @@ _CELL = rb'(?:"[^"]*(?:""[^"]*)*"(?!")[^,]*|(?!")[^,]*)'
 _OPEN_QUOTE = rb'(?:%s,)*"[^"]*(?:""[^"]*)*' % _CELL
 
 
-class Parser:
-    """Lines to cells of the columns ``chosen`` out of ``width``, as text."""
+#: Bytes of a chunk that one thread reads at a time, of numbers without a quote.
+_BLOCK_BYTES = 1 << 20
 
-    def __init__(self, pa: Any, delimiter: str, width: int, chosen: Sequence[int]) -> None:
+#: After chunks with a cell that is no number so many, at most, are not tried as numbers.
+_MOST_PAUSE = 63
+
+
+class Parser:
+    """Lines to cells of the columns ``chosen`` out of ``width``, and of ``labels`` behind them."""
+
+    def __init__(
+        self,
+        pa: Any,
+        delimiter: str,
+        width: int,
+        chosen: Sequence[int],
+        labels: Sequence[int] = (),
+    ) -> None:
         self._pa, self._delimiter, self._width = pa, delimiter, width
         self._keys = [str(j) for j in range(width)]
-        self._chosen = [str(j) for j in chosen]
+        self._chosen = [str(j) for j in (*chosen, *labels)]
+        self._text = dict.fromkeys(self._chosen, pa.string())
+        numbers = dict.fromkeys((str(j) for j in chosen), pa.float64())
+        self._numbers = numbers | dict.fromkeys((str(j) for j in labels), pa.string())
+        self._pause = self._waits = 0
+        self.threads = True  #: whether Arrow's threads may help
         mark = delimiter.encode()
         self._open = re.compile(_OPEN_QUOTE.replace(b",", mark))
         self._next = re.compile(_CELL.replace(b",", mark) + mark)
 
+    def numbers(self, chunk: bytes) -> Any:
+        """A row for each line, chosen cells as float64: of a chunk all of whose lines are rows and
+        all of whose chosen cells are numbers or nulls. None of another one.
+
+        A float64 is what :func:`as_numbers` makes of the cell's text (a test compares the two). A
+        chunk that is refused has been read in vain: the more in a row, the more of the next are
+        not tried, so that of a file with odd cells everywhere one in 64 is.
+        """
+        if self._waits:
+            self._waits -= 1
+            return None
+        # Within an open quote a block would end with the newline in its last cell.
+        size = len(chunk) + 1 if b'"' in chunk else _BLOCK_BYTES
+        table = None if self._ends_open(chunk) else self._read(chunk, self._numbers, size)
+        if table is not None and table.num_rows == chunk.count(b"\n"):
+            self._pause = 0
+            return table
+        self._pause = self._waits = min(2 * self._pause + 1, _MOST_PAUSE)
+        return None
+
     def parse(self, chunk: bytes) -> tuple[Any, int]:
-        """A row for each line, in their order, and how many lines could not be split into
-        ``width`` cells.
+        """A row for each line, in their order, all cells as text, and how many lines could not be
+        split into ``width`` cells.
 
         A line that is no row keeps its place: a release of each record by itself tells the order.
         """
         lines = chunk.count(b"\n")
-        table = None if self._ends_open(chunk) else self._read(chunk)
+        table = None if self._ends_open(chunk) else self._read(chunk, self._text)
         if table is not None and table.num_rows == lines:
             return table, 0
         # An open quote has swallowed the next line, or lines are ragged.
         kept, right = self._straight(chunk)
         rows = int(right.sum())
-        table = self._read(kept) if rows else self._blank(0)
+        table = self._read(kept, self._text) if rows else self._blank(0)
         if table is None or table.num_rows != rows:
             return self._halves(chunk)
         places = np.cumsum(right) - 1
         return table.take(self._pa.array(places, mask=~right)), lines - rows
 
-    def _read(self, chunk: bytes) -> Any:
-        """Whatever pyarrow makes of the lines; no table where it refuses one."""
+    def _read(self, chunk: bytes, types: dict[str, Any], size: int | None = None) -> Any:
+        """Whatever pyarrow makes of the lines; no table where it refuses one, or a cell."""
         from pyarrow import csv as reader
 
         try:
             return reader.read_csv(
                 self._pa.BufferReader(chunk),
                 read_options=reader.ReadOptions(
-                    column_names=self._keys, block_size=len(chunk) + 1, use_threads=True
+                    column_names=self._keys,
+                    block_size=size or len(chunk) + 1,
+                    use_threads=self.threads,
                 ),
                 parse_options=reader.ParseOptions(
                     delimiter=self._delimiter, ignore_empty_lines=False
                 ),
                 convert_options=reader.ConvertOptions(
                     include_columns=self._chosen,
-                    column_types=dict.fromkeys(self._chosen, self._pa.string()),
+                    column_types=types,
                     strings_can_be_null=True,
                 ),
             )

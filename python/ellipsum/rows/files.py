@@ -155,8 +155,10 @@ class Rows:
         title = f"pass {self._pass}{of}" if several else ""
         return DrawnMeter(self.n, self.nbytes, lambda: self.fraction, title)
 
-    def each_file(self) -> list[Rows]:
-        """The files one by one, each as a data set of its own."""
+    def each_file(self, jobs: int = 1) -> list[Rows]:
+        """The files one by one, each as a data set of its own; so many are read at a time."""
+        for source in self._sources:
+            source.jobs = jobs
         return [Rows([source], header=self.header) for source in self._sources]
 
     def count_nonfinite(self, d: int | None = None) -> NDArray[np.int64]:

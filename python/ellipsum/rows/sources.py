@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrow import PART_BYTES, Layout, pyarrow, validate
+from .arrow import PART_BYTES, Layout, has_threads_left, pyarrow, validate
 from .folders import folder_names
 
 __all__ = [
@@ -76,6 +76,8 @@ class Source(ABC):
         Whether a message may quote the names: not where they could be a person's record.
     position : float
         Bytes of the file read so far, for a progress bar.
+    jobs : int
+        Files that are read at the same time.
     """
 
     columns: list[str] | None
@@ -84,6 +86,7 @@ class Source(ABC):
     by: tuple[str, ...] = ()
     folders: Mapping[str, Any] = MappingProxyType({})
     quotable = True
+    jobs = 1
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -153,7 +156,9 @@ class ParquetFile(Source):
         """The columns that are read, of these row groups, at most ``size`` rows at a time."""
         names = [name for name in (*self._layout.columns, *self.by) if name not in self.folders]
         with reading(self.path):
-            batches = file.iter_batches(size, row_groups=groups, columns=names)
+            batches = file.iter_batches(
+                size, row_groups=groups, columns=names, use_threads=has_threads_left(self.jobs)
+            )
         while (batch := _next(self.path, batches)) is not None:
             yield self._completed(batch)
 
