@@ -231,8 +231,8 @@ MUTATIONS = [
     Mutation(
         "keys: not bound to the job",
         P + "noise_keys.py",
-        "_absorb(state, (use.value, self._job, *draw))",
-        "_absorb(state, (use.value, *draw))",
+        "_joined((use.value, self._job, *draw))",
+        "_joined((use.value, *draw))",
         "tests/test_noise_keys.py",
     ),
     Mutation(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from ellipsum import Ellipsoid, ExactSum
+from ellipsum import Ellipsoid, ExactSum, LowRankScale
 
 
 def test_a_ball_keeps_its_units():
@@ -157,3 +159,25 @@ def test_a_box_whose_limits_no_grid_has_is_not_rebuilt():
     Ellipsoid.from_state(state)
     with pytest.raises(ValueError, match="limit is out of range"):
         Ellipsoid.from_state({**state, "limit": np.array([1.0, 2.0**31])})
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+def test_a_copy_of_a_region_is_the_same_and_cannot_be_written_to(copied):
+    """Its fingerprint is kept once it is made: arrays that change would belie it."""
+    low_rank = LowRankScale([1.0, 2.0], [[0.5], [0.25]], [[0.5], [1.0]])
+    for scale in ([1.0, 2.0], [[2.0, 0.5], [0.5, 1.0]], low_rank):
+        for region in (Ellipsoid([0.5, 1.0], scale, 2.0), Ellipsoid.box([0.0, 1.0], [2.0, 5.0])):
+            before = region.fingerprint()
+            other = copied(region)
+            assert other == region and hash(other) == hash(region)
+            assert (
+                other.fingerprint()
+                == before
+                == Ellipsoid.from_state(other.to_state()).fingerprint()
+            )
+            parts = other.scale
+            factors = [parts.left] if isinstance(parts, LowRankScale) else [parts]
+            for array in (other.center, other.to_state()["limit"], *factors):
+                assert array.size == 0 or not array.flags.writeable

@@ -197,6 +197,13 @@ def test_a_folder_and_a_pattern_are_the_files_in_them(folder, rows, tmp_path):
     fails(OSError, "README has no known format", lambda: open_rows(tmp_path))
 
 
+def test_files_are_a_batch_of_an_exact_sum(folder, rows):
+    found = ExactSum(BALL).add(open_rows(folder, ["a", "b"]))
+    assert found.count == 3000 and found.to_bytes() == ExactSum(BALL).add(rows).to_bytes()
+    with pytest.raises(ValueError, match="by"):
+        ExactSum(BALL).add(open_rows(folder, ["a", "b"], by="u"))
+
+
 def test_a_file_that_is_named_twice_is_refused(folder, tmp_path):
     one = folder / "2025" / "one.parquet"
     (tmp_path / "link.parquet").symlink_to(one)

@@ -18,6 +18,7 @@ import math
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,7 +99,12 @@ def noise_multiplier(
     if mu is not None:
         m = positive("mu", mu)
         return _least(1 / m, lambda s: Fraction(m) * s >= 1)
-    eps, target = positive("epsilon", epsilon), open_unit("delta", delta)
+    return _multiplier(positive("epsilon", epsilon), open_unit("delta", delta))
+
+
+@lru_cache(maxsize=256)
+def _multiplier(eps: float, target: float) -> float:
+    """The least one for (eps, target); a third of a millisecond of root finding."""
     tail = _far_enough(target)
     half = 0.5 * tail / eps
     high = half + math.hypot(half, math.sqrt(0.5 / eps))  # solves a(high) = tail

@@ -31,7 +31,7 @@ def _coordinates(names: Any, d: int) -> list[str]:
 def _(region: Ellipsoid) -> Content:
     columns: dict[str, Any] = {"coordinate": _coordinates(region.columns, region.d)}
     columns["center"] = region.center.tolist()
-    if region.kind == "box" and region._limit is not None:
+    if region.kind == "box":
         columns["half-width"] = (region._limit * region.grid / region.scale).tolist()
     elif region.kind in ("ball", "ellipsoid"):  # an axis of a matrix is no coordinate's
         columns["half-axis"] = (region.clip_norm / region.scale).tolist()

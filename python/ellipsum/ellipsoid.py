@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import Any
 
@@ -17,7 +16,7 @@ from .low_rank import LowRankScale, grid_scale, kernel_scale, unscaled
 from .shapes.best import Assumptions, ErrorPrediction, predict, region_of
 from .shapes.law import GaussianModel
 from .shapes.models import box_scale, center_of, covariance_model, gaussian_model, sample_model
-from .sum_bytes import KINDS
+from .sum_bytes import KINDS, fingerprint_of
 
 __all__ = ["Ellipsoid"]
 
@@ -56,7 +55,8 @@ class Ellipsoid:
         self._columns, known = named_vectors(**vectors)
         self._center = _validate.vector("center", known["center"])
         self._clip_norm = _validate.positive("clip_norm", clip_norm)
-        self._limit: Array | None = None
+        self._limit: Array = np.empty(0)  # of a box
+        self._fingerprint = b""  # until it is asked for: a matrix takes milliseconds
         self._model: GaussianModel | None = None  # what a factory assumed of the rows
         self._assumed: Assumptions | None = None
         _validate.whole("d", self.d, most=_grid.MOST_COORDINATES)
@@ -318,7 +318,7 @@ class Ellipsoid:
         Ball and ellipsoid: the computed norm errs by at most (ceil(d/8)/2 + 8) roundings,
         quantising adds sqrt(d)/2. Box: sqrt(sum rint(limit_j)^2), nothing to add.
         """
-        if self._limit is not None:
+        if self._limit.size:
             return _grid.box_bound(self._limit)
         return _grid.ball_bound(self._clip_norm / self._grid, self.d)
 
@@ -341,8 +341,7 @@ class Ellipsoid:
     def kernel_arguments(self) -> tuple[Array, Array, Array, Array, float]:
         """(center, scale, matrix, limit, radius) in grid units, as the clip kernels take them."""
         scale, matrix = kernel_scale(self._scale, self._grid)
-        limit = np.empty(0) if self._limit is None else self._limit
-        return self._center, scale, matrix, limit, self._clip_norm / self._grid
+        return self._center, scale, matrix, self._limit, self._clip_norm / self._grid
 
     def unscale(self, y: Array) -> Array:
         """Map scaled coordinates (last axis d) back to data units, center not added."""
@@ -350,13 +349,8 @@ class Ellipsoid:
 
     def fingerprint(self) -> bytes:
         """16 bytes that no two regions share but those of the same numbers, which sum alike."""
-        scale = self._stored_scale()
-        rows = scale.ndim if self._kind != "low-rank" else len(scale)  # 3, 5, ...
-        digest = hashlib.blake2b(f"{rows}|{self.d}|".encode(), digest_size=16)
-        for part in (self._center, scale, self._limit):
-            digest.update((b"" if part is None else part.astype("<f8").tobytes()) + b"|")
-        digest.update(np.array([self._clip_norm, self._grid], "<f8").tobytes())
-        return digest.digest()
+        self._fingerprint = self._fingerprint or fingerprint_of(self.to_state(), self._grid)
+        return self._fingerprint
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ellipsoid):
@@ -374,12 +368,17 @@ class Ellipsoid:
 
     def to_state(self) -> dict[str, Any]:
         """The arrays and numbers that define the region, for serialisation."""
-        limit = np.empty(0) if self._limit is None else self._limit
-        arrays = {"center": self._center, "scale": self._stored_scale(), "limit": limit}
+        scale = self._scale.stacked() if self._kind == "low-rank" else self._scale
+        arrays = {"center": self._center, "scale": scale, "limit": self._limit}
         return {"kind": self._kind, **arrays, "clip_norm": self._clip_norm}
 
-    def _stored_scale(self) -> Array:
-        return self._scale.stacked() if isinstance(self._scale, LowRankScale) else self._scale
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_fingerprint": b""}  # which is made again
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        for array in (self._center, self._limit, self._scale):
+            array.setflags(write=False) if isinstance(array, np.ndarray) else None
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Ellipsoid:

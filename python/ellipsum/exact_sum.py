@@ -18,6 +18,7 @@ from .partial_bytes import PartState, is_impossible, not_a_part, pack_part, unpa
 from .rows.arrow import is_arrow
 from .rows.batches import kernel_batches
 from .rows.columns import ColumnBlock
+from .rows.files import Rows
 from .rows.partitioned import refuse_far_rows
 from .sum_bytes import MISSING, POLICIES, SumState, as_integers, not_a_sum, pack, unpack
 
@@ -78,7 +79,6 @@ class ExactSum:
         self._missing = _validate.one_of("missing", missing, MISSING)
         self._threads = thread_count(threads)
         self._region = ellipsoid.kernel_arguments()
-        self._fingerprint: bytes | None = None  # of the region, when it is first asked for
         self._low = np.zeros(ellipsoid.d, np.uint64)  # two's complement, 128 bits
         self._high = np.zeros(ellipsoid.d, np.int64)
         self._few: Any = None  # adds a few rows at a time; made when it is first asked for
@@ -151,9 +151,10 @@ class ExactSum:
     def _parts(
         self, batch: Any, columns: Columns | None = None
     ) -> Iterator[NDArray[Any] | ColumnBlock]:
-        refuse_far_rows(batch)
+        plain = type(batch) is np.ndarray
+        refuse_far_rows(batch) if not plain else None
         # Of Arrow data an array's dtype could depend on values.
-        if is_arrow(batch) or isinstance(batch, (list, tuple, ColumnBlock)):
+        if not plain and (is_arrow(batch) or isinstance(batch, (list, tuple, ColumnBlock, Rows))):
             for rows in kernel_batches(batch, self._ellipsoid.d, columns):
                 yield from kernel_parts(rows)
         else:
@@ -296,7 +297,7 @@ class ExactSum:
         """
         with self._lock:
             counts = (self._count, self._clipped, self._nonfinite_rows, self._releases)
-            sums = (self._mark(), self._nonfinite, self._low, self._high)
+            sums = (self._ellipsoid.fingerprint(), self._nonfinite, self._low, self._high)
             state = PartState(*sums, *counts, self._missing, self._absent)
             return lineage.MarkedBytes.of(pack_part(state), self._marks)
 
@@ -310,16 +311,12 @@ class ExactSum:
             has already (known of parts made in this process).
         """
         state = unpack_part(bytes(part))
-        if state.fingerprint != self._mark():
+        if state.fingerprint != self._ellipsoid.fingerprint():
             raise ValueError("the part has a different ellipsoid: parts add up over the same one")
         self._check_policies("the part", state)
         if is_impossible(state, self._ellipsoid.row_bound()):
             raise not_a_part("its counts and sums contradict each other")
         return self._merge_state(state, lineage.marks_of(part) if state.rows else frozenset())
-
-    def _mark(self) -> bytes:
-        self._fingerprint = self._fingerprint or self._ellipsoid.fingerprint()
-        return self._fingerprint
 
     @classmethod
     def from_bytes(cls, data: bytes, *, threads: int | None = None) -> ExactSum:

@@ -63,6 +63,8 @@ class Neighbors(str, enum.Enum):
         ValueError
             For any other string.
         """
+        if isinstance(value, cls):
+            return value
         return cls(_validate.one_of("neighbors", value, [member.value for member in cls]))
 
     @property

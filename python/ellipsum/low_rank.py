@@ -65,6 +65,9 @@ class LowRankScale:
         for array in (self._diagonal, self._left, self._right, self._basis, self._core):
             array.setflags(write=False)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LowRankScale, (self._diagonal, self._left, self._right)
+
     @property
     def diagonal(self) -> Array:
         """D, shape (d,), 1/data unit."""

@@ -222,6 +222,8 @@ def _key(key: Any) -> Iterator[bytearray]:
 
 
 def _deviations(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    if type(value) is float and 0 < value <= SIGMA_MAX:
+        return np.array([value])
     sigma = _positive_vector(name, value)
     if sigma.max() > SIGMA_MAX:
         raise ValueError(

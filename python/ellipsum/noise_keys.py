@@ -21,6 +21,7 @@ import numpy as np
 __all__ = ["KEY_BYTES", "JobKeys", "Use", "digest", "root_key"]
 
 KEY_BYTES = 32
+_NOISE, _DIGEST = b"ellipsum-noise", b"ellipsum-digest"  # what BLAKE2b is personalised with
 
 
 class Use(enum.Enum):
@@ -75,23 +76,22 @@ class JobKeys:
 
     def of(self, use: Use, *draw: Any) -> bytes:
         """The key of one draw: BLAKE2b under the root key of the use, the job and the draw."""
-        state = hashlib.blake2b(digest_size=KEY_BYTES, key=self._root, person=b"ellipsum-noise")
-        _absorb(state, (use.value, self._job, *draw))
-        return state.digest()
+        told = _joined((use.value, self._job, *draw))
+        bound = hashlib.blake2b(told, digest_size=KEY_BYTES, key=self._root, person=_NOISE)
+        return bound.digest()
 
 
 def digest(*parts: Any) -> bytes:
     """32 bytes that tell one context from another. **As private as the parts.**"""
-    state = hashlib.blake2b(digest_size=KEY_BYTES, person=b"ellipsum-digest")
-    _absorb(state, parts)
-    return state.digest()
+    return hashlib.blake2b(_joined(parts), digest_size=KEY_BYTES, person=_DIGEST).digest()
 
 
-def _absorb(state: Any, parts: tuple[Any, ...]) -> None:
-    for part in parts:
-        kind, data = _encoded(part)
-        state.update(kind + struct.pack("<Q", len(data)))
-        state.update(data)
+def _joined(parts: tuple[Any, ...]) -> bytes:
+    """Kind, length and data of each: no two tuples of parts share them."""
+    pieces: list[bytes] = []
+    for kind, data in map(_encoded, parts):
+        pieces += (kind, len(data).to_bytes(8, "little"), data)
+    return b"".join(pieces)
 
 
 def _encoded(part: Any) -> tuple[bytes, bytes]:
@@ -111,6 +111,7 @@ def _encoded(part: Any) -> tuple[bytes, bytes]:
     array = np.asarray(part)
     if array.dtype == object:  # integers wider than 64 bits
         return b"o", repr((array.shape, [int(x) for x in array.ravel()])).encode()
-    head = f"{array.dtype.newbyteorder('<').str}{array.shape}".encode()
-    body = array.astype(array.dtype.newbyteorder("<")).tobytes()
+    if array.dtype.str[0] == ">":
+        array = array.astype(array.dtype.newbyteorder("<"))
+    head, body = f"{array.dtype.str}{array.shape}".encode(), array.tobytes()
     return b"a", struct.pack("<Q", len(head)) + head + body

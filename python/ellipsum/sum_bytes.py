@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import struct
 from typing import Any, NamedTuple
@@ -11,7 +12,17 @@ from numpy.typing import NDArray
 
 from .sealed_bytes import CHECKSUM_BYTES, header_of, is_whole, sealed
 
-__all__ = ["KINDS", "MISSING", "POLICIES", "SumState", "as_integers", "not_a_sum", "pack", "unpack"]
+__all__ = [
+    "KINDS",
+    "MISSING",
+    "POLICIES",
+    "SumState",
+    "as_integers",
+    "fingerprint_of",
+    "not_a_sum",
+    "pack",
+    "unpack",
+]
 
 KINDS = ("ball", "box", "ellipsoid", "matrix", "low-rank")
 _LOW_RANK = "low-rank"
@@ -41,6 +52,17 @@ class SumState(NamedTuple):
     releases: int
     missing: str  #: one of MISSING
     absent: NDArray[np.int64]  #: holes of each coordinate; none of them counted for "center"
+
+
+def fingerprint_of(region: dict[str, Any], grid: float) -> bytes:
+    """16 bytes of a region (:meth:`Ellipsoid.to_state`): of two the same where they sum alike."""
+    scale = region["scale"]
+    rows = scale.ndim if region["kind"] != _LOW_RANK else len(scale)  # 3, 5, ...
+    digest = hashlib.blake2b(f"{rows}|{region['center'].size}|".encode(), digest_size=16)
+    for part in (region["center"], scale, region["limit"]):
+        digest.update(part.astype("<f8").tobytes() + b"|")
+    digest.update(np.array([region["clip_norm"], grid], "<f8").tobytes())
+    return digest.digest()
 
 
 def as_integers(low: NDArray[np.uint64], high: NDArray[np.int64]) -> NDArray[np.object_]:

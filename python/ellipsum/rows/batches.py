@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate
@@ -99,6 +100,8 @@ def kernel_batches(
         if data.shape[1] != d:
             raise ValueError(f"data must have shape (n, {d}), got {data.shape[1]} columns")
         return iter([data])
+    if type(data) is np.ndarray:
+        return iter([_validate.rows("data", data, d=d)])
     refuse_far_rows(data)
     if isinstance(data, (str, bytes, Mapping, set, frozenset)) or hasattr(data, "__fspath__"):
         raise TypeError(

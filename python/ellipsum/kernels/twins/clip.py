@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from .jit import jit
+from .jit import inner, jit
 
 CLIP_ROWS_LIMIT = 1 << 31  # rows that one call may add to a partial sum of zero
 NORM_LANES = 8
@@ -17,23 +17,23 @@ SMALLEST_MATRIX_INPUT = 2.0**-400
 _NO_EXPONENT = -(1 << 30)
 
 
-@jit
+@inner
 def _round_to_29_bits(h):
     shifted = h * 16777217.0  # 2^24 + 1: Veltkamp's splitting
     return shifted - (shifted - h)
 
 
-@jit
+@inner
 def _matrix_input(h):
     return 0.0 if abs(h) < SMALLEST_MATRIX_INPUT else _round_to_29_bits(h)
 
 
-@jit
+@inner
 def _sum_lanes(v):
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
 
 
-@jit
+@inner
 def _squared_norm(y, lane):
     lane[:] = 0.0
     whole = y.size - y.size % NORM_LANES
@@ -45,14 +45,14 @@ def _squared_norm(y, lane):
     return _sum_lanes(lane)
 
 
-@jit
+@inner
 def _add_columns(columns, h, y):
     for k in range(h.size):
         for i in range(y.size):
             y[i] += columns[k, i] * h[k]
 
 
-@jit
+@inner
 def _transform(columns, scale, h, y):
     """y = B h: each y_i is added to in the order of k, many of them at once; with ``scale`` y =
     scale h + U t, t = V' h, the columns of V, then of U."""
@@ -72,7 +72,7 @@ def _transform(columns, scale, h, y):
     _add_columns(columns[rank:], t, y)
 
 
-@jit
+@inner
 def _split_product(h, scale, j):
     mh, eh = math.frexp(h[j])
     ms, es = math.frexp(scale[j]) if scale.size else (1.0, 0)
@@ -80,7 +80,7 @@ def _split_product(h, scale, j):
     return m, eh + es if m != 0.0 else _NO_EXPONENT
 
 
-@jit
+@inner
 def _clip_scaled(radius, stretch, h, scale, exponent, y, lane):
     """y <- z min(1, C/|z|) for z_j = h_j scale_j 2^exponent; was z outside?"""
     top = _NO_EXPONENT
@@ -97,7 +97,7 @@ def _clip_scaled(radius, stretch, h, scale, exponent, y, lane):
     return outside
 
 
-@jit
+@inner
 def _prepare_matrix_input(h):
     top = _NO_EXPONENT
     for j in range(h.size):
@@ -111,7 +111,7 @@ def _prepare_matrix_input(h):
     return top
 
 
-@jit
+@inner
 def _clip_huge_row(x, center, scale, columns, radius, stretch, h, y, lane):
     for j in range(x.size):
         h[j] = 0.25 * x[j] - 0.25 * center[j]
@@ -119,11 +119,12 @@ def _clip_huge_row(x, center, scale, columns, radius, stretch, h, y, lane):
         return _clip_scaled(radius, stretch, h, scale, 2, y, lane)
     exponent = _prepare_matrix_input(h) + 2
     _transform(columns, scale, h, y)
-    h[:] = y
+    for j in range(h.size):  # h[:] = y, for which Numba compiles an error's text for 10 s
+        h[j] = y[j]
     return _clip_scaled(radius, stretch, h, scale[:0], exponent, y, lane)
 
 
-@jit
+@inner
 def _scale_row(row, center, scale, columns, h, y):
     """y <- scaled row; False if a matrix cannot take it. Reads each number once."""
     if columns.size == 0:
@@ -140,7 +141,7 @@ def _scale_row(row, center, scale, columns, h, y):
     return inside
 
 
-@jit
+@inner
 def _finite(x):
     finite = True
     for j in range(x.size):
@@ -148,7 +149,7 @@ def _finite(x):
     return finite
 
 
-@jit
+@inner
 def _copy_row(row, center, x, absent):
     """x <- the row, each number read once, the centre in its holes (counted): how many?"""
     holes = 0
@@ -161,13 +162,13 @@ def _copy_row(row, center, x, absent):
     return holes
 
 
-@jit
+@inner
 def _stretch_of(d, holes, stretch):
     """d/k for a row with k > 0 of its d cells present, if asked for."""
     return d / max(d - holes, 1) if stretch else 1.0
 
 
-@jit
+@inner
 def _clip_box(y, limit):
     changed = False
     for j in range(y.size):
@@ -176,7 +177,7 @@ def _clip_box(y, limit):
     return changed
 
 
-@jit
+@inner
 def _add(y, partial):
     """Quantised numbers to ``partial``; with 2 d entries, negative ones' magnitudes apart."""
     below = partial.size - y.size
@@ -189,7 +190,7 @@ def _add(y, partial):
             partial[j] += q
 
 
-@jit
+@inner
 def _clip_ball(y, n2, radius):
     norm = math.sqrt(n2)
     factor = radius / max(norm, radius)
@@ -198,7 +199,7 @@ def _clip_ball(y, n2, radius):
     return norm > radius
 
 
-@jit
+@inner
 def _clip_exceptional(row, center, scale, columns, limit, radius, stretch, x, h, y, lane, absent):
     """y <- what the row adds: (clipped, has holes). All of it follows from one copy of the row."""
     count = _copy_row(row, center, x, absent)
@@ -212,7 +213,7 @@ def _clip_exceptional(row, center, scale, columns, limit, radius, stretch, x, h,
     return np.int64(_clip_huge_row(x, center, scale, columns, radius, size, h, y, lane)), holes
 
 
-@jit
+@inner
 def _clip_row(row, center, scale, columns, limit, radius, stretch, x, h, y, lane, absent):
     """y <- what the row adds, not yet rounded: (clipped, has holes)."""
     ordinary = _scale_row(row, center, scale, columns, h, y)
@@ -264,7 +265,7 @@ def _group_sums(rows, index, center, scale, columns, limit, radius, stretch, tab
     return clipped, nonfinite
 
 
-@jit
+@inner
 def _exceptional_distance(row, center, scale, columns, stretch, x, h, y, lane, absent):
     """Squared distance of the present cells of one copy of the row: infinite beyond 2^1000."""
     size = _stretch_of(row.size, _copy_row(row, center, x, absent), stretch)

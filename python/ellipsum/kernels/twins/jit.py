@@ -57,6 +57,11 @@ def jit(function: Any = None, **options: Any) -> Any:
     return njit(cache=True, nogil=True, error_model="numpy", **options)(function)
 
 
+#: ``jit`` of a function that only compiled ones call: Python has no way in, which takes as long to
+#: compile as a small function.
+inner = functools.partial(jit, no_cpython_wrapper=True)
+
+
 def in_parts(call: Callable[[slice], object], n: int, threads: int) -> None:
     """``call`` on slices of n items, each on a thread of its own."""
     edges = [n * i // threads for i in range(threads + 1)]

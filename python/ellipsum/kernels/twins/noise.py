@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, uint32, uint64
 
 from .gaussian_coefficients import ATANH, DENOMINATOR, NUMERATOR
-from .jit import jit
+from .jit import inner, jit
 
 BLOCK_WORDS = 8  # of 64 bits: a block of ChaCha20
 CHUNK = 4096  # samples
@@ -41,19 +41,15 @@ def _quarter_round(x, a, b, c, d):
     x[b] = _rotate(x[b] ^ x[c], 7)
 
 
-@jit
+@inner
 def _block(start, x):
     for i in range(16):
         x[i] = start[i]
     for _ in range(10):
-        _quarter_round(x, 0, 4, 8, 12)
-        _quarter_round(x, 1, 5, 9, 13)
-        _quarter_round(x, 2, 6, 10, 14)
-        _quarter_round(x, 3, 7, 11, 15)
-        _quarter_round(x, 0, 5, 10, 15)
-        _quarter_round(x, 1, 6, 11, 12)
-        _quarter_round(x, 2, 7, 8, 13)
-        _quarter_round(x, 3, 4, 9, 14)
+        for i in range(4):
+            _quarter_round(x, i, 4 + i, 8 + i, 12 + i)
+        for i in range(4):
+            _quarter_round(x, i, 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4)
     for i in range(16):
         x[i] += start[i]
 
@@ -63,8 +59,10 @@ def _keystream(out, key, nonce, start):
     """Words start, start + 1, ... of the stream (nonce and start are uint64)."""
     state = np.empty(16, np.uint32)
     x = np.empty(16, np.uint32)
-    state[:4] = _CONSTANT
-    state[4:12] = key
+    for i in range(4):
+        state[i] = _CONSTANT[i]
+    for i in range(8):
+        state[4 + i] = key[i]
     state[14] = uint32(nonce & uint64(0xFFFFFFFF))
     state[15] = uint32(nonce >> uint64(32))
     place = start % uint64(BLOCK_WORDS)
