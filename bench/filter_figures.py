@@ -3,44 +3,50 @@
 python bench/filter_figures.py            everything that is not in bench/results yet
 python bench/filter_figures.py table1     digits at one budget, all releases, four attackers
                                seeds      the same budget on three splits and encoders
-                               curve      the budget (Figures 3c, 7b, 7c, 9)
-                               information   nearest neighbours' estimate over it (Figure 9)
+                               curve      both cases over the budget (Figures 3c, 7b, 7c, 9)
+                               confusions both cases at b = 3 (Figures 3a, 3b, 7a)
                                table2 table3 table4 table5
                                several    two useful labels at once
-                               pictures   samples, maps, confusions (Figures 2 to 8, 10 to 13)
+                               (--again: those of them that are in bench/results, too)
+                               pictures   draw these; samples, maps (2, 4 to 6, 8, 10 to 13)
                                show       print the tables that were written
 
+The paper's own data, where they are at hand: results go to ./own_results or --results FOLDER.
+
+    filter_figures.py curve table1 --rows mnist_images.npy --labels mnist_digits.npy
+    filter_figures.py table2 --rows adult.csv --labels adult.csv --private sex --useful income
+    filter_figures.py table3 --rows abalone.csv --labels abalone.csv --private sex \\
+                             --useful "rings>10"
+    filter_figures.py table4 --rows faces.npy --labels attributes.csv --private Male,Young \\
+                             --useful Smiling
+
 Every attacker is trained afresh on four releases of the training records and tested on records
-that neither encoder, filter nor attacker has seen. The largest of four accuracies is the one to
+that neither encoder, filter nor attacker has seen. The largest of their accuracies is the one to
 read. Results: bench/results/filter_figures.json and .md, filter_*.png.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 
 import numpy as np
 from scipy.special import ndtr
 
 from ellipsum.tradeoff import LinearEraser, OracleShift
+from filter_curves import confusions, curve, seeds
 from filter_more import several, table4, table5
-from learned_baselines import (
-    DRAWS,
-    attacked,
-    cost_of,
-    erased,
-    flipped,
-    label_only,
-    releases_of,
-)
-from learned_baselines import FILTER_FILE as FILE
-from learned_baselines import keep_filters as keep
-from learned_data import BUDGET, Labelled, breast_cancer, diabetes, digits, encoded
+from learned_baselines import attacked, besides, flipped, label_only, releases_of
+from learned_data import BUDGET, Labelled, Source, encoded
+from learned_pictures import Results, options
 
-#: Private and useful labels of the paper's two cases on digits.
-CASES = {"case 1": ("digit", "circle"), "case 2": ("5 or more", "odd")}
+#: Budgets of Table 3, and what its rows and those of Table 2 are learned by.
+TABLE3 = (0.01, 0.1, 1.0, 10.0)
+SMALL = {
+    "isotropic noise": {"method": "isotropic"},
+    "filter": {"steps": 600},
+    "filter, cells across 5 folds": {"steps": 600, "folds": 5},
+    "filter, noise alone": {"steps": 600, "shift": "none"},
+}
 
 
 def table1_releases(data: Labelled, latents: np.ndarray):
@@ -93,9 +99,9 @@ def timed(job):
     return made, time.process_time() - start
 
 
-def table1(results: dict) -> None:
+def table1(results: Results, source: Source) -> None:
     """Table 1 and the must-show table: digits, private >= 5, useful odd, non-target circle."""
-    data = digits()
+    data = source.digits()
     encoder, latents = encoded(data)
     test = data.test
     error = ((encoder.inverse_transform(latents[test]) - data.rows[test]) ** 2).mean()
@@ -116,163 +122,72 @@ def table1(results: dict) -> None:
         if "mu" in row:
             row["most, by the proof"] = round(float(ndtr(row["mu"] / 2)), 4)
         rows[name] = row
-        keep(results)
+        results.keep()
         print(f"{name:42} private {row['private']['strongest']:.3f}", flush=True)
     results["table1"] = {name: rows[name] for name in names}
-    keep(results)
+    results.keep()
 
 
-def seeds(results: dict) -> None:
-    """The default filter and noise of its size on three splits, each with its own encoder."""
-    from ellipsum.learned import GenerativeFilter
-
-    rows = results.setdefault("seeds", {})
-    for seed in range(3):
-        if str(seed) in rows:
-            continue
-        data = digits(seed)
-        _, latents = encoded(data, seed=seed)
-        private, useful = data.labels["5 or more"], data.labels["odd"]
-        seen = (latents[data.train], private[data.train], useful[data.train])
-        row = {}
-        for name, params in {"filter": {}, "isotropic noise": {"method": "isotropic"}}.items():
-            made = GenerativeFilter(BUDGET, seed=seed, **params).fit(*seen)
-            released = releases_of(made, latents)
-            row[name] = {
-                what: attacked(released, label, data.test, ("mlp", "rbf"))["strongest"]
-                for what, label in (("private", private), ("useful", useful))
-            }
-        rows[str(seed)] = row
-        keep(results)
-        print("seed", seed, row, flush=True)
-
-
-def curve(results: dict) -> None:
-    """Accuracy and information over the budget, by the RBF attacker."""
-    from ellipsum.learned import GenerativeFilter
-
-    data = digits()
-    _, latents = encoded(data)
-    rows = results.setdefault("curve", {})
-    seen = (
-        latents[data.train],
-        data.labels["5 or more"][data.train],
-        data.labels["odd"][data.train],
-    )
-    for name, released in erased(latents, data.labels["5 or more"], data.train).items():
-        key = f"{name} {cost_of(latents, released, data.train):.3g}"
-        if key not in rows:
-            rows[key] = {
-                what: attacked(released, data.labels[label], data.test, ("rbf",))
-                for what, label in (("private", "5 or more"), ("useful", "odd"))
-            }
-    for budget in (0.5, 1.0, 2.0, 5.0, 10.0):
-        for name in ("isotropic", "adversarial"):
-            key = f"{name} {budget:g}"
-            if key in rows:
-                continue
-            made = GenerativeFilter(budget, method=name, steps=600).fit(*seen)
-            released = releases_of(made, latents)
-            rows[key] = {
-                what: attacked(released, data.labels[label], data.test, ("rbf",))
-                for what, label in (("private", "5 or more"), ("useful", "odd"))
-            }
-            keep(results)
-            print(key, flush=True)
-
-
-def information(results: dict) -> None:
-    """Figure 9: I(private; release) by nearest neighbours, both cases, over the budget."""
-    from ellipsum.learned import GenerativeFilter
-    from ellipsum.tradeoff.attackers import knn_information
-
-    data = digits()
-    _, latents = encoded(data)
-    rows = results.setdefault("information", {})
-    for case, (private, useful) in CASES.items():
-        hidden, kept = data.labels[private], data.labels[useful]
-        raw = {"isotropic": {"0": round(knn_information(latents[data.test], hidden[data.test]), 4)}}
-        found = rows.setdefault(case, raw | {"adversarial": dict(raw["isotropic"])})
-        for budget in (0.5, 1.0, 2.0, 5.0, 10.0):
-            for name in ("isotropic", "adversarial"):
-                if f"{budget:g}" in found[name]:
-                    continue
-                made = GenerativeFilter(budget, method=name, steps=400)
-                made.fit(latents[data.train], hidden[data.train], kept[data.train])
-                seen = [
-                    knn_information(made.transform(latents, seed=i)[data.test], hidden[data.test])
-                    for i in range(DRAWS)
-                ]
-                found[name][f"{budget:g}"] = round(float(np.mean(seen)), 4)
-                keep(results)
-        print(case, found, flush=True)
-
-
-def small(results: dict, table: str, data: Labelled, private: str, useful: str) -> None:
+def small(results: Results, source: Source, number: int) -> None:
     """Tables 2 and 3: a table of numbers, the columns themselves as latents."""
     from ellipsum.learned import GenerativeFilter, GuaranteedFilter
 
-    rows = results.setdefault(table, {})
-    rows.clear()
+    data, private, useful = source.table(number)
+    rows = results[f"table{number}"] = {}
     hidden, kept = data.labels[private], data.labels[useful]
     seen = (data.rows[data.train], hidden[data.train], kept[data.train])
     half = data.rows.shape[1] / 2
-    clip = float(np.median(np.linalg.norm(seen[0], axis=1)))
-    predicted = label_only(data.rows, kept, data.train)
-
-    def released(made) -> np.ndarray:
-        return releases_of(made.fit(*seen), data.rows)
-
+    made = {
+        f"{name}, b = {budget:g}": GenerativeFilter(budget, **params)
+        for budget in (half, *(TABLE3 if number == 3 else ()))
+        for name, params in SMALL.items()
+    }
     inside = {"dimension": 1, "steps": 400, "useful_weight": 1.0, "hidden": (16,)}
-    for name, rows_out in {
-        "raw": data.rows,
-        "LEACE": LinearEraser().fit(*seen[:2]).transform(data.rows),
-        "oracle shift (label)": OracleShift().fit(*seen[:2]).transform(data.rows, hidden),
-        "isotropic noise": released(GenerativeFilter(half, method="isotropic")),
-        "filter": released(GenerativeFilter(half, steps=600)),
-        "filter, cells across 5 folds": released(GenerativeFilter(half, steps=600, folds=5)),
-        "filter, noise alone": released(GenerativeFilter(half, steps=600, shift="none")),
-        "predicted label alone": predicted,
-        "randomised response, epsilon = 4": flipped(predicted, 4.0),
-        "clip and noise, proved mu = 4": released(
-            GenerativeFilter(mu=4.0, clip=clip, method="isotropic")
-        ),
-        "trained inside, proved mu = 4": released(GuaranteedFilter(4.0, **inside)),
-    }.items():
+    found = {"raw": data.rows} | besides(data.rows, hidden, kept, data.train, (4.0,))
+    found["trained inside, proved mu = 4"] = GuaranteedFilter(4.0, **inside)
+    for name, one in (found | made).items():
+        released = one
+        if not isinstance(one, np.ndarray):
+            released = releases_of(one.fit(*seen), data.rows)
         rows[name] = {
-            "private": attacked(rows_out, hidden, data.test, ("linear", "rbf")),
-            "useful": attacked(rows_out, kept, data.test, ("linear", "rbf")),
+            what: attacked(released, label, data.test, ("linear", "rbf"), area=True)
+            for what, label in (("private", hidden), ("useful", kept))
         }
-    rows["labels"] = {"private": private, "useful": useful}
-    keep(results)
+        print(f"table{number}", name, flush=True)
+    results[f"table{number}"] |= {"labels": {"private": private, "useful": useful}}
+    results.keep()
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     import torch
 
     torch.set_num_threads(1)
-    results = json.loads(FILE.read_text()) if FILE.exists() else {}
     jobs = {
         "table1": table1,
         "seeds": seeds,
         "curve": curve,
-        "information": information,
-        "table2": lambda r: small(r, "table2", breast_cancer(), "size", "malignant"),
-        "table3": lambda r: small(r, "table3", diabetes(), "sex", "progression"),
+        "confusions": confusions,
+        "table2": lambda r, s: small(r, s, 2),
+        "table3": lambda r, s: small(r, s, 3),
         "table4": table4,
         "table5": table5,
         "several": several,
     }
-    wanted = sys.argv[1:] or [*jobs, "pictures", "show"]
-    for name in wanted:
+    known = [*jobs, "pictures", "show"]
+    given = options(__doc__, known, arguments)
+    results, source = Results(given.results, "filter_figures", indent=1), given.source
+    results.limit_to([*jobs, "encoder"])
+    for name in given.jobs or known:
         if name in jobs:
-            jobs[name](results)
+            if given.again:
+                results.pop(name, None)
+            jobs[name](results, source)
         elif name == "pictures":
             from filter_pictures import draw
 
-            draw(results)
+            draw(results, source)
         else:
-            from filter_pictures import write_tables
+            from filter_tables import write_tables
 
             print(write_tables(results))
 

@@ -4,69 +4,48 @@ from __future__ import annotations
 
 import numpy as np
 
-from learned_baselines import attacked, erased, flipped, label_only, releases_of
-from learned_baselines import keep_filters as keep
-from learned_data import BUDGET, FACTORS, digits, encoded, shapes
+from learned_baselines import attacked, besides, erased, flipped, label_only, releases_of
+from learned_data import BUDGET, Source, encoded
+from learned_pictures import Results
 
 
-def table4(results: dict) -> None:
-    """Eight factors of drawings: each of the others is hidden, "round" is kept."""
+def table4(results: Results, source: Source) -> None:
+    """Factors of drawings (or of faces): each of seven is hidden, "round" is kept."""
     from ellipsum.learned import GenerativeFilter
 
-    data = shapes()
+    data, factors, useful = source.faces()
     _, latents = encoded(data, 12)
     rows = results.setdefault("table4", {})
-    kept = data.labels["round"]
-    for factor in FACTORS[1:]:
+    kept = data.labels[useful]
+    for factor in factors:
         hidden = data.labels[factor]
         seen = (latents[data.train], hidden[data.train], kept[data.train])
         row = rows.setdefault(factor, {})
-        row.setdefault("raw", attacked(latents, hidden, data.test, ("rbf",))["strongest"])
+        found = {"raw": latents}
+        found |= besides(latents, hidden, kept, data.train, (8.0,), draws=2)
         for name, params in {
-            "isotropic": {"method": "isotropic"},
-            "noise alone": {"shift": "none"},
-            "adversarial": {},
+            "isotropic noise": {"method": "isotropic"},
+            "filter, noise alone": {"shift": "none"},
+            "filter": {},
         }.items():
-            if name in row:
-                continue
-            made = GenerativeFilter(6.0, steps=500, **params).fit(*seen)
-            released = releases_of(made, latents)[:2]
-            row[name] = {
-                "private": attacked(released, hidden, data.test, ("rbf",))["strongest"],
-                "useful": attacked(released, kept, data.test, ("rbf",))["strongest"],
-            }
-        clip = float(np.median(np.linalg.norm(latents[data.train], axis=1)))
-        for name, released in besides(latents, hidden, kept, data.train, clip).items():
+            if name not in row:
+                made = GenerativeFilter(6.0, steps=500, **params).fit(*seen)
+                found[name] = releases_of(made, latents)[:2]
+        for name, released in found.items():
             if name not in row:
                 row[name] = {
-                    "private": attacked(released, hidden, data.test, ("rbf",))["strongest"],
-                    "useful": attacked(released, kept, data.test, ("rbf",))["strongest"],
+                    what: attacked(released, label, data.test, ("rbf",), area=True)
+                    for what, label in (("private", hidden), ("useful", kept))
                 }
-        keep(results)
-        print(factor, flush=True)
+        results.keep()
+        print("table4", factor, flush=True)
 
 
-def besides(
-    latents: np.ndarray, hidden: np.ndarray, kept: np.ndarray, train: np.ndarray, clip: float
-) -> dict[str, np.ndarray]:
-    """Closed forms, the useful label alone, and a proof: two draws of each that is random."""
-    from ellipsum.learned import GenerativeFilter
-
-    predicted = label_only(latents, kept, train)
-    made = GenerativeFilter(mu=8.0, clip=clip, method="isotropic")
-    made.fit(latents[train], hidden[train], kept[train])
-    return erased(latents, hidden, train) | {
-        "predicted label alone": predicted,
-        "randomised response, epsilon = 4": flipped(predicted, 4.0, 2),
-        "clip and noise, proved mu = 8": releases_of(made, latents)[:2],
-    }
-
-
-def table5(results: dict) -> None:
+def table5(results: Results, source: Source) -> None:
     """Two users with opposite choices: attackers trained on the pool, and on the user alone."""
     from ellipsum.learned import FilterBank, GenerativeFilter
 
-    data = digits()
+    data = source.digits()
     _, latents = encoded(data)
     users = np.random.default_rng(0).integers(0, 2, len(latents))
     first, second = data.labels["5 or more"], data.labels["odd"]
@@ -102,7 +81,7 @@ def table5(results: dict) -> None:
                 key = f"user {user + 1}, {what}"
                 if key not in row:
                     row[key] = by_user(z, label, users == user, train, test)
-        keep(results)
+        results.keep()
         print(name, flush=True)
 
 
@@ -121,11 +100,11 @@ def by_user(
     return found
 
 
-def several(results: dict) -> None:
+def several(results: Results, source: Source) -> None:
     """Two useful labels at once, private >= 5: trained inside, against randomised response."""
     from ellipsum.learned import GenerativeFilter, GuaranteedFilter
 
-    data = digits()
+    data = source.digits()
     _, latents = encoded(data)
     rows = results.setdefault("several", {})
     train, private = data.train, data.labels["5 or more"]
@@ -154,4 +133,4 @@ def several(results: dict) -> None:
             for label in ("5 or more", "odd", "circle")
         }
     rows["epsilon of mu = 4 at delta 1e-3"] = made.guarantee_.epsilon(1e-3)
-    keep(results)
+    results.keep()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 
-RESULTS = Path(__file__).parent / "results"
-FILTER_FILE = RESULTS / "filter_figures.json"
 DRAWS = 4
 ALL = ("linear", "mlp", "rbf", "knn")
 
@@ -98,11 +95,46 @@ def erased(rows: np.ndarray, private: np.ndarray, train: np.ndarray) -> dict[str
     }
 
 
+def besides(
+    latents: np.ndarray,
+    hidden: np.ndarray,
+    kept: np.ndarray,
+    train: np.ndarray,
+    mus: Sequence[float] = (4.0, 8.0),
+    draws: int = DRAWS,
+) -> dict[str, np.ndarray]:
+    """What has no budget: closed forms, the useful label alone, and proofs on clipped latents."""
+    from ellipsum.learned import GenerativeFilter
+
+    predicted = label_only(latents, kept, train)
+    found = erased(latents, hidden, train) | {
+        "predicted label alone": predicted,
+        "randomised response, epsilon = 4": flipped(predicted, 4.0, draws),
+    }
+    clip = float(np.median(np.linalg.norm(latents[train], axis=1)))
+    for mu in mus:
+        made = GenerativeFilter(mu=mu, clip=clip, method="isotropic")
+        made.fit(latents[train], hidden[train], kept[train])
+        found[f"clip and noise, proved mu = {mu:g}"] = releases_of(made, latents)[:draws]
+    return found
+
+
 def cost_of(rows: np.ndarray, released: np.ndarray, train: np.ndarray) -> float:
     """The realised budget that a change of latents uses up: half its mean square, whitened."""
-    moved = (released - rows)[train]
+    moved = (released - rows)[..., train, :]
     inverse = np.linalg.inv(np.cov(rows[train], rowvar=False))
-    return 0.5 * float(np.einsum("ni,ij,nj->n", moved, inverse, moved).mean())
+    return 0.5 * float(np.einsum("...i,ij,...j->...", moved, inverse, moved).mean())
+
+
+def tabled(bits: np.ndarray, hidden: np.ndarray, epsilon: float = np.inf) -> float:
+    """I(hidden; bit) of the frequencies in nats, the bit told by randomised response."""
+    table = np.zeros((int(hidden.max()) + 1, 2))
+    np.add.at(table, (hidden, bits.astype(int)), 1 / len(hidden))
+    keep = 1 / (1 + np.exp(-epsilon))
+    table = table @ np.array([[keep, 1 - keep], [1 - keep, keep]])
+    apart = np.outer(table.sum(1), table.sum(0))
+    live = table > 0
+    return float((table[live] * np.log(table[live] / apart[live])).sum())
 
 
 def releases_of(made, latents: np.ndarray, labels=None) -> np.ndarray:
@@ -112,8 +144,13 @@ def releases_of(made, latents: np.ndarray, labels=None) -> np.ndarray:
     return np.array([made.transform(latents, seed=i) for i in range(DRAWS)])
 
 
-def attacked(released: np.ndarray, label: np.ndarray, test: np.ndarray, attackers=ALL) -> dict:
-    """Accuracy of each attacker, the largest, and the best lower bound of the information."""
+def attacked(
+    released: np.ndarray, label: np.ndarray, test: np.ndarray, attackers=ALL, area: bool = False
+) -> dict:
+    """Accuracy of each attacker, the largest, and the best lower bound of the information.
+
+    With ``area`` the largest area under the ROC, too, where there are two classes.
+    """
     from ellipsum.tradeoff import audit
 
     found = audit(released, label, test=test, attackers=attackers)
@@ -122,10 +159,27 @@ def attacked(released: np.ndarray, label: np.ndarray, test: np.ndarray, attacker
     row["se"] = round(found.strongest.accuracy_se, 4)
     row["information"] = round(found.guarantee.lower, 4)
     row["constant"] = round(found.baseline, 4)
+    if area and len(np.unique(label)) == 2:
+        areas = [area_under(released, label, test, name) for name in attackers]
+        row["auroc"], row["auroc se"] = (round(value, 4) for value in max(areas))
     return row
 
 
-def keep_filters(results: dict) -> None:
-    """Write what there is."""
-    RESULTS.mkdir(exist_ok=True)
-    FILTER_FILE.write_text(json.dumps(results, indent=1) + "\n")
+def area_under(
+    released: np.ndarray, label: np.ndarray, test: np.ndarray, attacker: str
+) -> tuple[float, float]:
+    """Area under the ROC of one of the audit's attackers, with DeLong's error over records."""
+    from ellipsum.tradeoff.attackers import _attacker, _scores
+
+    draws = released if released.ndim == 3 else released[None]
+    train = np.setdiff1d(np.arange(len(label)), test)
+    seen = np.concatenate(draws[:, train])
+    model = _attacker(attacker, 0, len(seen)).fit(seen, np.tile(label[train], len(draws)))
+    yes = label[test] == label.max()
+    above = np.zeros((yes.sum(), (~yes).sum()))
+    for draw in draws:  # share of the draws in which a yes scores above a no; half for a tie
+        score = _scores(model, draw[test])[:, -1]
+        above += (np.sign(score[yes, None] - score[~yes]) + 1) / (2 * len(draws))
+    by_yes, by_no = above.mean(1), above.mean(0)
+    error = by_yes.var(ddof=1) / len(by_yes) + by_no.var(ddof=1) / len(by_no)
+    return float(above.mean()), float(error**0.5)

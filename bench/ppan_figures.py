@@ -8,27 +8,29 @@ python bench/ppan_figures.py affine       five Gaussian settings, three seeds (F
                              components   Figure 12
                              images       Figures 7 to 9, on digits of 8 x 8 pixels
                              erasers      closed forms and a proved release beside these
+                             (--again: those of them that are in bench/results, too)
                              pictures     draw ppan_*.png; show: print the tables
+
+With one's own images, to ./own_results or --results FOLDER:
+
+    ppan_figures.py images erasers --rows mnist_images.npy --labels mnist_digits.npy
 
 Results: bench/results/ppan_figures.json and .md.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
 from ellipsum.tradeoff import DiscreteTradeoff, GaussianTradeoff, ksg_information
-from learned_baselines import erased, letters_response
+from learned_baselines import erased, letters_response, noise_leakage, proved_mu
+from learned_data import Labelled, Source
 from learned_information import paired_information, scalar_information
+from learned_pictures import Results, options
 from learned_settings import MIDDLE, covariances, draw, pairs_observed, symmetric_pair
 
-RESULTS = Path(__file__).parent / "results"
-FILE = RESULTS / "ppan_figures.json"
 TARGETS = {
     "scalar, useful": (0.1, 0.2, 0.35, 0.5, 0.65, 0.8),
     "scalar, full": (0.05, 0.1, 0.2, 0.3, 0.45, 0.6),
@@ -37,10 +39,11 @@ TARGETS = {
     "rate-distortion": (0.2, 0.5, 0.8, 1.2, 1.7),
 }
 ROWS = 8000  # as in the paper
+DIGITS_VARIANCE = 4.7  # of scikit-learn's pixels: the distortions of images() are for these
 COMPONENTS_AT = 0.23  # the distortion of Figure 12
 
 
-def affine(results: dict) -> None:
+def affine(results: Results, source: Source) -> None:
     """Exact leakage and distortion on the true covariance: trained on n rows, and on the law."""
     from ellipsum.learned import PrivacyNetwork
 
@@ -75,10 +78,10 @@ def affine(results: dict) -> None:
                             "seconds": round(seconds, 2),
                         }
                     )
-                keep(results)
+                results.keep()
 
 
-def network(results: dict) -> None:
+def network(results: Results, source: Source) -> None:
     """Universal, Gaussian and mixture mechanisms; estimates on 40,000 new rows."""
     from ellipsum.learned import PrivacyNetwork
 
@@ -117,39 +120,53 @@ def network(results: dict) -> None:
             "optimum": best.from_covariance(covariance, k).leakage_,
             "seconds": round(seconds, 1),
         }
-        keep(results)
+        results.keep()
         print(key, flush=True)
 
 
-def discrete(results: dict) -> None:
-    """Figure 3: ten letters, error 0.4; from the exact law and from samples."""
+def discrete(results: Results, source: Source) -> None:
+    """Figure 3: ten letters, error 0.4; from the exact law and from one sample of each size.
+
+    Learned, and the plug-in: the exact solver on the frequencies. Both are read under the true law.
+    """
     from ellipsum.learned import PrivacyNetwork
 
     joint, cost = symmetric_pair(), 1 - np.eye(10)
-    rows = results.setdefault("discrete", [])
-    rows.clear()
-    flat = np.random.default_rng(0).choice(100, 10_000, p=joint.ravel())
-    counted = np.bincount(flat, minlength=100).reshape(10, 10) / 10_000
+    rows = results["discrete"] = []
+    laws = {"exact": joint}
+    for n in (1000, 10_000):
+        flat = np.random.default_rng(0).choice(100, n, p=joint.ravel())
+        laws[f"{n:,} samples"] = np.bincount(flat, minlength=100).reshape(10, 10) / n
     for observe in ("useful", "full"):
+        true, costs = (joint, cost) if observe == "useful" else pairs_observed(joint, cost)
         for target in (0.05, 0.1, 0.2, 0.3, 0.45, 0.6):
             row = {"observe": observe, "target": target}
-            for name, law in (("exact", joint), ("10,000 samples", counted)):
-                table, costs = (law, cost) if observe == "useful" else pairs_observed(law, cost)
-                true = joint if observe == "useful" else pairs_observed(joint, cost)[0]
+            for name, law in laws.items():
+                table = law if observe == "useful" else pairs_observed(law, cost)[0]
                 net = PrivacyNetwork("discrete", distortion=target).fit_law(table, costs)
-                spent = float((true.sum(0)[:, None] * net.channel_ * costs).sum())
-                seen = true @ net.channel_
-                apart = np.outer(seen.sum(1), seen.sum(0))
-                live = seen > 0
-                leakage = float((seen[live] * np.log(seen[live] / apart[live])).sum())
-                best = DiscreteTradeoff(distortion=spent).fit(true, costs).leakage_
-                row[name] = {"distortion": spent, "leakage": leakage, "optimum": best}
-                row[name]["response"], row[name]["epsilon"] = letters_response(joint, spent)
+                row[name] = letters_row(net.channel_, true, costs)
+                if name != "exact":
+                    plug_in = DiscreteTradeoff(distortion=target).fit(table, costs)
+                    row[f"plug-in, {name}"] = letters_row(plug_in.channel_, true, costs)
+            told = letters_response(joint, row["exact"]["distortion"])
+            row["exact"]["response"], row["exact"]["epsilon"] = told
             rows.append(row)
-    keep(results)
+            print("discrete", observe, target, flush=True)
+    results.keep()
 
 
-def recipe(results: dict) -> None:
+def letters_row(channel: np.ndarray, true: np.ndarray, costs: np.ndarray) -> dict:
+    """A channel under the true law, and the optimum at the distortion that it has there."""
+    spent = float((true.sum(0)[:, None] * channel * costs).sum())
+    seen = true @ channel
+    apart = np.outer(seen.sum(1), seen.sum(0))
+    live = seen > 0
+    leakage = float((seen[live] * np.log(seen[live] / apart[live])).sum())
+    best = DiscreteTradeoff(distortion=spent).fit(true, costs).leakage_
+    return {"distortion": spent, "leakage": leakage, "optimum": best}
+
+
+def recipe(results: Results, source: Source) -> None:
     """The paper's own recipe at one distortion, read by a Gaussian plug-in and by neighbours."""
     from ppan_recipe import train
 
@@ -174,10 +191,10 @@ def recipe(results: dict) -> None:
             "seconds": round(seconds, 1),
             "points": np.c_[test[:1500, 1], z[:1500, 0]].round(4).tolist(),
         }
-        keep(results)
+        results.keep()
 
 
-def components(results: dict) -> None:
+def components(results: Results, source: Source) -> None:
     """Figure 12: useful against sensitive and against released, of rho .85, .47 and .07."""
     from ellipsum.learned import PrivacyNetwork
 
@@ -186,25 +203,33 @@ def components(results: dict) -> None:
     net = PrivacyNetwork("affine", distortion=COMPONENTS_AT).fit(data[:, :k], data[:, k:])
     test = draw(covariance, 600, 1)
     z = net.transform(test[:, k:], seed=0)
+    point = net.evaluate(covariance, k)
     results["components"] = {
-        f"{rho:g}": np.c_[test[:, k + j], z[:, j], test[:, j]].round(4).tolist()
-        for rho, j in ((0.85, 2), (0.47, 0), (0.07, 3))
+        "distortion": point.distortion,
+        "leakage": point.leakage,
+        "optimum": point.optimum,
+        "isotropic noise": noise_leakage(covariance, k, point.distortion),
+        "mu": proved_mu(covariance, k, point.distortion),
+        "points": {
+            f"{rho:g}": np.c_[test[:, k + j], z[:, j], test[:, j]].round(4).tolist()
+            for rho, j in ((0.85, 2), (0.47, 0), (0.07, 3))
+        },
     }
-    keep(results)
+    results.keep()
 
 
-def images(results: dict) -> None:
+def images(results: Results, source: Source) -> None:
     """Figures 7 to 9 on digits: hide which digit, keep the pixels; without and with discriminator.
 
     The paper's Figure 8 reads the adversary that was trained along; here attackers are fresh.
     """
     from ellipsum.learned import PrivacyNetwork
-    from learned_data import digits
 
-    data = digits()
+    data = source.digits()
     live = data.rows.std(0) > 0.02
     pixels, digit = data.rows[:, live], data.labels["digit"]
     rows = results.setdefault("images", {})
+    size = pixels[data.test].var(0).sum() / DIGITS_VARIANCE if source.own else 1.0
     for weight in (0.0, 2.0):
         for target in (1.5, 2.5, 3.5, 4.2) if weight == 0 else (2.5, 3.5):
             key = f"{weight:g}; {target:g}"
@@ -212,7 +237,7 @@ def images(results: dict) -> None:
                 continue
             net = PrivacyNetwork(
                 sensitive="labels",
-                distortion=target,
+                distortion=target * size,
                 discriminator=weight,
                 hidden=(128, 128),
                 steps=500,
@@ -224,11 +249,11 @@ def images(results: dict) -> None:
             seconds = time.process_time() - start
             z = np.array([net.transform(pixels, seed=i) for i in range(2)])
             rows[key] = image_row(data, live, z) | {"seconds": round(seconds, 1)}
-            keep(results)
+            results.keep()
             print("images", key, flush=True)
 
 
-def image_row(data, live: np.ndarray, z: np.ndarray) -> dict:
+def image_row(data: Labelled, live: np.ndarray, z: np.ndarray) -> dict:
     """Squared error, what fresh attackers learn of the digit, noise of the same size, samples."""
     from ellipsum.tradeoff import audit
 
@@ -241,19 +266,18 @@ def image_row(data, live: np.ndarray, z: np.ndarray) -> dict:
         row[name] = {r.attacker: round(r.accuracy, 4) for r in found.results}
         row[name]["information"] = round(found.guarantee.lower, 4)
     shown = [int(test[digit[test] == k][0]) for k in range(10)]
-    samples = np.zeros((3, 10, 64))
+    samples = np.zeros((3, 10, data.rows.shape[1]))
     samples[0] = data.rows[shown]
     samples[1][:, live], samples[2][:, live] = z[0][shown], (pixels + noise[0])[shown]
     return row | {"samples": samples.round(3).tolist()}
 
 
-def erasers(results: dict) -> None:
+def erasers(results: Results, source: Source) -> None:
     """Beside the digits: the pixels as they are, LEACE, oracle shift, and proved releases."""
     from ellipsum.learned import GenerativeFilter
     from ellipsum.tradeoff import audit
-    from learned_data import digits
 
-    data = digits()
+    data = source.digits()
     live, digit = data.rows.std(0) > 0.02, data.labels["digit"]
     pixels = data.rows[:, live]
     rows = results.setdefault("erasers", {})
@@ -273,24 +297,22 @@ def erasers(results: dict) -> None:
         rows[name]["information"] = round(found.guarantee.lower, 4)
         error = ((z - pixels) ** 2)[..., data.test, :].sum(-1).mean()
         rows[name] |= {"squared error": float(error), "mu": mu}
-        keep(results)
+        results.keep()
 
 
-def keep(results: dict) -> None:
-    """Write what there is."""
-    RESULTS.mkdir(exist_ok=True)
-    FILE.write_text(json.dumps(results) + "\n")
-
-
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     import torch
 
     torch.set_num_threads(1)
-    results = json.loads(FILE.read_text()) if FILE.exists() else {}
     jobs = {f.__name__: f for f in (affine, network, discrete, recipe, components, images, erasers)}
-    for name in sys.argv[1:] or [*jobs, "pictures", "show"]:
+    known = [*jobs, "pictures", "show"]
+    given = options(__doc__, known, arguments)
+    results = Results(given.results, "ppan_figures")
+    for name in given.jobs or known:
         if name in jobs:
-            jobs[name](results)
+            if given.again:
+                results.pop(name, None)
+            jobs[name](results, given.source)
         elif name == "pictures":
             from ppan_pictures import draw as paint
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from learned_baselines import RESULTS, noise_leakage, proved_mu, shift_leakage
+from learned_baselines import noise_leakage, proved_mu, shift_leakage
+from learned_pictures import Results
 from learned_settings import covariances
 
 IMAGE_RELEASES = ("learned", "plain noise")
@@ -12,7 +13,9 @@ IMAGE_RELEASES = ("learned", "plain noise")
 AFFINE = """\
 `law known`: trained on the covariance (`fit_covariance`). With rows the limit is kept on the rows,
 and the law's distortion is off by their sampling, whose standard deviation is beside it
-(`distortion_error_`). Three seeds, each with rows of its own; first the worst of all targets."""
+(`distortion_error_`). Three seeds, each with rows of its own; first the worst of all targets. With
+the law known nothing is sampled and the descent, but for its start, is deterministic: those rows
+are one seed each, not three."""
 BESIDE = """\
 LEACE erases all of Y here, at a distortion of tr Cov(Y); a part of the way it is an invertible map,
 and tells all. The oracle shift needs X at release. The mu is what isotropic noise of this size
@@ -23,9 +26,16 @@ Quadrature of the pair (X, Z), or of each pair (X_i, Z_i) and summed: it sees wh
 and for vectors not what goes across pairs; the held-out network looks there. Asked for: at most
 max(3 %, 0.01 nats) over the optimum."""
 LETTERS = """\
-Of letters, the label-only release is Y itself (distortion 0), and randomised response is the
-release with a proof: it is the optimum here where Y alone is observed. LEACE, the shift and
-Gaussian noise want numbers."""
+Leakage under the true law, in brackets what it is over the optimum at the distortion reached there.
+Learned from the law, and from one sample of 10,000 or 1,000 (the paper's number); the plug-in is
+the exact solver on the sample's frequencies, the paper's conventional approach (pairs that the
+sample lacks get the least costly letter; the learned table keeps its start there). Of letters, the
+label-only release is Y itself (distortion 0), and randomised response is the release with a proof:
+it is the optimum here where Y alone is observed. LEACE, the shift and Gaussian noise want
+numbers."""
+RECIPE = """\
+Numbers have no label to send alone, nor to respond with; LEACE and the shift, at the distortion
+reached by networks, by the paper's recipe and in Figure 12, beside the proof of isotropic noise:"""
 ERASERS = """\
 Beside them, closed forms and releases with a proof (pixels clipped at the median norm). There is
 no optimum: the law is not known. No label is to be kept, so that there is none to send alone."""
@@ -88,23 +98,46 @@ def affine_lines(results: dict, whole: bool = True) -> list[str]:
     return _table(head + "sampling, 1 sd | optimum | CPU s", lines)
 
 
+BESIDE_HEAD = "isotropic noise | proved by that noise: mu | LEACE, part of the way | "
+BESIDE_HEAD += "part of the oracle shift"
+
+
+def beside_cells(setting: str, at: float) -> list[str]:
+    """What stands beside a learned release of numbers at this squared error."""
+    observe, covariance, k = covariances()[setting]
+    whole = noise_leakage(covariance, k, 1e-12)
+    cells = [f"{noise_leakage(covariance, k, at):.4f}", f"{proved_mu(covariance, k, at):.1f}"]
+    cells.append("all" if setting == "rate-distortion" else f"{whole:.4f}")
+    shifted = shift_leakage(covariance, k, at) if observe == "full" else None
+    return [*cells, "" if shifted is None else f"{shifted:.4f}"]
+
+
 def baseline_lines(results: dict) -> list[str]:
     """What stands beside each target of the Gaussian settings, at the same squared error."""
     lines = []
     for r in results.get("affine", []):
-        if r["rows"] is not None:
-            continue
-        observe, covariance, k = covariances()[r["setting"]]
-        at = r["distortion"]
-        all_of_it = noise_leakage(covariance, k, 1e-12) if r["setting"] != "rate-distortion" else 0
-        cells = [r["setting"], f"{at:.3f}", f"{r['optimum']:.4f}", f"{r['leakage']:.4f}"]
-        cells += [f"{noise_leakage(covariance, k, at):.4f}", f"{proved_mu(covariance, k, at):.1f}"]
-        cells.append(f"{all_of_it:.4f}" if all_of_it else "all")
-        shifted = shift_leakage(covariance, k, at) if observe == "full" else None
-        cells.append("" if shifted is None else f"{shifted:.4f}")
-        lines.append(cells)
-    head = "setting | distortion | optimum | affine | isotropic noise | proved by that noise: mu | "
-    return _table(head + "LEACE, part of the way | part of the oracle shift", lines)
+        if r["rows"] is None:
+            cells = [r["setting"], f"{r['distortion']:.3f}", f"{r['optimum']:.4f}"]
+            beside = beside_cells(r["setting"], r["distortion"])
+            lines.append([*cells, f"{r['leakage']:.4f}", *beside])
+    return _table("setting | distortion | optimum | affine | " + BESIDE_HEAD, lines)
+
+
+def beside_networks(results: dict) -> list[str]:
+    """The same beside networks, the paper's recipe and Figure 12."""
+    lines = []
+    for name, r in results.get("network", {}).items():
+        cells = [name, f"{r['distortion']:.4f}", f"{r['optimum']:.4f}"]
+        lines.append([*cells, *beside_cells(name.split(";")[0], r["distortion"])])
+    for r in results.get("recipe", {}).values():
+        cells = ["the paper's recipe", f"{r['distortion']:.4f}", f"{r['optimum']:.4f}"]
+        lines.append([*cells, *beside_cells("scalar, useful", r["distortion"])])
+    if "components" in results:
+        r = results["components"]
+        cells = [f"Figure 12, affine: {r['leakage']:.4f}", f"{r['distortion']:.4f}"]
+        beside = beside_cells("vector, useful", r["distortion"])
+        lines.append([*cells, f"{r['optimum']:.4f}", *beside])
+    return _table("run | distortion | optimum | " + BESIDE_HEAD, lines)
 
 
 def eraser_lines(results: dict) -> list[str]:
@@ -131,15 +164,16 @@ def network_lines(results: dict) -> list[str]:
 
 def letter_lines(results: dict) -> list[str]:
     """Figure 3."""
+    names = ["exact", "10,000 samples", "plug-in, 10,000 samples"]
+    names += ["1,000 samples", "plug-in, 1,000 samples"]
     lines = []
     for r in results.get("discrete", []):
         cells = [r["observe"], str(r["target"])]
-        for name in ("exact", "10,000 samples"):
-            cells += [f"{r[name]['leakage']:.4f}", f"{r[name]['leakage'] - r[name]['optimum']:.5f}"]
+        cells += [f"{r[n]['leakage']:.4f} ({r[n]['leakage'] - r[n]['optimum']:.5f})" for n in names]
         one = r["exact"]
         lines.append([*cells, f"{one['response']:.4f} ({one['epsilon']:.2f})"])
-    head = "observed | target | exact law | excess | 10,000 samples | excess | "
-    return _table(head + "randomised response (epsilon)", lines)
+    head = "observed | target | exact law | 10,000 samples | plug-in, 10,000 | 1,000 samples | "
+    return _table(head + "plug-in, 1,000 | randomised response (epsilon)", lines)
 
 
 def recipe_lines(results: dict) -> list[str]:
@@ -167,8 +201,8 @@ def image_lines(results: dict) -> list[str]:
     return _table(head + "noise, same error: RBF (nats) | CPU s", lines)
 
 
-def write_tables(results: dict) -> str:
-    """All tables as Markdown, also to bench/results/ppan_figures.md."""
+def write_tables(results: Results) -> str:
+    """All tables as Markdown, also to ppan_figures.md beside the results."""
     parts = ["# Privacy networks beside the optimum", "", "`python bench/ppan_figures.py`", ""]
     parts += ["## Table I: the models, and the worst of what was learned on each", ""]
     parts += [*table_lines(results), ""]
@@ -179,13 +213,15 @@ def write_tables(results: dict) -> str:
     parts += ["## Networks, 40,000 new rows (nats)", ""]
     parts += [NETWORKS, ""]
     parts += network_lines(results)
-    parts += ["", "## Ten letters (Figure 3): leakage, excess over the optimum there", ""]
+    parts += ["", "## Ten letters (Figure 3)", ""]
     parts += [LETTERS, ""]
     parts += letter_lines(results)
     parts += ["", "## The paper's own recipe", "", *recipe_lines(results), ""]
+    parts += ["## Beside networks, the recipe and Figure 12 (nats)", "", RECIPE, ""]
+    parts += [*beside_networks(results), ""]
     if "images" in results:
         parts += ["## Digits 8 x 8: hide the digit, keep the pixels (Figures 7 to 9)", ""]
         parts += [*image_lines(results), "", ERASERS, "", *eraser_lines(results)]
     text = "\n".join(parts) + "\n"
-    (RESULTS / "ppan_figures.md").write_text(text)
+    (results.folder / "ppan_figures.md").write_text(text)
     return text
