@@ -123,7 +123,12 @@ def _information(results: Results) -> None:
 
         _lines(ax, rows, "private", read)
         _levels(ax, rows, "private", read)
-        ax.set_title(f"{said(case)}", fontsize=9)
+        for name in LEARNED:
+            points = [rows[f"{name}, b = {b:g}"] for b in BUDGETS if f"{name}, b = {b:g}" in rows]
+            least = [row["private"]["information"] for row in points]
+            ax.plot([row["cost"] for row in points], least, ":", color=COLORS[name],
+                    label=f"{name}: at least, by attackers")  # fmt: skip
+        ax.set_title(said(case), fontsize=9)
         ax.set_xscale("log")
         ax.set_xlabel("distortion: budget b, or what the release costs")
         ax.set_ylim(bottom=0)

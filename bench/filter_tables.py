@@ -15,9 +15,10 @@ No table here has an optimum beside it: the law of the latents is not known. Whe
 numbers, letters) it stands in ppan_figures.md."""
 CURVE = """\
 Digits; accuracy ± standard error over records of the strongest of three fresh attackers (linear,
-RBF, nearest neighbours); what is told of the private label by nearest neighbours (of one bit, by
-its frequencies), in nats. Costs: the budget, or half the mean square of the change in the metric of
-the latents. What has neither budget nor cost is not of latents."""
+RBF, nearest neighbours). What is told of the private label, in nats: by the nearest neighbours'
+estimate of Figure 9 (of one bit, by its frequencies), and at least, by what the attackers learned:
+where the second is larger, the estimate is too low. Costs: the budget, or half the mean square of
+the change in the metric of the latents. What has neither budget nor cost is not of latents."""
 CONFUSIONS = """\
 A fresh RBF attacker on the private label. Case 1: the digit guessed right, and the share of the
 wrong guesses that are of the same class (with a circle, or without one; evenly wrong: .47).
@@ -83,8 +84,9 @@ def curve_lines(rows: dict) -> list[str]:
         told = f"{row['estimate']:.3f}" if "estimate" in row else ""
         if name.startswith("randomised"):
             told = f"{rows['predicted label alone']['by response']:.3f}"
-        lines.append([name, cost, *(_accuracy(row[what]) for what in parts), told])
-    return _table(["release", "cost", *parts, "told (nats)"], lines)
+        least = f"{row['private']['information']:.3f}"
+        lines.append([name, cost, *(_accuracy(row[what]) for what in parts), told, least])
+    return _table(["release", "cost", *parts, "told, estimate", "told, at least"], lines)
 
 
 def confusion_lines(rows: dict) -> list[str]:
@@ -123,6 +125,8 @@ def small_lines(rows: dict) -> list[str]:
         for name, row in rows.items()
         if name != "labels"
     ]
+    chance = [f"{rows['raw'][what]['constant']:.3f}" for what in ("private", "useful")]
+    lines.insert(0, ["always the commonest", chance[0], "0.500", chance[1], "0.500"])
     head = ["release", "private: accuracy", "auROC", "useful: accuracy", "auROC"]
     return _table(head, lines)
 
