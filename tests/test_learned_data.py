@@ -1,4 +1,4 @@
-"""The loaders of one's own rows and labels for the figures of learned releases; no training."""
+"""Readers of one's own rows for the figures of learned releases, and their areas; no training."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("sklearn", reason="the splits are scikit-learn's")
 
 from filter_figures import TABLE3
+from learned_baselines import area_under, tabled
 from learned_data import Source, columns_of, from_files
 from learned_pictures import RESULTS, options
 
@@ -152,3 +153,35 @@ def test_what_is_read_is_no_pickle(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(ValueError, match="allow_pickle"):
         columns_of(tmp_path / "objects.npy")
+
+
+def test_the_area_is_that_of_scikit_learn_and_its_error_that_of_many_draws():
+    """One draw against roc_auc_score, with ties; DeLong's error against 400 fresh samples."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import roc_auc_score
+    from sklearn.preprocessing import StandardScaler
+
+    rng = np.random.default_rng(2)
+    label = np.arange(2000) % 2
+    rows = np.round(rng.normal(size=(2000, 1)) + label[:, None], 1)
+    test = np.arange(1600, 2000)
+    area, error = area_under(rows, label, test, "linear")
+    scaled = StandardScaler().fit(rows[:1600]).transform(rows)
+    model = LogisticRegression().fit(scaled[:1600], label[:1600])
+    assert abs(area - roc_auc_score(label[test], model.decision_function(scaled[test]))) < 1e-12
+    fresh = [
+        roc_auc_score(label[test], np.round(rng.normal(size=400) + label[test], 1))
+        for _ in range(400)
+    ]
+    assert abs(error / np.std(fresh) - 1) < 0.25  # its sampling error is 0.035
+    twice = area_under(np.array([rows, rows]), label, test, "linear")
+    assert abs(twice[0] - area) < 1e-12 and abs(twice[1] / error - 1) < 1e-9
+
+
+def test_what_a_bit_tells_is_entropy_and_less_by_response():
+    label = np.arange(1000) % 2
+    assert abs(tabled(label, label) - np.log(2)) < 1e-12
+    keep = 1 / (1 + np.exp(-2.0))
+    told = np.log(2) + keep * np.log(keep) + (1 - keep) * np.log(1 - keep)
+    assert abs(tabled(label, label, 2.0) - told) < 1e-12
+    assert tabled(np.arange(1000) // 2 % 2, label) < 1e-12
