@@ -205,6 +205,54 @@ def test_units_do_not_matter():
     assert other.leakage_ == pytest.approx(one.leakage_, abs=1e-9)
 
 
+def closed_form(observe, rho, budget):
+    """Least leakage of a pair of unit variances, to 50 digits, of the doubles given."""
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(50):
+        rho, budget = mpmath.mpf(float(rho)), mpmath.mpf(float(budget))
+        if observe == "useful":
+            kept = 1 - rho**2 + rho**2 * budget
+            return float(-mpmath.log(kept) / 2) if kept > 0 else np.inf
+        angle = mpmath.acos(rho) + mpmath.asin(mpmath.sqrt(budget))
+        if angle >= mpmath.pi / 2:
+            return 0.0
+        return float(-mpmath.log(mpmath.sin(angle))) if angle > 0 else np.inf
+
+
+@pytest.mark.parametrize("observe", ["useful", "full"])
+@pytest.mark.parametrize("missing", [0.0, 1e-13, 1e-12, 1e-11, 1e-9, 1e-6, 0.1])
+def test_the_gap_covers_what_a_nearly_singular_law_loses(observe, missing):
+    """X and Y that are all but the same: between the leakage and its bound lies the optimum."""
+    rho = 1 - missing
+    for budget in (0.0, 1e-13, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 0.5):
+        found = GaussianTradeoff(observe, distortion=budget)
+        found.from_covariance([[4, 6 * rho], [6 * rho, 9]], 1)
+        wanted = closed_form(observe, 6 * rho / 6, budget / 9)
+        case = (budget, found.leakage_, wanted, found.gap_)
+        if np.isinf(wanted):
+            assert np.isinf(found.leakage_) and found.gap_ == 0, case
+        else:
+            assert abs(found.leakage_ - wanted) <= found.gap_ * (1 + 1e-4) + 1e-12, case
+        assert budget < 1e-4 or found.gap_ < 1e-5, case
+
+
+def test_a_release_that_tells_x_leaks_without_limit():
+    """X = Y; X in the span of Y; and X told by a share of Y's variance of 1e-14."""
+    same = np.array([[1.0, 1.0], [1.0, 1.0]])
+    mixed = (
+        np.array([[1, 1], [1, 0], [0, 1]]) @ np.array([[2, 0.3], [0.3, 1]]) @ [[1, 1, 0], [1, 0, 1]]
+    )
+    faint = np.array([[1, 0, 1e-7], [0, 1, 0], [1e-7, 0, 1e-14]])
+    for observe in ("useful", "full"):
+        for joint in (same, mixed, faint):
+            found = GaussianTradeoff(observe, distortion=0.0).from_covariance(joint, 1)
+            assert found.leakage_ == np.inf and found.gap_ == 0
+    pairs = paired([1 - 1e-12, 0.5])
+    both = GaussianTradeoff("full", distortion=0.0).from_covariance(pairs, 2)
+    wanted = closed_form("full", 1 - 1e-12, 0) + closed_form("full", 0.5, 0)
+    assert both.leakage_ == pytest.approx(wanted, abs=1e-4) and both.gap_ < 0.01
+
+
 def test_a_singular_law_is_reduced():
     """Y given twice, and a constant coordinate: the same leakage at twice the distortion."""
     joint = np.array([[1.0, 0.6], [0.6, 1.0]])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy
@@ -22,14 +22,18 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _validate
 from .._estimator import Estimator
 from . import maxdet
+from .gaussian_law import Law, covariance_of, law_of, span
 from .guarantee import MutualInformation
 
 __all__ = ["GaussianTradeoff", "TradeoffCurve", "gaussian_bottleneck"]
 
 Array = NDArray[np.float64]
 
-#: Directions of a correlation matrix below this share of the largest are rounding, not data.
-_RANK = 1e-11
+#: Of 1 - tau, for each dimension: below, the best estimate of Y is released as it is.
+_ROUNDING = 2.0**-50
+#: Of 1 - tau: a part of the best estimate of Y is tried, too; and alone, where the central path
+#: drowns in rounding.
+_NEAR, _LAST = 1e-6, 1e-12
 #: Of a column of a sample: below, squares lose their digits.
 _LEAST_VARIANCE = 1e-280
 #: Canonical correlations below this leak less than 1e-18 nats each: none.
@@ -65,27 +69,15 @@ class TradeoffCurve:
         return ax
 
 
-class _Model(NamedTuple):
-    """The law in whitened coordinates of what is observed."""
-
-    whiten: Array  # T, (observed, r): w T is white
-    sensitive: Array  # G, (k, r): regression of the whitened X
-    useful: Array  # H, (n, r): regression of Y
-    total: float  # tr Cov Y
-    known: float  # tr H'H: what W tells of Y
-
-    @property
-    def least_distortion(self) -> float:
-        return max(0.0, self.total - self.known)
-
-
 class GaussianTradeoff(Estimator):
     """The release of least mutual information with X at a given squared error of Y.
 
     **Guarantees.** Under the Gaussian law fitted, ``leakage_`` is I(X; Z) of the release that
     `transform` makes (in real numbers), and no release of any kind with the same distortion
-    leaks less than ``leakage_ - gap_``. It is an average over people, not differential
-    privacy (claim tradeoff-1).
+    leaks less than ``leakage_ - gap_``: ``gap_`` is what the solver leaves, by duality, and to
+    first order what rounding does to the law. Directions with less than (k + n) 2^-48 of the
+    correlations' largest variance count as none: X and Y that differ by less are the same. It
+    is an average over people, not differential privacy (claim tradeoff-1).
 
     Parameters
     ----------
@@ -101,6 +93,7 @@ class GaussianTradeoff(Estimator):
     Attributes
     ----------
     leakage_, gap_ : float, nats
+        Infinite leakage: the release determines a direction of X.
     distortion_ : float
     matrix_ : array (n, m)
         The release is mean of Y + ``matrix_`` (w - mean of W) + noise.
@@ -176,10 +169,10 @@ class GaussianTradeoff(Estimator):
         _validate.one_of("utility", self.utility, ("squared-error", "information"))
         if self.utility == "information":
             raise ValueError(_NO_INFORMATION_UTILITY)
-        joint = _covariance(covariance)
+        joint = covariance_of(covariance)
         k = _whole("n_sensitive", n_sensitive, 1, len(joint) - 1)
         observed = self._observed(len(joint), k)
-        self._model = _model(joint, k, observed, self._noise())
+        self._model = law_of(joint, k, observed, self._noise())
         center = np.zeros(len(joint)) if mean is None else _validate.vector("mean", mean)
         if len(center) != len(joint):
             raise ValueError(f"mean must have {len(joint)} entries, got {len(center)}")
@@ -298,65 +291,42 @@ def gaussian_bottleneck(correlations: ArrayLike, rate: float) -> tuple[float, Ar
     return float(-0.5 * np.log1p(rho2 * np.expm1(-2 * rates)).sum()), rates
 
 
-def _solve(model: _Model, distortion: float, warm: Array | None = None) -> maxdet.Solution:
-    rows = model.useful.shape[1]
-    if distortion >= model.total:
+def _solve(law: Law, distortion: float, warm: Array | None = None) -> maxdet.Solution:
+    rows = law.useful.shape[1]
+    if distortion >= law.total:
         return maxdet.Solution(np.zeros((rows, rows)), 0.0, 0.0)
-    gram = model.useful.T @ model.useful
-    tau = (model.total - distortion) / model.known if model.known > 0 else np.inf
+    tau = (law.total - distortion) / law.known if law.known > 0 else np.inf
     if tau > 1 + 1e-12:
         raise ValueError(
-            f"distortion must be at least {model.least_distortion:.9g}, "
+            f"distortion must be at least {law.least_distortion:.9g}, "
             f"what the best estimate of Y from what is observed leaves; got {distortion:.9g}"
         )
-    if tau > 1 - 1e-12:
-        share = _projector(gram, model.known * _RANK)
-        return maxdet.Solution(share, maxdet.leakage(model.sensitive, share), 0.0)
-    free = np.eye(rows) - _projector(model.sensitive.T @ model.sensitive, _NO_CORRELATION**2)
-    silent = float(np.vdot(free, gram)) / model.known
+    if tau >= 1 - _ROUNDING * rows:
+        share = span(law.useful)
+        leakage = law.leakage(share)
+        gap = law.rounding(share, 0.0) if np.isfinite(leakage) else 0.0
+        return maxdet.Solution(share, leakage, gap)
+    gram = law.useful.T @ law.useful / law.known
+    free = np.eye(rows) - _correlated(law.sensitive)
+    silent = float(np.vdot(free, gram))
     if silent >= tau:  # what is independent of X is enough
         return maxdet.Solution(free * (tau / silent), 0.0, 0.0)
-    problem = maxdet.Problem(model.sensitive, gram / model.known, tau)
-    return maxdet.solve(problem, warm=warm)
+    problem = maxdet.Problem(law.sensitive, gram, tau)
+    found = []
+    if tau > 1 - _NEAR:
+        found.append(maxdet.shrunk(problem, span(law.useful)))
+    if tau <= 1 - _LAST:
+        found.append(maxdet.solve(problem, warm=warm))
+    best = min(found, key=lambda solution: solution.gap)
+    gap = best.gap + law.rounding(best.share, best.price / law.known)
+    return best._replace(leakage=law.leakage(best.share), gap=gap)
 
 
-def _projector(matrix: Array, floor: float) -> Array:
-    values, basis = np.linalg.eigh(matrix)
-    kept = basis[:, values > floor]
-    return kept @ kept.T
-
-
-def _model(joint: Array, k: int, observed: Array, noise: float) -> _Model:
-    cross = joint @ observed.T
-    white = _whitening(observed @ cross + noise * np.eye(len(observed)))
-    sensitive = _whitening(joint[:k, :k])
-    useful = cross[k:] @ white
-    total, known = float(np.trace(joint[k:, k:])), float((useful**2).sum())
-    return _Model(white, sensitive.T @ cross[:k] @ white, useful, total, min(known, total))
-
-
-def _whitening(covariance: Array) -> Array:
-    """T with T'CT = I on the range of C, found in the metric of the correlations."""
-    sd = np.sqrt(covariance.diagonal())
-    live = sd > 0
-    scale = np.where(live, 1 / np.where(live, sd, 1.0), 0.0)
-    values, basis = np.linalg.eigh(covariance * np.outer(scale, scale))
-    kept = values > _RANK * max(values[-1], 0.0)
-    whitening: Array = scale[:, None] * basis[:, kept] / np.sqrt(values[kept])
-    return whitening
-
-
-def _covariance(value: ArrayLike) -> Array:
-    matrix = _validate.square("covariance", value)
-    if len(matrix) < 2:
-        raise ValueError("covariance must hold at least one sensitive and one useful coordinate")
-    size = np.abs(matrix).max()
-    if np.abs(matrix - matrix.T).max() > 1e-8 * size:
-        raise ValueError("covariance must be symmetric")
-    matrix = 0.5 * (matrix + matrix.T)
-    if np.linalg.eigvalsh(matrix)[0] < -1e-8 * size:
-        raise ValueError("covariance must have no negative eigenvalue")
-    return matrix
+def _correlated(regression: Array) -> Array:
+    """The projector onto what tells of X."""
+    _, values, rows = np.linalg.svd(regression, full_matrices=False)
+    kept = rows[values > _NO_CORRELATION]
+    return kept.T @ kept
 
 
 def _whole(name: str, value: Any, low: int, high: int) -> int:

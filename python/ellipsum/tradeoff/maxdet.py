@@ -23,7 +23,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-__all__ = ["Problem", "Solution", "certificate", "leakage", "solve"]
+__all__ = ["Problem", "Solution", "certificate", "leakage", "shrunk", "solve"]
 
 Array = NDArray[np.float64]
 
@@ -54,12 +54,14 @@ class Problem(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """``share`` N (r, r), f(N) in nats, the certified gap, and a point to start neighbours from."""
+    """``share`` N (r, r), f(N) in nats, the certified gap, a point to start neighbours from, and
+    the multiplier of tr(C N) = tau."""
 
     share: Array
     leakage: float
     gap: float
     warm: Array | None = None
+    price: float = 0.0
 
 
 class _Point(NamedTuple):
@@ -124,7 +126,21 @@ def solve(problem: Problem, *, tolerance: float = 1e-11, warm: Array | None = No
 def _finish(problem: Problem, share: Array, multiplier: float, warm: Array | None) -> Solution:
     share = _onto_budget(share, problem)
     gap = certificate(problem, share, multiplier)
-    return Solution(share, leakage(problem.regression, share), gap, warm)
+    return Solution(share, leakage(problem.regression, share), gap, warm, multiplier)
+
+
+def shrunk(problem: Problem, whole: Array) -> Solution:
+    """tau of ``whole``, the least N with tr(C N) = 1, and the best of its bounds."""
+    share = problem.tau * whole
+    found = scipy.optimize.minimize_scalar(
+        lambda price: certificate(problem, share, np.exp(price)),
+        bounds=(-40.0, 80.0),
+        method="bounded",
+        options={"xatol": 1e-9},
+    )
+    return Solution(
+        share, leakage(problem.regression, share), float(found.fun), None, float(np.exp(found.x))
+    )
 
 
 def _limit(problem: Problem, share: Array, mu: float) -> Array:
