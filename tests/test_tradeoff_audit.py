@@ -154,6 +154,22 @@ def test_noise_is_drawn_anew_and_objects_or_functions_will_do():
     assert again == found  # deterministic
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_released_frames_are_rows_and_not_mechanisms(library):
+    """A frame has a ``transform``, which is another thing."""
+    frames = pytest.importorskip(library)
+    rng = np.random.default_rng(4)
+    rows, labels = rng.normal(size=(120, 2)), rng.integers(0, 2, 120)
+    frame = frames.DataFrame({"a": rows[:, 0], "b": rows[:, 1]})
+    wanted = audit(rows, labels, attackers="linear")
+    assert audit(frame, frames.Series(labels), attackers="linear") == wanted
+    eraser = LinearEraser().fit(rows, labels)
+    erased = audit(eraser, labels, frame, attackers="linear")
+    assert erased == audit(eraser.transform(rows), labels, attackers="linear")
+    with pytest.raises(TypeError, match="where rows are given"):
+        audit(frame, labels, rows)
+
+
 def test_the_report_is_an_estimate():
     rows, y = gaussian_classes(200, 4.0)
     found = audit(rows, y, attackers=("linear",))

@@ -119,9 +119,9 @@ def audit(
 
     Parameters
     ----------
-    release : array (n, d), or (draws, n, d), already released; or an object with ``transform``,
-        or a function, of ``rows`` (and of ``labels``, if its ``uses_label`` is true). A
-        ``seed`` is passed where it is accepted.
+    release : array or frame (n, d), or (draws, n, d), already released; or an object with
+        ``transform``, or a function, of ``rows`` (and of ``labels``, if its ``uses_label`` is
+        true). A ``seed`` is passed where it is accepted.
     labels : array (n,)
     rows : array (n, ...), optional
         What to release.
@@ -224,14 +224,15 @@ def _check_sklearn() -> None:
 
 def _draws(release: Any, rows: ArrayLike | None, labels: Any, draws: int, seed: int) -> Array:
     """(draws, n, d) of finite numbers."""
+    released_already = hasattr(release, "__array__")  # frames have a transform of their own
     if rows is None:
-        if hasattr(release, "transform") or callable(release):
+        if not released_already and (hasattr(release, "transform") or callable(release)):
             raise ValueError("rows must be given: the records that are to be released")
         released = _validate.numbers("release", release)
         released = released[None] if released.ndim == 2 else released
     else:
         transform = getattr(release, "transform", release)
-        if not callable(transform):
+        if released_already or not callable(transform):
             raise TypeError("release must have a transform, or be a function, where rows are given")
         more = (labels,) if getattr(release, "uses_label", False) else ()
         seeded = "seed" in inspect.signature(transform).parameters
