@@ -13,9 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _validate
 from ..tradeoff import MutualInformation
 from ..tradeoff.discrete import cost_table, joint_table, probabilities
-from . import finite_network, leakage, mechanisms, networks, ppan_parameters, ppan_training
+from . import (
+    finite_network,
+    leakage,
+    mechanisms,
+    network_state,
+    networks,
+    ppan_parameters,
+    ppan_training,
+)
 from .local_mechanism import unmeasured
-from .storage import Learned, grouped
+from .storage import Learned
 
 __all__ = ["PrivacyNetwork"]
 
@@ -123,11 +131,19 @@ class PrivacyNetwork(Learned):
         ----------
         X : array (n, k), sensitive; for ``"discrete"`` and ``sensitive="labels"`` labels (n,)
         Y : array (n, r), useful; for ``"discrete"`` labels (n,), with cost 1 for another label
-        W : array (n, m), for ``observe="given"``: what the release is computed from
+        W : array (n, m), for ``observe="given"``: what the release is computed from. For
+            ``utility="information"`` it must not tell a continuous Y (refused where Y is linear
+            in W).
         """
-        ppan_parameters.check(self)
         if self.mechanism == "discrete":
             return self._fit_labels(X, Y, W)
+        return self._fit_rows(X, Y, W)
+
+    def _fit_rows(
+        self, X: ArrayLike, Y: ArrayLike, W: ArrayLike | None, *, law: bool = False
+    ) -> PrivacyNetwork:
+        """``law``: the rows stand for a Gaussian law, whose moments they have."""
+        ppan_parameters.check(self)
         y = networks.finite_rows("Y", Y)
         x, labels = ppan_training.sensitive_columns(self.sensitive, X, len(y), self.device)
         w = self._observed(x, y, W)
@@ -135,6 +151,8 @@ class PrivacyNetwork(Learned):
             raise ValueError(f"X, Y and W must have the same rows: {len(x)}, {len(y)}, {len(w)}")
         for name, rows in (("X", x), ("Y", y), ("W", w)):
             networks.check_spread(name, rows)
+        if self.utility == "information":
+            ppan_parameters.check_unseen(x, y, w, law=law)
         problem = self._problem(x, y, w)._replace(labels=labels)
         if self.mechanism == "affine":
             ppan_training.check_limit(problem)
@@ -177,7 +195,7 @@ class PrivacyNetwork(Learned):
             if observe is None
             else rows @ np.atleast_2d(_validate.numbers("observe", observe)).T
         )
-        self.fit(rows[:, :n_sensitive], rows[:, n_sensitive:], seen)
+        self._fit_rows(rows[:, :n_sensitive], rows[:, n_sensitive:], seen, law=True)
         self.distortion_error_ = 0.0
         return self
 
@@ -218,9 +236,7 @@ class PrivacyNetwork(Learned):
         found = finite_network.channel_values(self.channel_, table, costs, useful)
         self.leakage_, self.distortion_ = found
         self.n_features_in_ = 1
-        self.guarantee_ = MutualInformation(
-            self.leakage_, self.leakage_, "this table of probabilities"
-        )
+        self.guarantee_ = MutualInformation(self.leakage_, self.leakage_, network_state.OF_A_TABLE)
         return self
 
     def transform(self, W: ArrayLike, *, seed: Any = None) -> NDArray[Any]:
@@ -352,49 +368,14 @@ class PrivacyNetwork(Learned):
             self.offset_ = shift - self.matrix_ @ self._center_w
 
     def _fit_labels(self, X: ArrayLike, Y: ArrayLike, W: ArrayLike | None) -> PrivacyNetwork:
+        ppan_parameters.check(self)
         if self.observe != "useful" or W is not None or self.utility == "information":
             raise ValueError("labels are fitted with observe='useful'; for other laws use fit_law")
         table, _, self.observed_values_ = joint_table(X, Y)
         return self.fit_law(table, 1.0 - np.eye(table.shape[1]))
 
     def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        if self.mechanism == "discrete":
-            values: dict[str, Any] = {"leakage": self.leakage_, "distortion": self.distortion_}
-            if hasattr(self, "observed_values_"):
-                values["letters"] = self.observed_values_
-            return {"channel": self.channel_}, values
-        arrays = {f"net/{n}": w.detach().cpu().numpy() for n, w in self._made.state_dict().items()}
-        arrays |= {
-            "center_w": self._center_w,
-            "scale_w": self._scale_w,
-            "center_y": self._center_y,
-        }
-        values = {"scale_y": self._scale_y, "released": self._released}
-        if hasattr(self, "distortion_"):
-            values["distortion"] = [self.distortion_, self.distortion_error_]
-        return arrays, values
+        return network_state.state_of(self)
 
     def _restore(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
-        self.guarantee_ = unmeasured()
-        if self.mechanism == "discrete":
-            self.channel_, self.n_features_in_ = arrays["channel"], 1
-            self.leakage_, self.distortion_ = values["leakage"], values["distortion"]
-            if "letters" in values:
-                self.observed_values_ = np.array(values["letters"])
-            return
-        self._center_w, self._scale_w = arrays["center_w"], arrays["scale_w"]
-        self._center_y, self._scale_y = arrays["center_y"], values["scale_y"]
-        self.n_features_in_, self._released = len(self._center_w), values["released"]
-        if "distortion" in values:
-            self.distortion_, self.distortion_error_ = values["distortion"]
-        start = self._tensor(np.zeros((self._released, self.n_features_in_)))
-        self._made = mechanisms.build(
-            self.mechanism,
-            mechanisms.AffineMechanism(start, 1.0),
-            self.hidden,
-            self.components,
-            networks.generator_of(0),
-        )
-        weights = {n: torch.as_tensor(a) for n, a in grouped("net", arrays).items()}
-        self._made.load_state_dict(weights)
-        self._set_affine()
+        self.guarantee_ = network_state.restore(self, arrays, values)

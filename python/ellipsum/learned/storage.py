@@ -15,11 +15,15 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import _validate
+from ..guarantee import Guarantee
+from ..tradeoff import EstimatedInformation, MutualInformation
 from . import networks
 
 __all__ = ["Learned", "Noisy", "dump", "flat", "grouped", "load", "rebuild"]
 
 _FORMAT = 1
+#: Guarantees that a file states. Others follow from the weights, or are nobody's to state.
+_STATED = (MutualInformation, EstimatedInformation)
 _KINDS: dict[str, type[Learned]] = {}
 
 
@@ -61,6 +65,8 @@ class Learned(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Write parameters and weights to one safetensors file (JSON in its header, no pickle).
 
+        What was measured or evaluated is kept, too, as the file states it; a proof is computed
+        from the weights again.
         Weights that were trained on people's data tell of these people: treat the file so.
         """
         check_is_fitted(self)
@@ -133,6 +139,9 @@ def dump(thing: Learned) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         else:
             params[name] = plain(value)
     header = {"class": type(thing).__name__, "params": params, "values": values}
+    found = getattr(thing, "guarantee_", None)
+    if isinstance(found, _STATED):
+        header["guarantee"] = plain(found.to_dict())
     if hasattr(thing, "feature_names_in_"):
         header["names"] = plain(thing.feature_names_in_)
     return arrays, header
@@ -151,9 +160,26 @@ def rebuild(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Learned:
     made = _KINDS[header["class"]](**params)
     if header["values"] is not None:
         made._restore(arrays, header["values"])
+    if "guarantee" in header and isinstance(getattr(made, "guarantee_", None), _STATED):
+        made.guarantee_ = _stated(header["guarantee"])  # type: ignore[attr-defined]
     if "names" in header:
         made.feature_names_in_ = np.array(header["names"], dtype=object)
     return made
+
+
+def _stated(found: Any) -> Guarantee:
+    """A finding as a file states it. A proof is never read: it is computed from the weights."""
+    try:
+        if found["kind"] == MutualInformation.kind:
+            numbers = float(found["leakage"]), float(found["gap"])
+            return MutualInformation(*numbers, str(found["model"]))
+        if found["kind"] == EstimatedInformation.kind:
+            lower, error = float(found["lower"]), float(found["standard_error"])
+            names = tuple(str(name) for name in found["attackers"])
+            return EstimatedInformation(lower, error, names, int(found["n_test"]))
+    except (KeyError, TypeError, ValueError):
+        pass
+    raise ValueError("the file states a guarantee that no file can state")
 
 
 def plain(value: Any) -> Any:
