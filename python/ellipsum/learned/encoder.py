@@ -112,10 +112,7 @@ class VariationalEncoder(Learned):
     def transform(self, X: ArrayLike) -> Array:
         """The mean latent of each row, (n, latent_dim)."""
         check_is_fitted(self)
-        rows = self._rows(X)
-        with torch.no_grad():
-            data = self._tensor(self._standard(rows))
-            return networks.as_numpy(self._encoder(data)[:, : self.latent_dim])
+        return self._encoded(self._rows(X))
 
     def inverse_transform(self, Z: ArrayLike) -> Array:
         """Decoded rows, (n, d): post-processing of a release."""
@@ -151,6 +148,25 @@ class VariationalEncoder(Learned):
         """Trained in single precision, used in double: a row's latent is then its own to 1e-15."""
         for net in (self._encoder, self._decoder):
             net.to(networks.wide(self.device))
+
+    def _encoded(self, rows: Array) -> Array:
+        with torch.no_grad(), np.errstate(all="ignore"):  # a warning would tell of a value
+            data = self._tensor(self._standard(rows))
+            return networks.as_numpy(self._encoder(data)[:, : self.latent_dim])
+
+    def encoded_whatever(self, X: ArrayLike) -> Array:
+        """`transform` for a release with a proof: no error, warning or shape depends on a value.
+
+        Rows that are not finite are latents of 0, as such a release counts latents that are not.
+        """
+        check_is_fitted(self)
+        if hasattr(X, "columns"):
+            self._met_names(X)
+        rows = np.asarray(_validate.rows("X", X, d=self.n_features_in_), dtype=np.float64)
+        odd = ~np.isfinite(rows).all(1)
+        latents = self._encoded(np.where(odd[:, None], 0.0, rows))
+        latents[odd] = 0.0
+        return latents
 
     def _tensor(self, value: Array) -> torch.Tensor:
         return networks.tensor_of(value, self.device, networks.wide(self.device))

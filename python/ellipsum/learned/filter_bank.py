@@ -98,7 +98,7 @@ class FilterBank(Learned):
         labels : mapping of user to private labels (n,), where the filters use labels
         """
         check_is_fitted(self)
-        latents, owners = self._latents(X), np.asarray(users)
+        latents, owners = self._latents(X, proved=self._proved), np.asarray(users)
         if not set(np.unique(owners)) <= set(self.filters_):
             raise ValueError("users must be known from fit")
         released = np.empty_like(latents)
@@ -158,7 +158,13 @@ class FilterBank(Learned):
         informed = audit(released[:, own], given[own], test=np.flatnonzero(held[own]), **options)
         return UserAudit(pooled, informed)
 
-    def _latents(self, X: ArrayLike) -> Array:
+    @property
+    def _proved(self) -> bool:
+        return any(one.guarantee_.is_private for one in self.filters_.values())
+
+    def _latents(self, X: ArrayLike, *, proved: bool = False) -> Array:
+        if self.encoder is not None and proved:
+            return np.asarray(self.encoder.encoded_whatever(X))
         if self.encoder is not None:
             return np.asarray(self.encoder.transform(X))
         rows = _validate.numbers("X", X)
