@@ -180,3 +180,17 @@ def test_what_is_refused():
         filter_mu(np.eye(2), np.ones((3, 1)), 1.0)
     with pytest.raises(ValueError, match="positive definite"):
         divergences.kl([0.0, 0.0], np.diag([1.0, 0.0]), [0.0, 0.0], np.eye(2))
+
+
+@pytest.mark.parametrize("divergence", ["realised", "kl", "reverse-kl", "chi2", "renyi"])
+def test_a_filter_that_moves_no_label_that_occurs_is_refused(divergence):
+    """It was a division by zero, or no end."""
+    nothing, shifts = np.zeros((2, 2)), np.array([[0.0, 1.0], [0.0, 2.0]])
+    for V, priors in ((shifts, [1, 0]), (0 * shifts, None), (None, None)):
+        with pytest.raises(ValueError, match="moves nothing"):
+            scale_to_budget(nothing, V, np.eye(2), 0.3, divergence=divergence, priors=priors)
+    moved = scale_to_budget(nothing, shifts, np.eye(2), 0.3, divergence=divergence, priors=[0, 1])
+    assert 0 < moved[2] < np.inf
+    for priors in ([0, 0], [-1, 2]):
+        with pytest.raises(ValueError, match="priors must not be below 0"):
+            scale_to_budget(np.eye(2), shifts, np.eye(2), 0.3, priors=priors)

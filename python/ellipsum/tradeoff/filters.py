@@ -139,7 +139,7 @@ def scale_to_budget(
     Raises
     ------
     ValueError
-        If the filter moves nothing.
+        If the filter moves no label that occurs.
     """
     _validate.one_of("divergence", divergence, _DIVERGENCES)
     wanted, metric = _validate.positive("budget", budget), _validate.square("cov", cov)
@@ -149,13 +149,18 @@ def scale_to_budget(
     share = np.full(shifts.shape[1], 1 / shifts.shape[1])
     if priors is not None:
         share = _validate.vector("priors", priors, d=shifts.shape[1])
+        if (share < 0).any() or not share.sum() > 0:
+            raise ValueError("priors must not be below 0, nor all be 0")
         share = share / share.sum()
 
     def cost(scale: float) -> float:
         return _cost(scale * noise, scale * shifts, metric, share, divergence, order)
 
-    if not (noise.any() or shifts.any()):
-        raise ValueError("A and V must not both be zero: no scale reaches the budget")
+    if not (noise.any() or shifts[:, share > 0].any()):
+        raise ValueError(
+            "A and V must not both be zero, for some label of priors above 0: no scale of what "
+            "moves nothing reaches the budget"
+        )
     if divergence == "realised":
         scale = math.sqrt(wanted / cost(1.0))
     else:
