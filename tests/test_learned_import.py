@@ -44,3 +44,27 @@ def test_nothing_else_imports_pytorch_and_an_error_names_the_extra():
     for part, said in zip(tried, lines[1:], strict=True):
         assert said.startswith(f"{part} False ellipsum.learned needs")
         assert "pip install 'ellipsum[learned]'" in said
+
+
+ASKED = """
+import sys, ellipsum
+heavy = ["torch", "scipy.optimize", "ellipsum.tradeoff", "ellipsum.records"]
+print([name for name in heavy if name in sys.modules])
+print({"engines", "learned", "records", "tradeoff", "__version__"} <= set(dir(ellipsum)))
+print([name for name in heavy if name in sys.modules])
+print(ellipsum.tradeoff.__name__, ellipsum.records.__name__, ellipsum.engines.__name__)
+print("torch" in sys.modules, hasattr(ellipsum, "nothing"))
+try:
+    print(ellipsum.learned.__name__)
+except ImportError as error:
+    print("ellipsum.learned", "ellipsum[learned]" in str(error))
+"""
+
+
+def test_packages_are_there_when_they_are_asked_for_and_not_before():
+    done = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    assert lines[:3] == ["[]", "True", "[]"], done.stderr
+    assert lines[3] == "ellipsum.tradeoff ellipsum.records ellipsum.engines"
+    assert lines[4] == "False False"
+    assert lines[5] in ("ellipsum.learned", "ellipsum.learned True")

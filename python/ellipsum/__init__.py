@@ -88,10 +88,22 @@ __all__ = [
 _shown_in_notebooks(globals(), __all__)
 
 
+#: Packages that ``import ellipsum`` leaves alone: they are imported when they are first asked for.
+_LATER = ("learned", "records", "tradeoff")
+
+
 def __getattr__(name: str) -> _Any:
-    """The version when it is asked for: what reads it imports much else."""
+    """The version and the packages beside when they are asked for: they import much else."""
+    if name in _LATER:
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import version
 
     return globals().setdefault(name, version("ellipsum"))
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "__version__", *_LATER})
