@@ -8,7 +8,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: ellipsum[learned]")
 pytest.importorskip("safetensors", reason="safetensors is not installed: ellipsum[learned]")
 
-from ellipsum.learned import FilterBank, GenerativeFilter, VariationalEncoder  # noqa: E402
+from ellipsum.learned import (  # noqa: E402
+    FilterBank,
+    GenerativeFilter,
+    GuaranteedFilter,
+    PrivacyNetwork,
+    VariationalEncoder,
+)
 
 torch.set_num_threads(1)
 
@@ -40,3 +46,69 @@ def test_nothing_escapes_through_an_encoder():
     plain = FilterBank(GenerativeFilter(1.0, steps=3), encoder).fit(z, users, labels)
     with pytest.raises(ValueError, match="NaN"):
         plain.transform(odd, users)
+
+
+def seeded(kind):
+    """A release of rows as a function of the seed, and whether it has a proof."""
+    z, first, second = people(80)
+    users, one = np.arange(80) % 2, {"method": "isotropic"}
+    if kind.startswith("bank"):
+        clip = {"clip": 2.0} if kind == "bank, proved" else {}
+        bank = FilterBank(GenerativeFilter(1.0, **one, **clip))
+        bank.fit(z, users, {0: (first, second), 1: (second, first)})
+        return lambda seed: bank.transform(z, users, seed=seed)
+    made = {
+        "filter": GenerativeFilter(1.0, **one),
+        "filter, proved": GenerativeFilter(1.0, clip=2.0, **one),
+        "trained inside": GuaranteedFilter(2.0, steps=2),
+    }
+    if kind in made:
+        return made[kind].fit(z, first).transform
+    if kind == "table":
+        return PrivacyNetwork("discrete", distortion=0.2, steps=2).fit(first, second).transform
+    return PrivacyNetwork("affine", distortion=0.5, steps=2).fit(z[:, :2], z[:, 2:]).transform
+
+
+KINDS = ["filter", "filter, proved", "trained inside", "bank", "bank, proved", "network", "table"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seed_is_a_number_bytes_or_a_generator(kind):
+    release = seeded(kind)
+    z, _, second = people(80)
+    rows = {"table": second, "network": z[:, 2:]}.get(kind, z)
+    made = release if kind.startswith("bank") else (lambda seed: release(rows, seed=seed))
+    for seed in (7, bytes(range(32))):
+        assert (made(seed) == made(seed)).all()
+    first, again = (np.random.default_rng(3) for _ in range(2))
+    drawn = made(first)
+    assert (made(again) == drawn).all()
+    assert (made(first) != drawn).any()  # the generator has moved on
+    assert (made(None) != made(None)).any()
+
+
+def test_a_generator_takes_the_promise_away_as_a_number_does():
+    z, first, second = people(80)
+    for made in (
+        GenerativeFilter(1.0, clip=2.0, method="isotropic").fit(z, first),
+        GuaranteedFilter(2.0, steps=2).fit(z, first),
+    ):
+        for seed in (1, bytes(32), np.random.default_rng(1)):
+            release = made.release(z, seed=seed)
+            assert not release.private and "seed" in release.caveats[0]
+        assert made.release(z).private
+    bank = FilterBank(GenerativeFilter(1.0, method="isotropic"))
+    bank.fit(z, np.arange(80) % 2, {0: (first, second), 1: (second, first)})
+    found = [
+        bank.measure(
+            z,
+            np.arange(80) % 2,
+            first,
+            0,
+            draws=1,
+            attackers=["linear"],
+            seed=np.random.default_rng(1),
+        )
+        for _ in range(2)
+    ]
+    assert found[0] == found[1]

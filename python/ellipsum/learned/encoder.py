@@ -43,7 +43,7 @@ class VariationalEncoder(Learned):
     lipschitz_weight : float
     epochs, batch_size : int
     learning_rate : float
-    seed : int, numpy Generator or None
+    seed : int, 32 bytes, numpy Generator or None
     device : str
     progress : bool
 
@@ -163,10 +163,9 @@ class VariationalEncoder(Learned):
         if hasattr(X, "columns"):
             self._met_names(X)
         rows = np.asarray(_validate.rows("X", X, d=self.n_features_in_), dtype=np.float64)
-        odd = ~np.isfinite(rows).all(1)
-        latents = self._encoded(np.where(odd[:, None], 0.0, rows))
-        latents[odd] = 0.0
-        return latents
+        whole = np.isfinite(rows).all(1, keepdims=True)
+        latents = self._encoded(np.where(whole, rows, 0.0))
+        return np.where(whole, latents, 0.0)
 
     def _tensor(self, value: Array) -> torch.Tensor:
         return networks.tensor_of(value, self.device, networks.wide(self.device))

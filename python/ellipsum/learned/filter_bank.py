@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _validate
 from ..tradeoff import Audit, audit
+from . import networks
 from .generative_filter import GenerativeFilter
 from .storage import Learned, dump, flat, grouped, rebuild
 
@@ -89,20 +90,22 @@ class FilterBank(Learned):
         users: ArrayLike,
         labels: Mapping[Any, ArrayLike] | None = None,
         *,
-        seed: int | None = None,
+        seed: Any = None,
     ) -> Array:
         """Release each row by its user's filter.
 
         Parameters
         ----------
         labels : mapping of user to private labels (n,), where the filters use labels
+        seed : int, 32 bytes, numpy Generator or None
+            For tests: with a seed nothing is private.
         """
         check_is_fitted(self)
         latents, owners = self._latents(X, proved=self._proved), np.asarray(users)
         if not set(np.unique(owners)) <= set(self.filters_):
             raise ValueError("users must be known from fit")
         released = np.empty_like(latents)
-        base = None if seed is None else _validate.whole("seed", seed)
+        base = None if seed is None else networks.number_of(seed)
         for number, (user, own_filter) in enumerate(self.filters_.items()):
             own = owners == user
             if own.any():
@@ -128,7 +131,7 @@ class FilterBank(Learned):
         labels: Mapping[Any, ArrayLike] | None = None,
         test: ArrayLike | None = None,
         draws: int = 4,
-        seed: int = 0,
+        seed: Any = 0,
         attackers: Sequence[str] = ("linear", "mlp", "rbf", "knn"),
     ) -> UserAudit:
         """What attackers learn of a label of one user's held-out rows, pooled and informed.
@@ -138,8 +141,10 @@ class FilterBank(Learned):
         wanted : array (n,), the label that is attacked
         test : array of int, optional
             Rows held out (of all users); by default two in five.
+        seed : int, 32 bytes or numpy Generator
         """
         owners, given = np.asarray(users), np.asarray(wanted)
+        seed = networks.number_of(seed) % 2**32
         if user not in self.filters_:
             raise ValueError("user must be known from fit")
         held = np.zeros(len(owners), dtype=bool)

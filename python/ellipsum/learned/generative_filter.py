@@ -66,7 +66,7 @@ class GenerativeFilter(Noisy):
         Of the useful label's loss in the game.
     steps, batch_size : int
     learning_rate : float
-    seed : int, numpy Generator or None
+    seed : int, 32 bytes, numpy Generator or None
     device : str
     progress : bool
 
@@ -155,7 +155,7 @@ class GenerativeFilter(Noisy):
         ----------
         X : array (n, d), latents
         private : array (n,), the true labels; for ``uses_label=True`` only
-        seed : int, optional
+        seed : int, 32 bytes, numpy Generator or None
             For tests: with a seed, or without ``clip``, nothing is private.
         """
         check_is_fitted(self)
@@ -166,12 +166,12 @@ class GenerativeFilter(Noisy):
             return self._mechanism.release(rows, self._which(rows, private), seed)
         latents = self._rows(X)
         which = self._which(latents, private)
-        rng = np.random.default_rng(seed)
+        rng = networks.numpy_generator(seed)
         noisy = latents + rng.standard_normal(latents.shape) @ self.A_.T
         return noisy if which is None else noisy + self.V_.T[which]
 
     def release(
-        self, X: ArrayLike, private: ArrayLike | None = None, *, seed: int | None = None
+        self, X: ArrayLike, private: ArrayLike | None = None, *, seed: Any = None
     ) -> LatentRelease:
         """`transform`, with the guarantee and what takes it away."""
         released = self.transform(X, private, seed=seed)

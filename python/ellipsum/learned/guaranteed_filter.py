@@ -52,7 +52,7 @@ class GuaranteedFilter(Noisy):
     hidden : sequence of int
     steps, batch_size : int
     learning_rate : float
-    seed : int, numpy Generator or None
+    seed : int, 32 bytes, numpy Generator or None
     device : str
     progress : bool
 
@@ -119,11 +119,17 @@ class GuaranteedFilter(Noisy):
         self._prove()
         return self
 
-    def transform(self, X: ArrayLike, *, seed: int | bytes | None = None) -> Array:
+    def transform(self, X: ArrayLike, *, seed: Any = None) -> Array:
         """Release rows, (n, dimension), each with fresh noise: every call spends mu again.
 
         No error, warning or shape depends on a value: a row that is not finite counts as one
-        whose network says 0. With a seed nothing is private.
+        whose network says 0.
+
+        Parameters
+        ----------
+        X : array (n, d)
+        seed : int, 32 bytes, numpy Generator or None
+            For tests: with a seed nothing is private.
         """
         check_is_fitted(self)
         if hasattr(X, "columns"):
@@ -135,7 +141,7 @@ class GuaranteedFilter(Noisy):
             mapped = networks.as_numpy(self._map(data))
         return self._mechanism.release(mapped, None, seed)
 
-    def release(self, X: ArrayLike, *, seed: int | None = None) -> LatentRelease:
+    def release(self, X: ArrayLike, *, seed: Any = None) -> LatentRelease:
         """`transform`, with the guarantee and what takes it away."""
         released = self.transform(X, seed=seed)
         return LatentRelease("latents", released, self.guarantee_, LocalMechanism.caveats(seed))

@@ -131,7 +131,7 @@ def moment_rows(covariance: Array) -> Array:
     return np.vstack([root, -root])
 
 
-def measured(x: Array, y: Array, z: Array, distortion: float, seed: int) -> Leakage:
+def measured(x: Array, y: Array, z: Array, distortion: float, seed: Any) -> Leakage:
     """`Leakage` of releases z (n, m) of rows with attributes x (n, k), y (n, r)."""
     live = z.std(0) > 1e-9 * max(1.0, float(np.abs(z).max()))
     x, z = x[:, (x != x[0]).any(0)], z[:, live]
@@ -147,7 +147,7 @@ def measured(x: Array, y: Array, z: Array, distortion: float, seed: int) -> Leak
     return Leakage(distortion, plug_in, gain, error, near, len(x) // 2)
 
 
-def _fresh(x: Array, z: Array, seed: int) -> tuple[float, float]:
+def _fresh(x: Array, z: Array, seed: Any) -> tuple[float, float]:
     """Mean and standard error of log q(x | z) - log q(x) on the second half, q of the first."""
     generator = networks.generator_of(seed)
     scaled = [(part - part.mean(0)) / part.std(0) for part in (x, z)]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import _validate, calibrate, noise
 from ..guarantee import UP, Guarantee, Neighbors, seed_caveats, shown_up
-from ..noise_keys import JobKeys, Use, root_key
+from ..noise_keys import KEY_BYTES, JobKeys, Use, root_key
 from ..records.record_clip import RecordClip
 from ..release import Release
 from ..tradeoff import EstimatedInformation, filter_mu
@@ -192,12 +192,12 @@ class LocalMechanism:
         #: In grid units: every number is what the release adds.
         self.mu = filter_mu(np.diag(self.steps), columns, self.clip.row_bound) * UP
 
-    def release(
-        self, rows: Array, which: NDArray[np.int64] | None, seed: int | bytes | None
-    ) -> Array:
+    def release(self, rows: Array, which: NDArray[np.int64] | None, seed: Any) -> Array:
         """Rows (n, d) and class numbers (n,) to released rows (n, d)."""
         if not len(rows):
             return np.empty((0, len(self.back)))
+        if isinstance(seed, np.random.Generator):
+            seed = seed.bytes(KEY_BYTES)
         integers = self.clip.integers(rows)
         if len(self.shifts) > 1 and which is not None:
             integers += self.shifts[which].astype(np.int64)
@@ -208,6 +208,6 @@ class LocalMechanism:
         return np.asarray(noisy @ self.back.T)
 
     @staticmethod
-    def caveats(seed: int | bytes | None) -> tuple[str, ...]:
+    def caveats(seed: Any) -> tuple[str, ...]:
         """Why a release is not private, if so."""
         return seed_caveats(seed)

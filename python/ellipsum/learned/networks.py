@@ -25,6 +25,8 @@ __all__ = [
     "minibatches",
     "mlp",
     "normal",
+    "number_of",
+    "numpy_generator",
     "steps_shown",
     "tensor_of",
     "wide",
@@ -34,12 +36,24 @@ Array = NDArray[np.float64]
 
 
 def generator_of(seed: Any) -> torch.Generator:
-    """A CPU generator of its own from an int, a NumPy generator, or None (fresh).
+    """A CPU generator of its own from an int, 32 bytes, a NumPy generator, or None (fresh).
 
     All random numbers are drawn on the CPU, so that a seed means the same on every device.
     """
-    number = int(np.random.default_rng(seed).integers(2**62))
+    number = int(numpy_generator(seed).integers(2**62))
     return torch.Generator().manual_seed(number)
+
+
+def numpy_generator(seed: Any) -> np.random.Generator:
+    """NumPy's, from a seed or None (fresh)."""
+    return np.random.default_rng(int.from_bytes(seed, "big") if isinstance(seed, bytes) else seed)
+
+
+def number_of(seed: Any) -> int:
+    """A seed as an int of at most 256 bits: of a NumPy generator, from its next 32 bytes."""
+    if isinstance(seed, np.random.Generator):
+        seed = seed.bytes(32)
+    return int.from_bytes(seed, "big") if isinstance(seed, bytes) else _validate.whole("seed", seed)
 
 
 def normal(generator: torch.Generator, *shape: int, like: torch.Tensor) -> torch.Tensor:

@@ -67,7 +67,7 @@ class PrivacyNetwork(Learned):
         Of the network; 1000, 400 for ``"affine"``, 2000 for ``"discrete"``, if left out.
     batch_size : int
     learning_rate : float
-    seed : int, numpy Generator or None
+    seed : int, 32 bytes, numpy Generator or None
     device : str
     progress : bool
 
@@ -243,12 +243,17 @@ class PrivacyNetwork(Learned):
         """Release rows of what is observed (Y, (X, Y) or W), in the unit of Y.
 
         For ``"discrete"``: letters (n,) to columns of ``channel_``.
+
+        Parameters
+        ----------
+        W : array (n, m), or letters (n,)
+        seed : int, 32 bytes, numpy Generator or None
         """
         check_is_fitted(self)
         if self.mechanism == "discrete":
             letters = getattr(self, "observed_values_", None)
             reader = finite_network.reader_of(self.channel_, letters, self.guarantee_)
-            return np.asarray(reader.transform(W, seed=seed))
+            return np.asarray(reader.transform(W, seed=networks.numpy_generator(seed)))
         rows = networks.finite_rows("W", W, self.n_features_in_)
         with torch.no_grad():
             w = self._tensor((rows - self._center_w) / self._scale_w)
@@ -299,12 +304,17 @@ class PrivacyNetwork(Learned):
         return found
 
     def measure(
-        self, X: ArrayLike, Y: ArrayLike, W: ArrayLike | None = None, *, seed: int = 0
+        self, X: ArrayLike, Y: ArrayLike, W: ArrayLike | None = None, *, seed: Any = 0
     ) -> leakage.Leakage:
         """Leakage by a fresh network, the plug-in and nearest neighbours, on **new** rows.
 
         The fresh network's bound takes X as Gaussian: for another X it may be above I(X; Z).
         Labels are for :func:`ellipsum.tradeoff.audit`.
+
+        Parameters
+        ----------
+        X, Y, W : arrays, as in `fit`
+        seed : int, 32 bytes or numpy Generator
         """
         if self.mechanism == "discrete":
             raise ValueError("measure is for numbers: of a table leakage_ is exact")
