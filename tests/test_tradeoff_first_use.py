@@ -182,3 +182,14 @@ def test_letters_of_an_earlier_fit_are_forgotten():
         DiscreteTradeoff(multiplier=1.0, utility="information", letters=0).fit(
             np.eye(2) / 2, np.eye(2) / 2
         )
+
+
+def test_exact_releases_name_their_columns():
+    rows, labels = people()
+    for made, prefix in ((LinearEraser(), "erased"), (OracleShift(), "shifted")):
+        made.fit(rows, labels)
+        assert list(made.get_feature_names_out()) == [f"{prefix}{i}" for i in range(3)]
+    best = GaussianTradeoff(distortion=0.5).fit(rows[:, :1], rows[:, 1:])
+    assert list(best.get_feature_names_out()) == ["released0", "released1"]
+    with pytest.raises(ValueError, match="not fitted"):
+        GaussianTradeoff(distortion=0.5).get_feature_names_out()

@@ -114,6 +114,12 @@ class FilterBank(Learned):
                 released[own] = own_filter.transform(latents[own], private, seed=own_seed)
         return released
 
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """filtered0, filtered1, ...: a column for each latent."""
+        check_is_fitted(self)
+        first: Array = next(iter(self.filters_.values())).get_feature_names_out()
+        return first
+
     def guarantee(self, user: Any) -> Any:
         """What a user's filter promises."""
         check_is_fitted(self)

@@ -269,6 +269,12 @@ class PrivacyNetwork(Learned):
         x, useful = networks.finite_rows("X", x), networks.finite_rows("Y", y)
         return self.transform(self._observed(x, useful, W))
 
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """released0, released1, ..."""
+        check_is_fitted(self)
+        count = 1 if self.mechanism == "discrete" else self._released
+        return np.array([f"released{i}" for i in range(count)], dtype=object)
+
     # ---- evaluation ------------------------------------------------------------------
 
     def evaluate(
@@ -324,7 +330,7 @@ class PrivacyNetwork(Learned):
         if len(x) != len(y) or len(x) < leakage.LEAST_ROWS:
             raise ValueError(f"X and Y must have the same rows, {leakage.LEAST_ROWS} or more")
         networks.check_spread("X", x)
-        z = self.transform(self._observed(x, y, W), seed=seed)
+        z = np.asarray(self.transform(self._observed(x, y, W), seed=seed))
         distortion = float(((z - y) ** 2).sum(1).mean()) if z.shape == y.shape else np.nan
         found = leakage.measured(x, y, z, distortion, seed)
         self.guarantee_ = found.guarantee

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -67,6 +69,11 @@ class LinearEraser(Estimator):
         rows = _rows(X, len(self.mean_))
         return rows - (rows - self.mean_) @ self.matrix_.T
 
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """erased0, erased1, ..."""
+        self._check_fitted()
+        return np.array([f"erased{i}" for i in range(len(self.mean_))], dtype=object)
+
     def fit_transform(self, X: ArrayLike, labels: ArrayLike) -> Array:
         """`fit`, then `transform` of the same rows."""
         return self.fit(X, labels).transform(X)
@@ -113,6 +120,11 @@ class OracleShift(Estimator):
         if given.shape != (len(rows),) or (self.classes_[where] != given).any():
             raise ValueError("labels must be known from fit, one for each row")
         return rows + self.shifts_[where]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """shifted0, shifted1, ..."""
+        self._check_fitted()
+        return np.array([f"shifted{i}" for i in range(self.shifts_.shape[1])], dtype=object)
 
 
 def _rows(X: ArrayLike, d: int | None = None) -> Array:

@@ -202,6 +202,11 @@ class GaussianTradeoff(Estimator):
         noise = rng.standard_normal((len(rows), self._noise_root.shape[1])) @ self._noise_root.T
         return self.mean_useful_ + (rows - self.mean_observed_) @ self.matrix_.T + noise
 
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """released0, released1, ..."""
+        self._check_fitted()
+        return np.array([f"released{i}" for i in range(len(self.matrix_))], dtype=object)
+
     def curve(
         self, distortions: Sequence[float] | Array | None = None, *, points: int = 33
     ) -> TradeoffCurve:
