@@ -123,6 +123,30 @@ def test_what_the_audit_refuses(capsys):
     assert found == Exit.PARAMETER and "attackers must be" in err
 
 
+def test_a_label_may_be_text(capsys, tmp_path, monkeypatch):
+    """As in Python: of CSV and Parquet, plain or a dictionary; rows without one are left out."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    a, sex = rng.normal(size=60), np.array(["F", "M"] * 30)
+    wanted = audit(a[:, None], sex, attackers="linear")
+    holes = pa.table({"a": [*a, 1.0, None], "sex": [*sex, None, "M"], "odd": ["x"] * 62})
+    pq.write_table(holes, "people.parquet")
+    pa.csv.write_csv(holes, "people.csv")
+    coded = holes.set_column(1, "sex", holes["sex"].combine_chunks().dictionary_encode())
+    pq.write_table(coded, "coded.parquet")
+    rest = ["--attackers", "linear", "--columns", "a", "--json", "--label"]
+    for name in ("people.parquet", "people.csv", "coded.parquet"):
+        code, out, err = run(capsys, "audit", name, *rest, "sex")
+        assert (code, err) == (Exit.OK, ""), name
+        found = json.loads(out)
+        assert found["incomplete"] == 2
+        assert found["results"][0]["accuracy"] == wanted.results[0].accuracy
+        code, _, err = run(capsys, "audit", name, *rest, "odd")
+        assert code == Exit.PARAMETER and "two different values" in err
+        code, _, err = run(capsys, "audit", name, *rest, "nobody")
+        assert code == Exit.DATA and "nobody" in err
+
+
 def test_few_rows_text_and_seeds_are_no_internal_errors(capsys, tmp_path, monkeypatch):
     """Eight rows have fewer neighbours than an attacker asks for, and a text no number."""
     monkeypatch.chdir(tmp_path)
@@ -132,7 +156,7 @@ def test_few_rows_text_and_seeds_are_no_internal_errors(capsys, tmp_path, monkey
     rest = ["audit", "few.csv", "--attackers", "linear,knn", "--columns", "a", "--label"]
     code, out, err = run(capsys, *rest, "b")
     assert (code, err) == (Exit.OK, "") and "knn" in out
-    code, out, err = run(capsys, *rest, "c")
+    code, out, err = run(capsys, *rest[:4], "--label", "a", "--columns", "c")
     assert (code, out) == (Exit.DATA, "") and "'c' has no number" in err and "Ada" not in err
     code, out, err = run(capsys, *rest, "b", "--seed", "-1")
     assert (code, out) == (Exit.PARAMETER, "") and "seed must be at least 0" in err

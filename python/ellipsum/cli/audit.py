@@ -9,7 +9,7 @@ from .. import __version__
 from ..tradeoff import audit
 from .exit import Exit, Problem, own_text
 from .options import split_names
-from .read_columns import NOT_PRIVATE, read_columns
+from .read_columns import NOT_PRIVATE, read_labelled
 
 __all__ = ["run"]
 
@@ -21,8 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     columns = split_names(arguments.columns)
     attackers = split_names(arguments.attackers)
     assert columns is not None and attackers is not None
-    rows, incomplete = read_columns(arguments.files, [*columns, arguments.label])
-    released, labels = rows[:, :-1], rows[:, -1]
+    released, labels, incomplete = read_labelled(arguments.files, columns, arguments.label)
     if len(set(labels.tolist())) > _MOST_LABELS:
         raise Problem(
             Exit.DATA, f"--label must be a column of at most {_MOST_LABELS} different values"
@@ -35,6 +34,6 @@ def run(arguments: argparse.Namespace) -> int:
         about = {"ellipsum": __version__, "incomplete": incomplete, "caveat": NOT_PRIVATE}
         print(json.dumps(about | found.to_dict()))
     else:
-        print(f"{arguments.label} from {', '.join(columns)}: {len(rows)} rows")
+        print(f"{arguments.label} from {', '.join(columns)}: {len(released)} rows")
         print(f"CAVEAT: {NOT_PRIVATE}\n\n{found}")
     return Exit.OK

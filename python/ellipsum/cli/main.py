@@ -312,7 +312,9 @@ def _add_audit(commands: argparse._SubParsersAction[_Parser]) -> None:
     parser = _add_command(commands, "audit", "train attackers on a release, and measure them")
     parser.epilog = _EXIT_CODES
     parser.add_argument("files", nargs="+", metavar="FILE", help="rows (.parquet, .csv, .arrow)")
-    parser.add_argument("--label", required=True, metavar="A", help="what is guessed: numbers")
+    parser.add_argument(
+        "--label", required=True, metavar="A", help="what is guessed: numbers or text"
+    )
     parser.add_argument("--columns", required=True, metavar="B,C", help="what was released")
     parser.add_argument(
         "--attackers", default="linear,mlp,rbf,knn", metavar="A,B", help="default: %(default)s"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from ..rows.files import open_rows
 from .exit import Exit, Problem, own_text
 
-__all__ = ["read_columns"]
+__all__ = ["read_columns", "read_labelled"]
 
 NOT_PRIVATE = "computed from the rows as they are: nothing here is private"
 
@@ -32,3 +34,41 @@ def read_columns(files: list[str], names: list[str]) -> tuple[NDArray[np.float64
     if whole.sum() < 2:
         raise Problem(Exit.DATA, "fewer than two rows have a number in every column")
     return rows[whole], int((~whole).sum())
+
+
+def read_labelled(
+    files: list[str], names: list[str], label: str
+) -> tuple[NDArray[np.float64], NDArray[Any], int]:
+    """The complete rows (n, columns) and their labels (n,), and how many were incomplete.
+
+    A label is a number, or text where the column holds no number at all.
+    """
+    try:
+        rows, incomplete = read_columns(files, [*names, label])
+    except Problem as problem:
+        found = _labelled_by_text(files, names, label) if problem.code == Exit.DATA else None
+        if found is None:
+            raise
+        return found
+    return rows[:, :-1], rows[:, -1], incomplete
+
+
+def _labelled_by_text(
+    files: list[str], names: list[str], label: str
+) -> tuple[NDArray[np.float64], NDArray[Any], int] | None:
+    """As `read_labelled`; None where this does not help either."""
+    rows: list[NDArray[np.float64]] = [np.empty((0, len(names)))]
+    labels: list[Any] = []
+    try:
+        for block, (column,) in open_rows(files, names, by=[label]).labelled(len(names)):
+            rows.append(np.asarray(block, dtype=np.float64))
+            labels += column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+    except (OSError, TypeError, ValueError):
+        return None
+    read = np.concatenate(rows)
+    there = np.array([value not in (None, "", b"") for value in labels], dtype=bool)
+    whole = np.logical_and(np.isfinite(read).all(1), there)
+    if whole.sum() < 2:
+        return None
+    kept = np.array([str(labels[i]) for i in np.flatnonzero(whole)])
+    return read[whole], kept, int((~whole).sum())
