@@ -46,16 +46,34 @@ def gaussian_speed() -> None:
                 )
 
 
-def discrete_speed() -> None:
-    print("discrete: 200 random laws (2 to 7 letters), and the symmetric pair of 10 letters")
-    rng, slowest, gap, total = np.random.default_rng(0), 0.0, 0.0, 0.0
-    for _ in range(200):
-        x, w, z = rng.integers(2, 8, 3)
+def random_laws(letters: tuple[int, int], count: int):
+    """Joint law, cost, and a price and a distortion to solve it at."""
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        x, w, z = rng.integers(*letters, 3)
         joint = rng.dirichlet(np.full(x * w, 0.6)).reshape(x, w)
         cost, price = rng.uniform(size=(w, z)).round(3), float(np.exp(rng.uniform(-2, 3)))
-        found, seconds = timed(lambda j=joint, c=cost, p=price: DiscreteTradeoff(p).fit(j, c))
-        slowest, gap, total = max(slowest, seconds), max(gap, found.gap_), total + seconds
-    print(f"    random   mean {total / 200:.3f} s, slowest {slowest:.3f} s, largest gap {gap:.1e}")
+        least, most = joint.sum(0) @ cost.min(1), (joint.sum(0) @ cost).min()
+        yield joint, cost, price, least + (most - least) * rng.uniform(0.02, 0.98)
+
+
+def discrete_speed() -> None:
+    print("discrete: random laws, by price and by distortion; the symmetric pair of 10 letters")
+    for letters, count in (((2, 8), 200), ((10, 11), 20)):
+        for name in ("multiplier", "distortion"):
+            seconds, gaps = [], []
+            for joint, cost, price, budget in random_laws(letters, count):
+                limit = {"multiplier": price} if name == "multiplier" else {"distortion": budget}
+                found, taken = timed(
+                    lambda j=joint, c=cost, o=limit: DiscreteTradeoff(**o).fit(j, c)
+                )
+                seconds.append(taken)
+                gaps.append(found.gap_)
+            mean, slowest = np.mean(seconds), max(seconds)
+            print(
+                f"    {letters[0]:2} to {letters[1] - 1:2} letters, {name}: {count} laws, "
+                f"mean {mean:.3f} s, slowest {slowest:.3f} s, largest gap {max(gaps):.1e}"
+            )
     pair = np.full((10, 10), 0.4 / 90)
     np.fill_diagonal(pair, 0.06)
     for observe in ("useful", "full"):

@@ -125,9 +125,9 @@ def test_newton_and_alternation_agree():
         joint, cost, price = random_case(100 + seed)
         observed = joint.sum(0)
         start = np.full(cost.shape, 1 / cost.shape[1])
-        charge = price * observed[:, None] * cost
-        channel = newton.channel_by_newton(joint, charge, start, 1e-11)
-        objective = measured(joint, channel) + float((charge * channel).sum())
+        paid = observed[:, None] * cost
+        channel = newton.channel_by_newton(joint, paid, start, 1e-11, price, None)
+        objective = measured(joint, channel) + price * float((paid * channel).sum())
         found = DiscreteTradeoff(price).fit(joint, cost)
         assert objective == pytest.approx(found.objective_, abs=1e-9)
 
@@ -293,3 +293,36 @@ def test_a_law_where_alternation_is_slow_is_finished_by_newton(monkeypatch):
     assert DiscreteTradeoff(price).fit(joint, cost).gap_ <= 1e-10
     monkeypatch.setattr(least_leakage, "_NEWTON_COST", 0.0)
     assert DiscreteTradeoff(price).fit(joint, cost).gap_ > 1e-10
+
+
+def test_a_limit_on_the_distortion_takes_one_solution(monkeypatch):
+    """Not one for each price tried, which are what is compared with: the same optimum."""
+    by_prices, solved, searched = least_leakage._by_prices, [], []
+
+    def counted(*given):
+        solved.append(1)
+        return newton.channel_by_newton(*given)
+
+    def noted(*given):
+        searched.append(1)
+        return by_prices(*given)
+
+    rng = np.random.default_rng(5)
+    for case in range(148):
+        letters, shape = rng.integers(2, 8, 3), rng.choice([0.05, 0.3, 0.6, 3])
+        joint = rng.dirichlet(np.full(letters[0] * letters[1], shape)).reshape(letters[:2])
+        cost = rng.random(letters[1:]).round(1 if case % 2 else 9)
+        least, most = joint.sum(0) @ cost.min(1), (joint.sum(0) @ cost).min()
+        budget = least + (most - least) * rng.uniform(0.02, 0.98)
+        if case % 7:
+            continue
+        monkeypatch.setattr(least_leakage, "channel_by_newton", counted)
+        monkeypatch.setattr(least_leakage, "_by_prices", noted)
+        found = DiscreteTradeoff(distortion=budget).fit(joint, cost)
+        assert found.gap_ <= 1e-10 and found.distortion_ <= budget * (1 + 1e-12)
+        monkeypatch.undo()
+        law = alternating.Law(joint.sum(0), joint / joint.sum(0), cost)
+        start = alternating.descend(law, alternating.constant_channel(law), budget=budget, steps=60)
+        other = by_prices(law, start, float(budget), 1e-11)
+        assert other.leakage == pytest.approx(found.leakage_, abs=1e-9)
+    assert len(solved) <= 22 and not searched

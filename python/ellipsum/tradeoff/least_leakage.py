@@ -10,8 +10,11 @@ from .newton import channel_by_newton, output_law
 __all__ = ["least_cost", "least_leakage"]
 
 _ALTERNATIONS = 600  # before Newton's method is tried: where they converge, they are cheaper
+_FEW_ALTERNATIONS = 60  # where a step of Newton's has fewer multiplications than _CHEAP
+_CHEAP = 1e6
 #: Multiplications of a step of Newton's: beyond this, alternation goes on instead.
 _NEWTON_COST = 2e9
+_LEAST_PRICE = 1e-9  # of a bracket's start, nats a unit
 _HALVINGS = 60  # of a bracket of prices: to the last bit of a double
 
 
@@ -40,13 +43,14 @@ def least_leakage(
         floor = least_cost(law)
         if budget <= floor + 1e-13 * (abs(floor) + float(np.abs(law.cost).max())):
             return _at_least_cost(law, tolerance)
+    few = law.sensitive is None or (budget is not None and _newton_cost(law) < _CHEAP)
     found = descend(
         law,
         constant_channel(law),
         multiplier=multiplier,
         budget=budget,
         tolerance=tolerance,
-        steps=_ALTERNATIONS if law.sensitive is not None else _ALTERNATIONS // 10,
+        steps=_FEW_ALTERNATIONS if few else _ALTERNATIONS,
     )
     if found.gap <= tolerance:
         return found
@@ -77,15 +81,37 @@ def _by_newton(law: Law, start: Array, price: float, tolerance: float) -> Result
         output = output_law(law.observed, kernel, masses, tolerance=tolerance)
         logs = np.log(output) - price * law.cost
     else:
-        charge = price * law.observed[:, None] * law.cost
-        joint = law.sensitive * law.observed
-        logs = np.log(channel_by_newton(joint, charge, np.exp(start), tolerance))
+        logs = _by_channel(law, start, price, None, tolerance)
     return descend(law, normalised(logs), multiplier=price, tolerance=tolerance, steps=0)
 
 
+def _by_channel(
+    law: Law, start: Array, price: float, budget: float | None, tolerance: float
+) -> Array:
+    assert law.sensitive is not None
+    joint, cost = law.sensitive * law.observed, law.observed[:, None] * law.cost
+    channel = channel_by_newton(joint, cost, np.exp(start), tolerance, price, budget)
+    logs: Array = np.log(channel)
+    return logs
+
+
 def _within_budget(law: Law, found: Result, budget: float, tolerance: float) -> Result:
+    """The price as one more unknown of Newton's; where that fails, and for W = X, its bisection."""
+    if law.sensitive is not None:
+        try:
+            logs = normalised(_by_channel(law, found.log_channel, 0.0, budget, 0.1 * tolerance))
+            direct = descend(law, logs, budget=budget, tolerance=tolerance, steps=30)
+            found = direct if direct.gap < found.gap else found
+        except np.linalg.LinAlgError:  # the path was lost
+            pass
+        if found.gap <= tolerance:
+            return found
+    return _by_prices(law, found, budget, tolerance)
+
+
+def _by_prices(law: Law, found: Result, budget: float, tolerance: float) -> Result:
     """Bisect the price; the two ends are mixed, which is exact where the curve is straight."""
-    low, high, price = 0.0, np.inf, max(found.multiplier, 1e-9)
+    low, high, price = 0.0, np.inf, max(found.multiplier, _LEAST_PRICE)
     ends: list[Result | None] = [None, None]  # too costly, within budget
     best, widen = found, 1e-3
     for _ in range(_HALVINGS):
