@@ -32,7 +32,9 @@ def assert_same_passes(engine_rows, rows):
     """Every pass of the protocol, and what is made of them by one seed."""
     here = Passes(rows, D)
     assert engine_rows.count_rows() == here.count_rows() == len(rows)
-    assert engine_rows.exact_sum(REGION).to_bytes() == here.exact_sum(REGION).to_bytes()
+    for missing in ("center", "ignore"):
+        there = engine_rows.exact_sum(REGION, missing=missing)
+        assert there.to_bytes() == here.exact_sum(REGION, missing=missing).to_bytes()
     counts = engine_rows.histogram(FRAME, EDGES)
     assert counts.dtype == np.int64 and (counts == here.histogram(FRAME, EDGES)).all()
     assert list(engine_rows.halves(FRAME, 1e6)) == list(here.halves(FRAME, 1e6))
@@ -45,6 +47,9 @@ def assert_same_releases(engine_rows, rows):
     assert plan.plan.passes > 2 and (plan.value == same.value).all()
     shape = PrivateMean(GaussianShape([1.0] * D), mu=1.0)
     assert (shape(engine_rows, seed=4).integers == shape(rows, seed=4).integers).all()
+    present = PrivateMean(REGION, mu=1.0, missing="ignore")
+    far, near = present(engine_rows, seed=6), present(rows, seed=6)
+    assert (far.integers == near.integers).all() and (far.present == near.present).all()
     known = {"center": [0.0] * D, "radius": 3.0, "mu": 1.0, "seed": 5}
     here = estimate_covariance(rows, **known)
     assert (estimate_covariance(engine_rows, **known).value == here.value).all()

@@ -59,6 +59,16 @@ def test_any_split_order_and_repeated_delivery_gives_the_same_bytes(seed):
     assert lists.histogram(FRAME, EDGES).sum() == len(rows)
 
 
+def test_holes_are_counted_in_every_part():
+    rows = odd_rows()
+    total = Lists(split(rows, 4), again=[1]).exact_sum(REGION, missing="ignore")
+    assert total.to_bytes() == ExactSum(REGION, missing="ignore").add(rows).to_bytes()
+    release = PrivateMean(REGION, mu=1.0, missing="ignore")(Lists(split(rows, 5)), seed=2)
+    assert (
+        release.integers == PrivateMean(REGION, mu=1.0, missing="ignore")(rows, seed=2).integers
+    ).all()
+
+
 def test_a_part_that_comes_again_with_other_rows_is_refused():
     class Unsteady(Lists):
         def gather(self, task):

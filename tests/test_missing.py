@@ -24,7 +24,6 @@ from ellipsum import (
 from ellipsum.guarantee import Neighbors
 from ellipsum.present import PresentMean, absence_weights
 from ellipsum.rows.batches import as_batches
-from ellipsum.rows.partitioned import Partitioned
 from ellipsum.sum_release import MISSING_CENTER, NoisySum
 from regions import make_regions
 
@@ -270,13 +269,6 @@ def test_missing_cells_that_contradict_the_rows_are_refused(region, rows):
             ExactSum.from_bytes(total.to_bytes())
 
 
-class RowsElsewhere(Partitioned):
-    """Rows in an engine, which are not asked for."""
-
-    def gather(self, task):
-        raise AssertionError
-
-
 def test_what_does_not_go_together_is_refused(region, rows):
     with pytest.raises(ValueError, match='missing="ignore" goes with a mean, not with a sum'):
         PrivateSum(region, mu=1.0, missing="ignore")
@@ -286,8 +278,6 @@ def test_what_does_not_go_together_is_refused(region, rows):
         ExactSum(region).merge(ExactSum(region, missing="ignore").add(rows))
     with pytest.raises(ValueError, match='an ExactSum with missing="center"'):
         PrivateMean(region, mu=1.0, missing="ignore")(ExactSum(region).add(rows))
-    with pytest.raises(ValueError, match="does not go with rows in an engine"):
-        PrivateMean(region, mu=1.0, missing="ignore")(RowsElsewhere())
     wide = Ellipsoid.box([0.0, 0.0], [1.0, 1e-15], error="absolute")
     with pytest.raises(ValueError, match="take the narrow columns apart"):
         PrivateMean(wide, mu=1.0, missing="ignore")(np.ones((3, 2)))

@@ -17,9 +17,7 @@ __all__ = ["IGNORED_WHERE", "PresentMean", "absence_weights"]
 Array = NDArray[np.float64]
 
 #: What is said where a mechanism does not count missing cells apart.
-IGNORED_WHERE = (
-    'missing="ignore" goes with a mean, not with a sum or with rows in an engine: use PrivateMean'
-)
+IGNORED_WHERE = 'missing="ignore" goes with a mean, not with a sum: use PrivateMean'
 
 #: Covers the roundings of a weight (under 8 of 2^-53): it is never too large.
 _WEIGHT_SLACK = 1 - 2.0**-49

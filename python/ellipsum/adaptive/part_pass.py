@@ -94,6 +94,12 @@ class PartTask:
         first = self.arguments[0] if self.arguments else None
         return first if isinstance(first, Ellipsoid) else None
 
+    @property
+    def missing(self) -> str:
+        """What holes count for in a sum."""
+        more = self.arguments[2:] if self.method == "exact_sum" else ()
+        return more[0] if more else "center"
+
     def __call__(self, blocks: Iterator[NDArray[Any]]) -> bytes:
         """What the rows of one part give. **Private.**"""
         rows = Passes(blocks, self.d, once=True, **self.options)
@@ -111,7 +117,7 @@ class PartTask:
     def summed(self, parts: Iterable[bytes]) -> ExactSum:
         """The exact sum of the parts of a sum."""
         assert self.region is not None
-        total = ExactSum(self.region)
+        total = ExactSum(self.region, missing=self.missing)
         for part in parts:
             total.merge_partial(part)
         return total
@@ -161,9 +167,11 @@ class PartitionedPasses(Passes):
         """One pass that counts the rows."""
         self._tally("count_rows")
 
-    def exact_sum(self, region: Ellipsoid, threads: int | None = None) -> ExactSum:
+    def exact_sum(
+        self, region: Ellipsoid, threads: int | None = None, missing: str = "center"
+    ) -> ExactSum:
         """As :meth:`Passes.exact_sum`; each task has one thread, whatever ``threads`` says."""
-        return self._sum("exact_sum", region)
+        return self._sum("exact_sum", region, None, missing)
 
     def sum_of(
         self, region: Ellipsoid, transform: Callable[[Array], Array], width: int

@@ -148,9 +148,12 @@ class Passes:
         elif seen != self.count:
             raise ValueError(_ONE_SHOT if seen == 0 else "data changed between two passes over it")
 
-    def exact_sum(self, region: Ellipsoid, threads: int | None = None) -> ExactSum:
-        """One pass: the exact sum over ``region``. **Private.**"""
-        total = ExactSum(region, threads=threads)
+    def exact_sum(
+        self, region: Ellipsoid, threads: int | None = None, missing: str = "center"
+    ) -> ExactSum:
+        """One pass: the exact sum over ``region``, with its holes where they are ignored.
+        **Private.**"""
+        total = ExactSum(region, missing=missing, threads=threads)
         for batch in self.batches():
             total.add(batch)
         return total

@@ -44,11 +44,12 @@ class SumRows(beam.PTransform):
     ----------
     region : Ellipsoid
         Of a mechanism: ``mechanism.region_for(n)``.
+    missing : ``"center"`` or ``"ignore"``, as of :class:`ellipsum.ExactSum`
     """
 
-    def __init__(self, region: Ellipsoid) -> None:
+    def __init__(self, region: Ellipsoid, *, missing: str = "center") -> None:
         super().__init__()
-        self._fn = SumRowsFn(region)
+        self._fn = SumRowsFn(region, missing=missing)
 
     def expand(self, rows: Any) -> Any:
         """One sum over all rows."""
@@ -85,12 +86,13 @@ class SumRowsFn(_PassFn):
     Parameters
     ----------
     region : Ellipsoid
+    missing : ``"center"`` or ``"ignore"``, as of :class:`ellipsum.ExactSum`
     """
 
-    def __init__(self, region: Ellipsoid) -> None:
+    def __init__(self, region: Ellipsoid, *, missing: str = "center") -> None:
         if not isinstance(region, Ellipsoid):
             raise TypeError(f"region must be an Ellipsoid, got {type(region).__name__}")
-        super().__init__(PartTask(region.d, "exact_sum", (region,)))
+        super().__init__(PartTask(region.d, "exact_sum", (region, None, missing)))
 
     def extract_output(self, bundle: Any) -> ExactSum:
         return self._task.summed([bytes(bundle)])

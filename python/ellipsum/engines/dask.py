@@ -112,7 +112,13 @@ class DaskRows(EngineRows):
             yield f"branch {number}", result
 
 
-def exact_sum(data: Any, region: Ellipsoid, columns: Sequence[str] | None = None) -> ExactSum:
+def exact_sum(
+    data: Any,
+    region: Ellipsoid,
+    columns: Sequence[str] | None = None,
+    *,
+    missing: str = "center",
+) -> ExactSum:
     """Return the exact sum of rows in Dask over a region: one graph, computed here.
 
     **Guarantees.** As :class:`DaskRows`. The sum is **private**: hand it to a mechanism.
@@ -124,6 +130,7 @@ def exact_sum(data: Any, region: Ellipsoid, columns: Sequence[str] | None = None
         Of a mechanism: ``mechanism.region_for(n)``.
     columns : sequence of str, optional
         Of a frame or of files.
+    missing : ``"center"`` or ``"ignore"``, as of :class:`ellipsum.ExactSum`
 
     Returns
     -------
@@ -136,7 +143,7 @@ def exact_sum(data: Any, region: Ellipsoid, columns: Sequence[str] | None = None
     EngineError
         If Dask does not finish; its text is withheld.
     """
-    return DaskRows(data, columns).exact_sum(region)
+    return DaskRows(data, columns).exact_sum(region, missing=missing)
 
 
 def _names_of(data: Any) -> tuple[str, ...] | None:

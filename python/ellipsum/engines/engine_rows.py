@@ -41,18 +41,19 @@ class EngineRows(Partitioned):
             raise ValueError("data does not say how many coordinates a row has: give d=")
         return PartitionedPasses(self, self.d).count_rows()
 
-    def exact_sum(self, region: Ellipsoid) -> ExactSum:
+    def exact_sum(self, region: Ellipsoid, *, missing: str = "center") -> ExactSum:
         """Return the exact sum over a region, one pass. **Private.**
 
         Parameters
         ----------
         region : Ellipsoid
+        missing : ``"center"`` or ``"ignore"``, as of :class:`ellipsum.ExactSum`
 
         Returns
         -------
         ExactSum
         """
-        return PartitionedPasses(self, region.d).exact_sum(region)
+        return PartitionedPasses(self, region.d).exact_sum(region, missing=missing)
 
     def histogram(self, frame: Frame, edges: NDArray[np.float64]) -> NDArray[np.int64]:
         """Count the rows whose distance from a frame's centre lies between edges. **Private.**

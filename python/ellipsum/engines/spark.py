@@ -96,6 +96,7 @@ def exact_sum(
     region: Ellipsoid,
     columns: Sequence[str] | None = None,
     *,
+    missing: str = "center",
     merge_tasks: int | None = None,
 ) -> ExactSum:
     """Return the exact sum of a Spark DataFrame's rows over a region: one Spark job.
@@ -108,6 +109,7 @@ def exact_sum(
     region : Ellipsoid
         Of a mechanism: ``mechanism.region_for(n)``.
     columns : sequence of str, optional
+    missing : ``"center"`` or ``"ignore"``, as of :class:`ellipsum.ExactSum`
     merge_tasks : int, optional
         As for :class:`SparkRows`.
 
@@ -122,7 +124,7 @@ def exact_sum(
     EngineError
         If Spark does not finish; its text is withheld.
     """
-    return SparkRows(df, columns, merge_tasks=merge_tasks).exact_sum(region)
+    return SparkRows(df, columns, merge_tasks=merge_tasks).exact_sum(region, missing=missing)
 
 
 def _chosen(df: Any, columns: Sequence[str] | None) -> list[str]:

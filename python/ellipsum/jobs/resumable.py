@@ -149,13 +149,8 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
         how.columns.of_sum(data.columns)
         return data
     if isinstance(data, Partitioned):
-        if empty.missing == "center":
-            rows = passes_over(data, empty.ellipsoid.d, once=True, columns=how.columns)
-            return rows.exact_sum(empty.ellipsoid, how.threads)
-        raise ValueError(
-            'missing="ignore" does not go with rows in an engine: make an ExactSum of each part, '
-            'and add their partial() to Parts(region, missing="ignore")'
-        )
+        rows = passes_over(data, empty.ellipsoid.d, once=True, columns=how.columns)
+        return rows.exact_sum(empty.ellipsoid, how.threads, empty.missing)
     rows = data() if callable(data) else data
     for batch in kernel_batches(rows, empty.ellipsoid.d, how.columns):
         empty.add(batch)
