@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
+import uuid
 
-from ellipsum import Ellipsoid, ExactSum, GaussianShape, PrivateMean, estimate_covariance
+import numpy as np
+import pyarrow as pa
+
+from ellipsum import (
+    Ellipsoid,
+    ExactSum,
+    GaussianShape,
+    PrivateCounts,
+    PrivateGroupMean,
+    PrivateMean,
+    PrivateSum,
+    estimate_covariance,
+)
 from ellipsum.adaptive.domain import Frame
 from ellipsum.adaptive.passes import Passes
 
@@ -53,6 +65,85 @@ def assert_same_releases(engine_rows, rows):
     known = {"center": [0.0] * D, "radius": 3.0, "mu": 1.0, "seed": 5}
     here = estimate_covariance(rows, **known)
     assert (estimate_covariance(engine_rows, **known).value == here.value).all()
+
+
+def labelled_table(users="integer"):
+    """Rows of three columns, each with a store and a user, some of them of nobody or nowhere."""
+    rng, n = np.random.default_rng(7), 1500
+    rows = odd_rows()[:n]
+    who, where = rng.integers(0, 300, size=n), rng.integers(0, 20, size=n)
+    nobody, nowhere = rng.random(n) < 0.05, rng.random(n) < 0.05
+    where[nobody & (rng.random(n) < 0.3)] = 77  # a store that nobody alone was in
+    named = {
+        "integer": lambda k: int(k) - 5 + (1 << 62),
+        "text": lambda k: f"ü{k}\0 " if k % 2 else f"{k}",
+        "uuid": lambda k: str(uuid.UUID(int=int(k) << 64)),
+        "bytes": lambda k: b"\0\xff" * int(k % 2) + bytes([int(k) % 256, int(k) // 256, 0]),
+        "double": lambda k: (-0.0 if k % 7 == 0 else 0.0) if k < 20 else k / 4.0,
+    }[users]
+    columns = dict(zip("abc", rows.T, strict=True))
+    columns["store"] = [None if gone else f"s{k}" for k, gone in zip(where, nowhere, strict=True)]
+    columns["user"] = [None if gone else named(k) for k, gone in zip(who, nobody, strict=True)]
+    return pa.table(columns)
+
+
+def assert_same_groups(make, table):
+    """Tables of groups, counts and histograms: ``make(columns, by)`` is the table in an engine."""
+    columns, seed = ["a", "b", "c"], {"seed": 8}
+    for keys in (None, ["s3", "s1", "of nobody"]):
+        budget = {"keys": keys, "epsilon": 5.0, "delta": 1e-4}
+        for neighbors, missing in (("add-remove", "ignore"), ("replace", "center")):
+            both = {**budget, "neighbors": neighbors}
+            by_row = PrivateGroupMean(REGION, **both, missing=missing)
+            far = by_row.exact_sum(make(columns, ["store"]), key="store")
+            here = by_row.exact_sum(table.drop_columns("user"), key="store")
+            assert far.to_bytes() == here.to_bytes() and far.units == len(table)
+            release = by_row(make(columns, ["store"]), key="store", **seed)
+            same = by_row(table.drop_columns("user"), key="store", **seed)
+            assert release.keys == same.keys and len(release.keys) > 1
+            assert (release.sizes == same.sizes).all() and release.n == same.n
+            counts = PrivateCounts(**both)
+            far, here = (counts(t, key="store", **seed) for t in (make([], ["store"]), table))
+            assert far.keys == here.keys and (far.sizes == here.sizes).all()
+    bins = PrivateCounts(edges=[-1.0, 0.0, 0.5, 3.0], mu=1.0)
+    far, here = bins(make(["b"], []), **seed), bins(table, key="b", **seed)
+    assert (far.sizes == here.sizes).all()
+
+
+def assert_same_groups_of_users(make, table):
+    """As above, of users: one row a user and group, at most two groups of a user."""
+    columns, by = ["a", "b", "c"], ["store", "user"]
+    who, seed = {"key": "store", "user": "user"}, {"seed": 9}
+    for keys in (None, ["s3", "s1", "of nobody"]):
+        for neighbors, missing in (("add-remove", "center"), ("replace", "ignore")):
+            budget = {"keys": keys, "epsilon": 5.0, "delta": 1e-4, "neighbors": neighbors}
+            of_users = PrivateGroupMean(REGION, **budget, max_keys=2, missing=missing)
+            far, here = (of_users.exact_sum(t, **who) for t in (make(columns, by), table))
+            assert far.to_bytes() == here.to_bytes() and far.units == here.units
+            counts = PrivateCounts(**budget, max_keys=2)
+            far, here = (counts(t, **who, **seed) for t in (make([], by), table))
+            assert far.keys == here.keys and (far.sizes == here.sizes).all() and far.n == here.n
+    bins = PrivateCounts(edges=[-1.0, 0.0, 0.5, 3.0], mu=1.0, max_keys=2, neighbors="replace")
+    far = bins(make(["b"], ["user"]), user="user", **seed)
+    here = bins(table, key="b", user="user", **seed)
+    assert (far.sizes == here.sizes).all() and far.n == here.n
+
+
+def assert_same_users(make, table):
+    """One row a user, or several: of a region, a shape, and a box."""
+    rows, table = make(["a", "b", "c"], ["user"]), table.drop_columns("store")
+    few = {"max_rows": 2, "neighbors": "add-remove"}
+    for mechanism in (
+        PrivateMean(REGION, mu=1.0, by="user"),
+        PrivateMean(REGION, mu=1.0, by="user", missing="ignore"),
+        PrivateSum(REGION, mu=1.0, by="user", neighbors="add-remove"),
+        PrivateMean(REGION, mu=1.0, by="user", **few),
+        PrivateMean(GaussianShape([1.0] * D), mu=1.0, by="user"),
+    ):
+        far, here = mechanism(rows, seed=10), mechanism(table, seed=10)
+        assert (far.integers == here.integers).all() and far.n == here.n
+    box = PrivateMean(**BOX, mu=20.0, by="user")
+    assert (box(rows, seed=11).value == box(table, seed=11).value).all()
 
 
 def withheld(error, secret):

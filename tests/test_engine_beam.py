@@ -22,8 +22,12 @@ from ellipsum.engines.engine_rows import EngineError
 from engine_cases import (
     REGION,
     D,
+    assert_same_groups,
+    assert_same_groups_of_users,
     assert_same_passes,
     assert_same_releases,
+    assert_same_users,
+    labelled_table,
     odd_rows,
     want,
     withheld,
@@ -93,6 +97,34 @@ def test_every_pass_gives_the_same_integers_as_one_array(tmp_path):
     assert_same_passes(read, rows)
     assert_same_releases(read, rows)
     assert not os.listdir(results)  # nothing private is left behind
+
+
+def labelled(users, folder):
+    """What makes pipelines that read some columns of the labelled table, and the table."""
+    table = labelled_table(users)
+
+    def make(columns, by):
+        batches = table.select([*columns, *by]).to_batches(max_chunksize=400)
+        return BeamRows(lambda p: p | beam.Create(batches), str(folder), by=by)
+
+    return table, make
+
+
+def test_groups_have_the_bytes_of_one_table(tmp_path):
+    table, make = labelled("text", tmp_path)
+    assert_same_groups(make, table)
+
+
+@pytest.mark.parametrize("users", ["integer", "uuid"])
+def test_groups_of_users_have_the_bytes_of_one_table(tmp_path, users):
+    table, make = labelled(users, tmp_path)
+    assert_same_groups_of_users(make, table)
+    assert not os.listdir(tmp_path)
+
+
+def test_users_have_the_bits_of_one_table(tmp_path):
+    table, make = labelled("text", tmp_path)
+    assert_same_users(make, table)
 
 
 def test_a_bundle_that_runs_again_changes_no_byte(tmp_path):

@@ -13,17 +13,22 @@ from doc_pages import ROOT, run_page
 dask = pytest.importorskip("dask", reason="Dask is not installed")
 da = pytest.importorskip("dask.array", reason="Dask's arrays are not installed")
 
+import pandas as pd  # noqa: E402
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 
-from ellipsum import open_rows  # noqa: E402
+from ellipsum import PrivateCounts, PrivateMean, open_rows  # noqa: E402
 from ellipsum.engines.dask import DaskRows, exact_sum  # noqa: E402
 from ellipsum.engines.engine_rows import EngineError  # noqa: E402
 from engine_cases import (  # noqa: E402
     REGION,
     D,
+    assert_same_groups,
+    assert_same_groups_of_users,
     assert_same_passes,
     assert_same_releases,
+    assert_same_users,
+    labelled_table,
     odd_rows,
     want,
     withheld,
@@ -118,6 +123,62 @@ def test_what_is_no_rows_is_refused():
         exact_sum(da.zeros((5, 4)), REGION)
     with pytest.raises(TypeError, match="Dask array"):
         DaskRows(odd_rows())
+
+
+def labelled(users):
+    """What makes a Dask frame of five partitions of some columns, and the table as it is here."""
+    pytest.importorskip("dask.dataframe", reason="Dask's frames are not installed")
+    table = labelled_table(users)
+    frame = table.to_pandas()
+    if users == "integer":  # pandas makes doubles of integers beside a null, and rounds them
+        frame["user"] = pd.array(table["user"].to_pylist(), dtype="Int64")
+    frame = dask.dataframe.from_pandas(frame, npartitions=5)
+    return table, lambda columns, by: DaskRows(frame, columns, by=by)
+
+
+def test_groups_have_the_bytes_of_one_table():
+    table, make = labelled("text")
+    assert_same_groups(make, table)
+
+
+@pytest.mark.parametrize("users", ["integer", "uuid", "double"])
+def test_groups_of_users_have_the_bytes_of_one_table(users):
+    table, make = labelled(users)
+    with dask.config.set(scheduler="synchronous"):
+        assert_same_groups_of_users(make, table)
+
+
+def test_users_have_the_bits_of_one_table():
+    table, make = labelled("text")
+    assert_same_users(make, table)
+
+
+def test_users_of_files_and_of_delayed_tables(tmp_path):
+    table = labelled_table("integer").drop_columns("store")
+    for k in range(4):
+        pa.parquet.write_table(table.slice(400 * k, 400), tmp_path / f"{k}.parquet")
+    mean = PrivateMean(REGION, mu=1, by="user")
+    here = mean(table, seed=1)
+    files = sorted(tmp_path.glob("*.parquet"))
+    parts = [dask.delayed(table.slice)(k, 500) for k in range(0, 1500, 500)]
+    for rows in (
+        DaskRows(files, by="user"),
+        DaskRows(open_rows(files, by="user")),
+        DaskRows(parts, by="user"),
+    ):
+        with dask.config.set(scheduler="processes"):
+            assert (mean(rows, seed=1).integers == here.integers).all()
+    counts = PrivateCounts(edges=[-1.0, 0.0, 3.0], mu=1.0)
+    far = counts(DaskRows(files, ["b"], by="user"), user="user", seed=2)
+    assert (far.sizes == counts(table, key="b", user="user", seed=2).sizes).all()
+
+
+def test_labels_that_cannot_be_read_are_named():
+    frame = dask.dataframe.from_pandas(pd.DataFrame({"a": [1.0], "gone": [True]}), npartitions=1)
+    with pytest.raises(TypeError, match="'gone' must be integers, text or bytes"):
+        DaskRows(frame, ["a"], by="gone")
+    with pytest.raises(TypeError, match="an array has no columns"):
+        DaskRows(da.ones((4, 3)), by="user")
 
 
 def test_the_guide_prints_what_it_shows():

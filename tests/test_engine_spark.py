@@ -19,14 +19,19 @@ if shutil.which("java") is None:
 
 import pyarrow as pa
 
-from ellipsum import ExactSum, PrivateMean
+from ellipsum import ExactSum, PrivateCounts, PrivateGroupMean, PrivateMean
+from ellipsum.engines import spark as spark_module
 from ellipsum.engines.engine_rows import EngineError
 from ellipsum.engines.spark import SparkRows, exact_sum
 from engine_cases import (
     REGION,
     D,
+    assert_same_groups,
+    assert_same_groups_of_users,
     assert_same_passes,
     assert_same_releases,
+    assert_same_users,
+    labelled_table,
     odd_rows,
     want,
     withheld,
@@ -57,6 +62,20 @@ def spark():
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+def dying_first(marks):
+    """What ends a worker at the first attempt of its partition; sent by value."""
+
+    def die(when):
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context.attemptNumber() == 0:
+            open(f"{marks}/{when} {context.partitionId()}", "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return die
 
 
 @pytest.fixture(scope="module")
@@ -107,20 +126,95 @@ def test_no_row_and_no_partition(spark):
 def test_a_killed_worker_changes_no_byte(frame, tmp_path):
     """Every partition's first attempt dies when its rows are through, and is run again."""
     marks = str(tmp_path)
+    die = dying_first(marks)
 
     def die_once(batches):
-        from pyspark import TaskContext
-
         yield from batches
-        context = TaskContext.get()
-        if context.attemptNumber() == 0:
-            open(f"{marks}/{context.partitionId()}", "w").close()
-            os.kill(os.getpid(), signal.SIGKILL)
+        die("part")
 
     plain = frame.toDF("a", "b", "c")
     dying = plain.mapInArrow(die_once, plain.schema)
     assert exact_sum(dying, REGION).to_bytes() == want(odd_rows())
     assert len(os.listdir(marks)) == 3
+
+
+def labelled(spark, users):
+    """The labelled table as a DataFrame of three partitions, and as it is here."""
+    table = labelled_table(users)
+    frame = spark.createDataFrame(table).repartition(3).cache()
+    return frame, table, lambda columns, by: SparkRows(frame, columns, by=by)
+
+
+def test_groups_have_the_bytes_of_one_table(spark):
+    _, table, make = labelled(spark, "text")
+    assert_same_groups(make, table)
+
+
+@pytest.mark.parametrize("users", ["integer", "uuid"])
+def test_groups_of_users_have_the_bytes_of_one_table(spark, users):
+    _, table, make = labelled(spark, users)
+    assert_same_groups_of_users(make, table)
+
+
+def test_users_have_the_bits_of_one_table(spark):
+    _, table, make = labelled(spark, "text")
+    assert_same_users(make, table)
+
+
+@pytest.mark.parametrize("users", ["bytes", "double"])
+def test_users_of_any_type_are_those_of_one_table(spark, users):
+    """Zeros of either sign are one user here: Spark's own hash is not asked."""
+    frame, table, _ = labelled(spark, users)
+    mean = PrivateMean(REGION, mu=1.0, by="user")
+    here = mean(table.drop_columns("store"), seed=1)
+    for rows in (frame, frame.repartition(7), frame.coalesce(1)):
+        for merge_tasks in (None, 2):
+            far = mean(SparkRows(rows, list("abc"), by="user", merge_tasks=merge_tasks), seed=1)
+            assert (far.integers == here.integers).all() and far.n == here.n
+
+
+def test_a_killed_worker_changes_no_users_row(spark, tmp_path, monkeypatch):
+    """First attempts die before the shuffle and behind it, and are run again."""
+    frame, table, _ = labelled(spark, "integer")
+    marks, columns = str(tmp_path), ["a", "b", "c"]
+    die = dying_first(marks)
+
+    def die_once(batches):
+        yield from batches
+        die("before")
+
+    split = spark_module._on_pieces
+
+    def on_pieces(task):
+        run = split(task)
+
+        def dying(batches):
+            yield from run(batches)
+            die("behind")
+
+        return dying
+
+    monkeypatch.setattr(spark_module, "_on_pieces", on_pieces)
+    rows = SparkRows(frame.mapInArrow(die_once, frame.schema), columns, by=["store", "user"])
+    sums = PrivateGroupMean(REGION, epsilon=1.0, delta=1e-4, max_keys=2)
+    total = sums.exact_sum(rows, key="store", user="user")
+    assert total.to_bytes() == sums.exact_sum(table, key="store", user="user").to_bytes()
+    seen = sorted(os.listdir(marks))
+    assert sum("before" in name for name in seen) == 3 and any("behind" in n for n in seen)
+
+
+def test_labels_of_other_types_and_columns_that_come_twice_are_named(spark):
+    odd = spark.createDataFrame([(1.0, True)], "a double, gone boolean")
+    with pytest.raises(TypeError, match=r"'gone'.*integers, text or bytes"):
+        SparkRows(odd, ["a"], by="gone")
+    with pytest.raises(ValueError, match="'a' comes twice"):
+        SparkRows(odd, ["a"], by="a")
+    with pytest.raises(ValueError, match="no column 'x'"):
+        SparkRows(odd, ["a"], by=["x"])
+    keys = spark.createDataFrame([(1.0, "secret4711")], "a double, key string")
+    with pytest.raises(EngineError, match="another type than the column of keys") as caught:
+        PrivateCounts(keys=[1], mu=1)(SparkRows(keys, [], by="key"), key="key")
+    assert withheld(caught.value, "4711")
 
 
 def test_a_cast_that_fails_is_not_quoted(spark, caplog):

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from ellipsum import Ellipsoid, PrivateCounts, PrivateGroupMean, PrivateMean
-from ellipsum.rows.partitioned import Partitioned
 
 BALL = Ellipsoid.ball(3.0, d=2)
 STORES = ["north", "south", "none"]
@@ -115,24 +114,14 @@ def test_what_is_no_stream_of_tables_is_refused_by_its_cause():
         PrivateCounts(mu=None, epsilon=1, delta=1e-6)(iter([TABLE, other]), key="store")
 
 
-class Far(Partitioned):
-    """As an engine's rows."""
-
-    d = 2
-
-    def gather(self, task):
-        yield from ()
-
-
 def test_rows_in_an_engine_are_refused_with_a_way_out():
     """A Spark DataFrame speaks Arrow: all of its rows would come here without a word."""
     frame = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})()
     frame_type = type(frame)
     frame_type.__arrow_c_stream__ = TABLE.__arrow_c_stream__
-    for data in (Far(), frame):
-        refused(data, r"give open_rows\(files, by=")
-        with pytest.raises(TypeError, match=r"give open_rows\(files, by="):
-            PrivateGroupMean(BALL, keys=STORES, mu=1.0)(data, key="store")
+    refused(frame, r"give SparkRows, .* with by=")
+    with pytest.raises(TypeError, match=r"give SparkRows, .* with by="):
+        PrivateGroupMean(BALL, keys=STORES, mu=1.0)(frame, key="store")
 
 
 NONE = {

@@ -52,8 +52,9 @@ MAY_IMPORT = {
         "_validate", "column_names", "grid", "guarantee", "low_rank", "shapes", "sum_bytes",
     },
     "gaussian_shape": {"ellipsoid", "shapes"},
-    "rows": {"_validate", "column_names", "kernels"},
+    "rows": {"_validate", "column_names", "kernels", "sealed_bytes"},
     "users": {"_validate", "column_names", "kernels", "rows"},
+    "far_users": {"column_names", "rows", "users"},
     "kernel_parts": {"kernels", "rows"},
     "exact_sum": {
         "_validate", "column_names", "ellipsoid", "kernel_parts", "kernels", "lineage",
@@ -76,7 +77,7 @@ MAY_IMPORT = {
         "sum_bytes", "sum_release",
     },
     "private_sum": {
-        "_validate", "adaptive", "budget", "column_names", "ellipsoid", "exact_sum",
+        "_validate", "adaptive", "budget", "column_names", "ellipsoid", "exact_sum", "far_users",
         "gaussian_shape", "guarantee", "jobs", "noise", "noise_keys", "one_sum", "present", "rows",
         "sum_bytes", "sum_release", "users",
     },

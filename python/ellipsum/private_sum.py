@@ -21,6 +21,7 @@ from .budget.budget import Budget, Entry, Share, draw_from
 from .column_names import Columns
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
+from .far_users import rows_of_unit
 from .gaussian_shape import GaussianShape
 from .guarantee import ROW, GaussianGuarantee, seed_caveats
 from .jobs.checkpoint import Checkpoint
@@ -262,7 +263,7 @@ class PrivateSum:
             raise TypeError("resume and jobs need files as data: give open_rows(...)")
         files = data = data.arranged(columns, self._d) if isinstance(data, Rows) else data
         if self._users is not None:
-            rows = self._users.rows(data, self._d, users, columns, jobs=workers)
+            rows = rows_of_unit(self._users, data, self._d, users, columns, jobs=workers)
             # For several passes, or to be counted first, something to call.
             several, kept = self._ellipsoid is None, resume is not None
             data = rows.stored() if several else rows if kept else rows.batches()

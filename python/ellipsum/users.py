@@ -26,6 +26,7 @@ from .rows.divided import Divided, Store
 from .rows.files import Rows
 from .rows.labelled import labelled_batches, one_kind
 from .rows.labels import mixed
+from .rows.partitioned import Partitioned
 
 __all__ = [
     "STATISTICS",
@@ -35,6 +36,7 @@ __all__ = [
     "divided_runs",
     "make_unit",
     "refuse_users",
+    "rows_of_users",
     "user_runs",
 ]
 
@@ -102,7 +104,7 @@ def refuse_users(data: Any, users: Any, unit: UserUnit | None = None) -> None:
         return
     if users is not None:
         raise TypeError("users is given, but the mechanism was made without by=, their name")
-    if isinstance(data, Rows) and data.by:
+    if isinstance(data, (Rows, Partitioned)) and data.by:
         raise ValueError(OF_USERS.format(data.by[0]))
 
 
@@ -179,9 +181,7 @@ class UserRows:
                 yield number, self._of_users(batches)
 
     def _of_users(self, batches: Iterator[tuple[Array, Words]]) -> Iterator[Array]:
-        if self._most is not None:
-            return _least(batches, self.d, self._most)
-        return (rows for rows, _ in _runs(batches, self.d, self._divide))
+        return rows_of_users(batches, self.d, self._divide, self._most)
 
     def _read(self, divided: Divided) -> None:
         """All rows, from several files at a time."""
@@ -199,6 +199,15 @@ class UserRows:
             words = labels.rows()
             if (named := words.any(1)).any():  # a row without a user is nobody's
                 yield rows[named], words[named]
+
+
+def rows_of_users(
+    batches: Iterator[tuple[Array, Words]], d: int, divide: bool, most: int | None
+) -> Iterator[Array]:
+    """One row a user, or at most ``most``, of rows whose equal digests stand together."""
+    if most is not None:
+        return _least(batches, d, most)
+    return (rows for rows, _ in _runs(batches, d, divide))
 
 
 def divide_rows(

@@ -7,8 +7,6 @@ in any order and grouping (claims sum-2, engines-1).
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..column_names import coordinate_names
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
-from ..rows.partitioned import Partitioned
+from ..rows.batches import OF_USERS
+from ..rows.partitioned import InOnePiece, Partitioned, check_coordinates, once_each
 from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
 from .domain import Frame
 from .passes import Passes
@@ -65,7 +63,7 @@ class Tally(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PartTask:
+class PartTask(InOnePiece):
     """One pass of :class:`Passes` over one part: blocks in, bytes out.
 
     Parameters
@@ -82,11 +80,10 @@ class PartTask:
     arguments: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
 
-    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        # In one piece: arrays that travel in frames of their own, as Dask sends them, come out
-        # wherever a frame begins, and the kernels want doubles where doubles may lie.
-        state = (self.d, self.method, self.arguments, self.options)
-        return _sent, (pickle.dumps(state, protocol=4),)
+    @property
+    def by(self) -> tuple[str, ...]:
+        """No labels: blocks of rows are what a part is read as."""
+        return ()
 
     @property
     def region(self) -> Ellipsoid | None:
@@ -100,9 +97,9 @@ class PartTask:
         more = self.arguments[2:] if self.method == "exact_sum" else ()
         return more[0] if more else "center"
 
-    def __call__(self, blocks: Iterator[NDArray[Any]]) -> bytes:
+    def __call__(self, data: Iterator[NDArray[Any]]) -> bytes:
         """What the rows of one part give. **Private.**"""
-        rows = Passes(blocks, self.d, once=True, **self.options)
+        rows = Passes(data, self.d, once=True, **self.options)
         found = getattr(rows, self.method)(*self.arguments)
         if isinstance(found, ExactSum):
             return bytes(found.partial())  # a plain copy: a mark would tell two attempts apart
@@ -134,10 +131,6 @@ class PartTask:
         return Tally(rows, values)
 
 
-def _sent(state: bytes) -> PartTask:
-    return PartTask(*pickle.loads(state))
-
-
 class PartitionedPasses(Passes):
     """The passes over rows in parts: each one a job of the engine that holds them.
 
@@ -149,18 +142,12 @@ class PartitionedPasses(Passes):
     """
 
     def __init__(self, data: Partitioned, d: int, **options: Any) -> None:
-        if data.d not in (None, d):
-            raise ValueError(
-                f"data must have {d} coordinates in a row, got {data.d}: "
-                "select the columns that the shape was made for"
-            )
+        if data.by:
+            raise ValueError(OF_USERS.format(data.by[0]))
         super().__init__(data, d, **{**options, "once": True})
         options.pop("once", None)
         options.pop("columns", None)
-        if self.columns.order_of(coordinate_names(data.columns, d)) is not None:
-            raise ValueError(
-                "data has the columns in another order: choose them in the bounds' own"
-            )
+        check_coordinates(data, d, self.columns)
         self._parts_of, self._options = data, options
 
     def check(self) -> None:
@@ -197,29 +184,15 @@ class PartitionedPasses(Passes):
 
     def _sum(self, method: str, *arguments: Any) -> ExactSum:
         task = PartTask(self.d, method, arguments, self._options)
-        total = task.summed(self._once_each(task))
+        total = task.summed(once_each(self._parts_of.gather(task)))
         self._check(total.count)
         return total
 
     def _tally(self, method: str, *arguments: Any) -> list[int]:
         task = PartTask(self.d, method, arguments, self._options)
-        tally = task.tallied(self._once_each(task))
+        tally = task.tallied(once_each(self._parts_of.gather(task)))
         self._check(tally.rows)
         return tally.values
-
-    def _once_each(self, task: PartTask) -> Iterator[bytes]:
-        """What each part gives, once, however often it is delivered (claim engines-2)."""
-        digests: dict[str, bytes] = {}
-        for name, part in self._parts_of.gather(task):
-            digest = hashlib.blake2b(part, digest_size=32).digest()
-            if name not in digests:
-                digests[name] = digest
-                yield part
-            elif digests[name] != digest:
-                raise ValueError(
-                    f"part {name!r} came twice with other bytes: its rows are not the same "
-                    "whenever they are read; write them to files first"
-                )
 
 
 def passes_over(data: Any, d: int, **options: Any) -> Passes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,8 @@ import numpy as np
 from ..adaptive.part_pass import PartTask
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
-from ..rows.batches import as_batches
-from ..rows.partitioned import PartPass
-from .engine_rows import EngineRows, missing, withheld
+from ..rows.partitioned import PartPass, ShuffledPass
+from .engine_rows import EngineRows, label_names, missing, read_as, withheld
 
 try:
     import apache_beam as beam
@@ -26,6 +25,8 @@ __all__ = ["BeamRows", "SumRows", "SumRowsFn"]
 
 #: Numbers of single rows that are kept until they are added together (4 MiB).
 _NUMBERS_KEPT = 1 << 19
+#: Buckets of users.
+_BUCKETS = 256
 
 
 class SumRows(beam.PTransform):
@@ -59,7 +60,7 @@ class SumRows(beam.PTransform):
 class _PassFn(beam.CombineFn):
     """One pass over a PCollection. Accumulators travel as bytes, without the region."""
 
-    def __init__(self, task: PartTask) -> None:
+    def __init__(self, task: Any) -> None:
         self._task = task
 
     def create_accumulator(self) -> _Bundle:
@@ -101,7 +102,7 @@ class SumRowsFn(_PassFn):
 class _Bundle:
     """The rows of one bundle so far: what is added up, and single rows that wait. **Private.**"""
 
-    def __init__(self, task: PartTask, done: bytes | None = None) -> None:
+    def __init__(self, task: PartPass, done: bytes | None = None) -> None:
         self._task, self._done = task, done
         self._waiting: list[Any] = []
 
@@ -117,7 +118,7 @@ class _Bundle:
 
     def _add_up(self) -> None:
         waiting, self._waiting = self._waiting, []
-        new = self._task(as_batches(waiting, self._task.d))
+        new = self._task(read_as(self._task, waiting))
         self._done = new if self._done is None else self._task.merge([self._done, new])
 
     def __bytes__(self) -> bytes:
@@ -126,7 +127,7 @@ class _Bundle:
         assert self._done is not None
         return self._done
 
-    def __reduce__(self) -> tuple[Any, tuple[PartTask, bytes]]:
+    def __reduce__(self) -> tuple[Any, tuple[PartPass, bytes]]:
         return _Bundle, (self._task, bytes(self))
 
 
@@ -154,6 +155,10 @@ class BeamRows(EngineRows):
         alone.
     d : int, optional
         Coordinates of a row; else each mechanism's own.
+    by : str or sequence of str, optional
+        Columns that say whose row it is, or which group it is in; each element is then a table
+        (frames, Arrow data), whose other columns are the coordinates. For users a pass has a
+        shuffle: rows, and digests in place of the users, are then in the runner's.
     options : PipelineOptions, optional
     """
 
@@ -163,6 +168,7 @@ class BeamRows(EngineRows):
         folder: str,
         *,
         d: int | None = None,
+        by: str | Sequence[str] = (),
         options: Any = None,
     ) -> None:
         if not callable(read):
@@ -171,15 +177,22 @@ class BeamRows(EngineRows):
                 f"{type(read).__name__}"
             )
         self._read, self._folder, self._options, self.d = read, folder, options, d
+        self.by = label_names(by)
 
     def __repr__(self) -> str:
         return f"BeamRows({self._folder!r}, d={self.d})"
 
     def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
         """One pipeline, and the one line that it writes."""
-        yield "pipeline", withheld("Beam", lambda: self._run(task))
+        step = beam.CombineGlobally(_PassFn(task))
+        yield "pipeline", withheld("Beam", lambda: self._run(step))
 
-    def _run(self, task: Any) -> bytes:
+    def exchange(self, task: ShuffledPass) -> Iterator[tuple[str, bytes]]:
+        """One pipeline with a ``GroupByKey``, by the buckets of the users."""
+        step = _ByBucket(task)
+        yield "pipeline", withheld("Beam", lambda: self._run(step))
+
+    def _run(self, step: Any) -> bytes:
         job = FileSystems.join(self._folder, f"ellipsum-{uuid.uuid4().hex}")
         FileSystems.mkdirs(job)
         try:
@@ -187,7 +200,7 @@ class BeamRows(EngineRows):
             with beam.Pipeline(options=self._options) as pipeline:
                 (
                     self._read(pipeline)
-                    | "Pass" >> beam.CombineGlobally(_PassFn(task))
+                    | "Pass" >> step
                     | "Text" >> beam.Map(_text)
                     | "One line" >> beam.io.WriteToText(prefix, num_shards=1)
                 )
@@ -196,6 +209,52 @@ class BeamRows(EngineRows):
                 return base64.b64decode(file.read())
         finally:
             FileSystems.delete([job])  # with what a run that failed left in it
+
+
+class _ByBucket(beam.PTransform):
+    """Tables to one result: pieces, all of a bucket together, and their results added up."""
+
+    def __init__(self, task: ShuffledPass) -> None:
+        super().__init__()
+        self._task = task
+
+    def expand(self, tables: Any) -> Any:
+        task = self._task
+        return (
+            tables
+            | "Split" >> beam.FlatMap(_split, task).with_output_types(tuple[int, bytes])
+            | "Bucket" >> beam.GroupByKey()
+            | "Users" >> beam.Map(_of_bucket, task).with_output_types(bytes)
+            | "Merge" >> beam.CombineGlobally(_MergeFn(task))
+        )
+
+
+class _MergeFn(beam.CombineFn):
+    """Results of a task as one; None is the result of nothing."""
+
+    def __init__(self, task: Any) -> None:
+        self._task = task
+
+    def create_accumulator(self) -> bytes | None:
+        return None
+
+    def add_input(self, done: bytes | None, result: bytes) -> bytes:
+        return result if done is None else self._task.merge([done, result])
+
+    def merge_accumulators(self, several: Iterable[bytes | None]) -> bytes | None:
+        found = [done for done in several if done is not None]
+        return self._task.merge(found) if found else None
+
+    def extract_output(self, done: bytes | None) -> bytes:
+        return self._task(iter(())) if done is None else done
+
+
+def _split(table: Any, task: ShuffledPass) -> Iterator[tuple[int, bytes]]:
+    return task.split([table], _BUCKETS)
+
+
+def _of_bucket(pieces: tuple[int, Iterable[bytes]], task: ShuffledPass) -> bytes:
+    return task(iter(pieces[1]))
 
 
 def _text(result: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from ..column_names import coordinate_names, frame_names
@@ -11,13 +12,16 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..rows.batches import as_batches
 from ..rows.files import Rows, open_rows
-from ..rows.partitioned import PartPass
-from .engine_rows import EngineRows, engine, withheld
+from ..rows.labels import labels_of
+from ..rows.partitioned import PartPass, ShuffledPass
+from .engine_rows import EngineRows, engine, label_names, read_as, withheld
 
 __all__ = ["DaskRows", "exact_sum"]
 
 #: Results that one task of the tree adds up.
 _FAN_IN = 16
+#: Buckets of users, where there are as many parts.
+_BUCKETS = 64
 
 
 class DaskRows(EngineRows):
@@ -34,7 +38,12 @@ class DaskRows(EngineRows):
         numeric columns; paths, or ``ellipsum.open_rows``: a task a file, which the workers must
         see; a sequence of ``dask.delayed`` blocks, each what :meth:`ellipsum.ExactSum.add` takes.
     columns : sequence of str, optional
-        Of a frame or of files: the columns that make a row.
+        Of a frame or of files: the columns that make a row; all of them if left out, but for
+        ``by``.
+    by : str or sequence of str, optional
+        Of a frame, files or blocks that are tables: columns beside them that say whose row it is,
+        or which group it is in. For users a pass has a shuffle: rows, and digests in place of the
+        users, go from worker to worker.
     d : int, optional
         Coordinates of a row, where the data do not say; else each mechanism's own.
 
@@ -47,18 +56,27 @@ class DaskRows(EngineRows):
     """
 
     def __init__(
-        self, data: Any, columns: Sequence[str] | None = None, *, d: int | None = None
+        self,
+        data: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        by: str | Sequence[str] = (),
+        d: int | None = None,
     ) -> None:
         self._dask = engine("dask", "dask")
+        self.by = label_names(by)
         if isinstance(data, (str, os.PathLike)) or _are_paths(data):
-            data, columns = open_rows(data, columns), None
+            data, columns = open_rows(data, columns, by=self.by), None
+        elif isinstance(data, Rows):
+            self.by = self.by or tuple(data.by)
         if columns is not None:
             if not hasattr(data, "columns") or isinstance(data, Rows):
                 raise ValueError("columns are chosen of a frame or of paths: leave them out")
-            data = data[list(columns)]
+            data = data[[*columns, *self.by]]
         self._parts, known = self._delayed(data)
         self.d = d if known is None else known
-        self.columns = _names_of(data)
+        names = _names_of(data)
+        self.columns = None if names is None else [n for n in names if n not in self.by]
 
     def __repr__(self) -> str:
         return f"DaskRows({len(self._parts)} parts, d={self.d})"
@@ -66,15 +84,16 @@ class DaskRows(EngineRows):
     def _delayed(self, data: Any) -> tuple[list[Any], int | None]:
         """The parts as delayed blocks, and the coordinates of a row."""
         if isinstance(data, Rows):
+            if tuple(data.by) != self.by:
+                raise ValueError("the files were opened with another by: leave it out here")
             return [self._dask.delayed(one) for one in data.each_file()], data.d
         module = type(data).__module__.split(".")[:2]
         if module == ["dask", "array"]:
+            if self.by:
+                raise TypeError("an array has no columns by name: give a frame for by=")
             return self._chunks(data)
         if module[0] in ("dask", "dask_expr") and hasattr(data, "npartitions"):
-            width = len(data.columns) if hasattr(data, "columns") else 1
-            for _ in as_batches(data._meta, width):  # refuses columns that are no numbers
-                pass
-            return list(data.to_delayed()), width
+            return list(data.to_delayed()), self._width(data)
         if (
             isinstance(data, (list, tuple))
             and data
@@ -85,6 +104,20 @@ class DaskRows(EngineRows):
             "data must be a Dask array or frame, paths, open_rows(...) or a list of delayed "
             f"blocks, got {type(data).__name__}"
         )
+
+    def _width(self, frame: Any) -> int:
+        """Coordinates of a frame whose columns are of types that can be read."""
+        meta = frame._meta
+        names = list(getattr(frame, "columns", [None]))
+        for name in self.by:
+            if names.count(name) != 1:
+                raise ValueError(f"data has no column {name!r}: name one that it has")
+            labels_of(f"column {name!r}", meta[name])
+        rest = meta.drop(columns=list(self.by)) if self.by else meta
+        width = len(names) - len(self.by)
+        for _ in as_batches(rest, width) if width else ():
+            pass
+        return width
 
     @staticmethod
     def _chunks(data: Any) -> tuple[list[Any], int]:
@@ -100,10 +133,21 @@ class DaskRows(EngineRows):
 
     def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
         """One Dask graph: the tasks, and a tree of merges."""
-        send, one, several = self._dask.delayed(task, pure=False), _one, _several
-        run = self._dask.delayed(one, pure=False)
-        merge = self._dask.delayed(several, pure=False)
-        level = [run(send, part) for part in self._parts]
+        send, run = self._dask.delayed(task, pure=False), self._dask.delayed(_one, pure=False)
+        return self._merged(send, [run(send, part) for part in self._parts])
+
+    def exchange(self, task: ShuffledPass) -> Iterator[tuple[str, bytes]]:
+        """One Dask graph: a task a part, one a bucket, which takes of each part what is its own,
+        and a tree of merges."""
+        buckets = max(1, min(len(self._parts), _BUCKETS))
+        send = self._dask.delayed(task, pure=False)
+        split = self._dask.delayed(_split, pure=False, nout=buckets)
+        run = self._dask.delayed(_of_pieces, pure=False)
+        pieces = [split(send, part, buckets) for part in self._parts]
+        return self._merged(send, [run(send, [p[k] for p in pieces]) for k in range(buckets)])
+
+    def _merged(self, send: Any, level: list[Any]) -> Iterator[tuple[str, bytes]]:
+        merge = self._dask.delayed(_several, pure=False)
         while len(level) > _FAN_IN:
             groups = (level[k : k + _FAN_IN] for k in range(0, len(level), _FAN_IN))
             level = [merge(send, group) for group in groups]
@@ -160,7 +204,20 @@ def _are_paths(data: Any) -> bool:
 
 def _one(task: PartPass, part: Any) -> bytes:
     """A task: the pass over one part."""
-    return task(as_batches(part, task.d))
+    return task(read_as(task, part))
+
+
+def _split(task: ShuffledPass, part: Any, buckets: int) -> list[list[bytes]]:
+    """A task: the pieces of one part, by their buckets."""
+    found: list[list[bytes]] = [[] for _ in range(buckets)]
+    for bucket, piece in task.split(read_as(task, part), buckets):
+        found[bucket].append(piece)
+    return found
+
+
+def _of_pieces(task: ShuffledPass, pieces: Sequence[Sequence[bytes]]) -> bytes:
+    """A task: the pass over one bucket."""
+    return task(chain.from_iterable(pieces))
 
 
 def _several(task: PartPass, parts: Iterable[bytes]) -> bytes:

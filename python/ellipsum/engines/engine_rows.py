@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -13,13 +13,16 @@ from ..adaptive.domain import Frame
 from ..adaptive.part_pass import PartitionedPasses
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
-from ..rows.partitioned import Partitioned
+from ..rows.batches import as_batches
+from ..rows.partitioned import Partitioned, PartPass
 
-__all__ = ["EngineError", "EngineRows", "engine", "missing", "withheld"]
+__all__ = ["EngineError", "EngineRows", "engine", "label_names", "missing", "read_as", "withheld"]
 
 
 #: In what an engine says where a worker cannot unpack a task.
 _ABSENT = "No module named 'ellipsum'"
+#: In what a task says where public keys are text and the column integers, or so: a matter of types.
+_OTHER_KEYS = "the keys given are not: give them as the data have them"
 
 
 class EngineError(RuntimeError):
@@ -28,7 +31,8 @@ class EngineError(RuntimeError):
 
 class EngineRows(Partitioned):
     """Rows in an engine, as data for the mechanisms: :class:`ellipsum.PrivateSum`,
-    :class:`ellipsum.PrivateMean` over a region or a box, and the estimates.
+    :class:`ellipsum.PrivateMean` over a region or a box, also of users (``by=``), the estimates,
+    and sums, means, counts and histograms of groups.
 
     **Guarantees.** Each pass gives the same integers as the same rows in one array (claim
     engines-1), and what comes back of each part counts once (claim engines-2). What the methods
@@ -84,6 +88,19 @@ class EngineRows(Partitioned):
         return PartitionedPasses(self, frame.center.size).halves(frame, radius)
 
 
+def label_names(by: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of ``by=``, each once."""
+    names = (by,) if isinstance(by, str) else tuple(by)
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise TypeError("by must be names of columns, each once")
+    return names
+
+
+def read_as(task: PartPass, data: Any) -> Any:
+    """What a task takes of the data of one part: blocks, or with labels tables."""
+    return data if task.by else as_batches(data, task.d)
+
+
 def engine(name: str, extra: str) -> Any:
     """The module of an engine, or an ImportError that names what installs it."""
     try:
@@ -108,11 +125,17 @@ def withheld(name: str, job: Callable[[], Any]) -> Any:
     try:
         return job()
     except Exception as error:
-        kind, absent = _public_name(error), _ABSENT in str(error)
+        kind, said = _public_name(error), str(error)
+        absent, of_another_type = _ABSENT in said, _OTHER_KEYS in said
+        del said
     if absent:
         raise EngineError(
             f"{name}'s workers have no ellipsum: install it there, and see that they run that "
             "Python (PYSPARK_PYTHON in Spark)"
+        )
+    if of_another_type:
+        raise EngineError(
+            "the keys given are of another type than the column of keys: give them as it has them"
         )
     raise EngineError(
         f"{name} did not finish the job ({kind}); what it said is withheld, since it may quote "

@@ -9,17 +9,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import Any
 
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..rows.arrow import Layout
-from ..rows.partitioned import PartPass
-from .engine_rows import EngineRows, engine, withheld
+from ..rows.partitioned import PartPass, ShuffledPass
+from .engine_rows import EngineRows, engine, label_names, withheld
 
 __all__ = ["SparkRows", "exact_sum"]
 
 _RESULT = "part string, result binary"
+_PIECES = "bucket int, piece binary"
+#: Buckets of users: several for each task behind the shuffle.
+_BUCKETS = 1024
 #: Where PySpark logs an error of a query, in JSON and with the value that it failed on.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
@@ -42,7 +46,11 @@ class SparkRows(EngineRows):
         Numeric columns, or one column of arrays or of ML vectors. Text is cast by ``try_cast``:
         what is no number counts as the centre, as a null does.
     columns : sequence of str, optional
-        The columns that make a row, in this order; all of them if left out.
+        The columns that make a row, in this order; all of them if left out, but for ``by``.
+    by : str or sequence of str, optional
+        Columns beside them that say whose row it is, or which group it is in: integers, text or
+        bytes. For users a pass has a shuffle: rows, and digests in place of the users, are then in
+        Spark's shuffle files.
     merge_tasks : int, optional
         Partial sums are first added up by so many tasks, and the driver gets so many of them: for
         thousands of partitions and thousands of coordinates.
@@ -56,23 +64,32 @@ class SparkRows(EngineRows):
     """
 
     def __init__(
-        self, df: Any, columns: Sequence[str] | None = None, *, merge_tasks: int | None = None
+        self,
+        df: Any,
+        columns: Sequence[str] | None = None,
+        *,
+        by: str | Sequence[str] = (),
+        merge_tasks: int | None = None,
     ) -> None:
         engine("pyspark.sql", "spark")
         if not hasattr(df, "mapInArrow"):
             raise TypeError(f"df must be a Spark DataFrame, got {type(df).__name__}")
-        names = _chosen(df, columns)
+        self.by = label_names(by)
+        names = _chosen(df, columns, self.by)
         fields = {field.name: field for field in df.schema.fields}
         chosen = [_numeric(fields[name], alone=len(names) == 1) for name in names]
         # By number: mapInArrow looks columns up by name, and some names have a syntax.
+        chosen += [_label(fields[name]) for name in self.by]
         self._df = df.select(*(column.alias(f"c{j}") for j, column in enumerate(chosen)))
         self._merge_tasks = merge_tasks
-        self.columns, self.d = names, len(names)
-        if type(self._df.schema[0].dataType).__name__ == "ArrayType":
+        self.columns: list[str] = names
+        self.d = len(names)
+        if names and type(self._df.schema[0].dataType).__name__ == "ArrayType":
             self.d = None
 
     def __repr__(self) -> str:
-        return f"SparkRows(columns={self.columns}, d={self.d})"
+        by = f", by={list(self.by)}" if self.by else ""
+        return f"SparkRows(columns={self.columns}, d={self.d}{by})"
 
     def count_rows(self) -> int:
         """Number of rows, by Spark's own count."""
@@ -81,7 +98,22 @@ class SparkRows(EngineRows):
 
     def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
         """One Spark job: a result of each partition."""
-        partials = self._df.mapInArrow(_on_partition(task), _RESULT)
+        return self._collected(self._read(task, _on_partition, _RESULT), task)
+
+    def exchange(self, task: ShuffledPass) -> Iterator[tuple[str, bytes]]:
+        """One Spark job with one shuffle: pieces to buckets, and a result of each partition."""
+        pieces = self._read(task, _split_partition, _PIECES).repartition("bucket")
+        return self._collected(pieces.mapInArrow(_on_pieces(task), _RESULT), task)
+
+    def _read(self, task: Any, of: Callable[..., Any], schema: str) -> Any:
+        """What ``of`` makes of the partitions of those columns that a task reads."""
+        k = len(self.columns)
+        places = [*(range(k) if task.d else ()), *(k + self.by.index(name) for name in task.by)]
+        names = [[*self.columns, *self.by][j] for j in places]
+        df = self._df.select(*(f"c{j}" for j in places))
+        return df.mapInArrow(of(task, names), schema)
+
+    def _collected(self, partials: Any, task: PartPass) -> Iterator[tuple[str, bytes]]:
         if self._merge_tasks is not None:
             merged = partials.repartition(self._merge_tasks, "part")
             partials = merged.mapInArrow(_merge_partials(task), _RESULT)
@@ -127,17 +159,18 @@ def exact_sum(
     return SparkRows(df, columns, merge_tasks=merge_tasks).exact_sum(region, missing=missing)
 
 
-def _chosen(df: Any, columns: Sequence[str] | None) -> list[str]:
+def _chosen(df: Any, columns: Sequence[str] | None, by: tuple[str, ...]) -> list[str]:
     if isinstance(columns, str):
         raise TypeError(f"columns must be a sequence of names, got one string: [{columns!r}]?")
-    names = list(df.columns if columns is None else columns)
-    if not names:
+    rest = [name for name in df.columns if name not in by]
+    names = list(rest if columns is None else columns)
+    if not names and not by:
         raise ValueError("df has no columns to read: name at least one")
-    for name in names:
+    for name in [*names, *by]:
         if (times := df.columns.count(name)) != 1:
             has = "has no column" if times == 0 else "has twice the column"
             raise ValueError(f"df {has} {name!r}: choose from its {len(df.columns)} names")
-        if names.count(name) > 1:
+        if names.count(name) + by.count(name) > 1:
             raise ValueError(f"column {name!r} comes twice in columns: name each column once")
     return names
 
@@ -164,27 +197,78 @@ def _numeric(field: Any, *, alone: bool) -> Any:
     )
 
 
+def _label(field: Any) -> Any:
+    """The column as it is: no cast, which would change who is who."""
+    types = engine("pyspark.sql.types", "spark")
+    kinds = types.IntegralType, types.FractionalType, types.StringType, types.BinaryType
+    if not isinstance(field.dataType, kinds) or isinstance(field.dataType, types.DecimalType):
+        raise TypeError(
+            f"column {field.name!r} of df must be integers, text or bytes to be in by, its type is "
+            f"{field.dataType.simpleString()}: cast it to one of them (as a date to text)"
+        )
+    return engine("pyspark.sql.functions", "spark").col(_quoted(field.name))
+
+
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _on_partition(task: PartPass) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _on_partition(task: PartPass, names: list[str]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """What a worker does with the record batches of one partition."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        name = f"partition {context.partitionId() if context else 0}"
-        result = task(block for batch in batches for block in _blocks(batch, task.d))
-        yield pyarrow.RecordBatch.from_pydict({"part": [name], "result": [result]})
+        yield _result(task(_data(task, names, batches)))
 
     return run
 
 
-def _blocks(batch: Any, d: int) -> Iterator[Any]:
-    return Layout(batch.schema).blocks(batch, d)
+def _split_partition(
+    task: ShuffledPass, names: list[str]
+) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What a worker does with one partition whose users are shuffled: the same rows go to the same
+    buckets at every attempt, in whatever order they come."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        pieces = task.split(_data(task, names, batches), _BUCKETS)
+        types = [pyarrow.int32(), pyarrow.binary()]
+        while some := list(islice(pieces, _BUCKETS)):
+            columns = [
+                pyarrow.array(c, t) for c, t in zip(zip(*some, strict=True), types, strict=True)
+            ]
+            yield pyarrow.RecordBatch.from_arrays(columns, ["bucket", "piece"])
+
+    return run
+
+
+def _on_pieces(task: ShuffledPass) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """What a worker does with the pieces of some buckets, all of which it gets."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        pieces = (piece.as_py() for batch in batches for piece in batch.column(1))
+        if (first := next(pieces, None)) is not None:
+            yield _result(task(chain([first], pieces)))
+
+    return run
+
+
+def _result(result: bytes) -> Any:
+    import pyarrow
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    name = f"partition {context.partitionId() if context else 0}"
+    return pyarrow.RecordBatch.from_pydict({"part": [name], "result": [result]})
+
+
+def _data(task: PartPass, names: list[str], batches: Iterator[Any]) -> Iterator[Any]:
+    """Record batches as blocks, or as tables with the columns' own names."""
+    if task.by:
+        import pyarrow
+
+        return (pyarrow.RecordBatch.from_arrays(b.columns, names=names) for b in batches)
+    return (block for b in batches for block in Layout(b.schema).blocks(b, task.d))
 
 
 def _merge_partials(task: PartPass) -> Callable[[Iterator[Any]], Iterator[Any]]:

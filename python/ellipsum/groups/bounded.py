@@ -28,7 +28,7 @@ class Users:
     def __init__(self, neighbors: Neighbors) -> None:
         self._lock = threading.Lock()
         self._kinds: list[str] | None = None
-        self._counted = neighbors.count_is_public  # else nobody asks, and memory is saved
+        self.counted = neighbors.count_is_public  # else nobody asks, and memory is saved
         self._seen: set[bytes] = set()
 
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class Users:
             named = user.any(1)
             with self._lock:
                 self._check_kinds([label.kind for label in labels])
-                if self._counted and named.any():
+                if self.counted and named.any():
                     self._seen.update(map(bytes, np.unique(user[named].view("V16"))))
                 index = index_of(book, rows, labels)
             kept = named & (index >= 0)

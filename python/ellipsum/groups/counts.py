@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,9 +20,11 @@ from ..noise_keys import digest, root_key
 from ..rows.files import Rows
 from ..rows.labelled import label_batches, number_batches
 from ..rows.labels import Labels
+from ..rows.partitioned import Partitioned
 from .base import Groups
 from .count_table import ExactCounts
-from .file_groups import Grouping, table_of
+from .far_groups import table_anywhere
+from .file_groups import Grouping, by_key
 from .guarantee import GroupGuarantee
 from .key_bytes import key_text
 from .keys import KeyBook
@@ -168,28 +171,41 @@ class PrivateCounts(Groups):
         batches = partial(label_batches, by=by)
         if self.edges is not None:
             batches = partial(number_batches, key=key, by=by)
-        grouping = Grouping(by, d, batches, self._index)
+        groups = by_key if self.edges is None else _Bins(self.edges)
+        grouping = Grouping(by, d, batches, groups)
         known = True, self._max_keys
         make = partial(ExactCounts, self._keys)
-        table: ExactCounts = table_of(rows, grouping, make, self._users(user), known, job, jobs)
+        table: ExactCounts = table_anywhere(
+            rows, grouping, make, self._users(user), known, job, jobs
+        )
         return table
 
     def _coordinates(self, rows: Any, key: Any) -> int:
-        """Coordinates of a row of files: binned is the one that there is."""
-        if not isinstance(rows, Rows):
+        """Coordinates of a row of files or an engine: binned is the one that there is."""
+        if not isinstance(rows, (Rows, Partitioned)):
             return 1
         if self.edges is None:
             return 0
         named = isinstance(key, str) and rows.columns is not None and list(rows.columns) == [key]
-        if not rows.accepts(1) or not (key is None or named):
+        one = rows.accepts(1) if isinstance(rows, Rows) else rows.d in (None, 1)
+        if not one or not (key is None or named):
             column = repr(key) if isinstance(key, str) else "column"
-            raise ValueError(f"files are binned by their one column: open_rows(files, [{column}])")
+            if isinstance(rows, Rows):
+                what = f"files are binned by their one column: open_rows(files, [{column}])"
+            else:
+                name = type(rows).__name__
+                what = f"rows in an engine are binned by their one column: {name}(..., [{column}])"
+            raise ValueError(what)
         return 1
 
-    def _index(self, book: KeyBook, values: Array, labels: list[Labels]) -> Ints:
-        """The group of each row: by its key, or by its number."""
-        if self.edges is None:
-            return book.index(labels[0])
+
+@dataclass(frozen=True)
+class _Bins:
+    """The bin of each row's number, -1 for none."""
+
+    edges: NDArray[np.float64]
+
+    def __call__(self, _book: KeyBook, values: Array, _labels: list[Labels]) -> Ints:
         with np.errstate(all="ignore"):  # a warning would tell of a value
             x = np.asarray(values, np.float64).reshape(-1)
         edges = self.edges

@@ -22,7 +22,7 @@ from .bounded import Users, limited
 from .key_bytes import key_bytes
 from .keys import KeyBook
 
-__all__ = ["Grouping", "Table", "keys_digest", "table_of"]
+__all__ = ["Grouping", "Table", "by_key", "keys_digest", "table_of"]
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
@@ -63,6 +63,11 @@ class Grouping(NamedTuple):
 def keys_digest(keys: list[Any] | None) -> str | None:
     """What tells public keys, in their order, from others."""
     return None if keys is None else digest(*map(key_bytes, keys)).hex()
+
+
+def by_key(book: KeyBook, _: Array, labels: list[Labels]) -> Ints:
+    """The group of each row, by the first of its labels."""
+    return book.index(labels[0])
 
 
 def table_of(

@@ -20,10 +20,12 @@ from ..jobs.checkpoint import Checkpoint, Job
 from ..noise_keys import Use, root_key
 from ..rows.files import Rows
 from ..rows.labelled import labelled_batches
+from ..rows.partitioned import Partitioned, check_coordinates
 from ..sum_bytes import MISSING
 from ..users import STATISTICS
 from .base import Groups
-from .file_groups import Grouping, table_of
+from .far_groups import table_anywhere
+from .file_groups import Grouping, by_key
 from .guarantee import GroupGuarantee
 from .holes import IGNORED_WHERE, absent_levels, noisy_holes
 from .key_bytes import key_text
@@ -204,24 +206,18 @@ class PrivateGroupSum(Groups):
             rows = rows.arranged(columns, d)
         by = self._labels(key, user)
         batches = partial(labelled_batches, d=d, by=by, coordinates=columns)
-        grouping = Grouping(by, d, batches, lambda book, _, labels: book.index(labels[0]))
+        if isinstance(rows, Partitioned):
+            check_coordinates(rows, d, columns)
+        grouping = Grouping(by, d, batches, by_key)
         users, known = self._users(user), (self._divide, self._max_keys)
-        table: ExactGroupSum = table_of(
-            rows, grouping, lambda: self._table(user), users, known, job, jobs
-        )
+        make = partial(_table, self._region, self._keys, self._missing, self._made_of(user))
+        table: ExactGroupSum = table_anywhere(rows, grouping, make, users, known, job, jobs)
         table.columns = columns
         return table
 
     def _job(self) -> tuple[bytes, str, str]:
         statistic = "mean" if self._divide else "sum"
         return self._empty().fingerprint(), self._missing, statistic
-
-    def _table(self, user: Any) -> ExactGroupSum:
-        """A table of no rows, with the units that it is of."""
-        table = self._empty()
-        table.made_of = self._made_of(user)
-        table.mark()
-        return table
 
     def _empty(self) -> ExactGroupSum:
         return ExactGroupSum(self._region, self._keys, missing=self._missing)
@@ -319,6 +315,14 @@ class PrivateGroupSum(Groups):
         bound = region.sensitivity(self._neighbors) / region.grid * math.sqrt(promise.max_keys)
         share = 0.0 if self._neighbors is Neighbors.REPLACE else self._share()
         return rounded_up(bound * promise.noise_multiplier / math.sqrt(1 - share))
+
+
+def _table(region: Any, keys: Any, missing: str, made_of: MadeOf) -> ExactGroupSum:
+    """A table of no rows, with the units that it is of."""
+    table = ExactGroupSum(region, keys, missing=missing)
+    table.made_of = made_of
+    table.mark()
+    return table
 
 
 @_validate.own_init

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from ..estimates import Estimate
 from ..guarantee import GaussianGuarantee
 from ..release import Release
+from ..rows.partitioned import is_far
 from .named_rows import matrix_and_center
 
-__all__ = ["KnownLaw", "known_law"]
+__all__ = ["KnownLaw", "known_law", "refuse_far_fit"]
 
 Array = NDArray[np.float64]
 
@@ -44,6 +45,21 @@ def known_law(covariance: ArrayLike | Estimate, center: ArrayLike) -> KnownLaw:
         return KnownLaw(where, matrix, 0.0, (), names)
     mu, caveats = _mu_of(covariance), covariance.caveats
     return KnownLaw(where, _floored(matrix, covariance.sd), mu, caveats, names)
+
+
+def refuse_far_fit(rows: Any) -> None:
+    """Refuse rows that are in an engine: a fit reads public rows here.
+
+    Raises
+    ------
+    TypeError
+        For these, with what can be given instead.
+    """
+    if is_far(rows):
+        raise TypeError(
+            "rows are in an engine, and fit reads public rows here: collect a sample of them; of "
+            "private rows give covariance=estimate_covariance(rows, ...) and its center"
+        )
 
 
 def _mu_of(estimate: Estimate) -> float:

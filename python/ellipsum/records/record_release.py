@@ -18,7 +18,7 @@ from .named_rows import in_order
 from .priv_unit import PrivUnit
 from .record_clip import RecordClip
 from .record_design import SHAPES, Channel1d, choose
-from .record_fit import known_law
+from .record_fit import known_law, refuse_far_fit
 from .record_guarantee import RecordGuarantee
 from .record_law import RecordLaw
 from .record_moments import RecordMoments, record_moments
@@ -127,6 +127,7 @@ class RecordRelease(Estimator):
         if rows is not None:
             if center is not None:
                 raise ValueError("center comes with a covariance; public rows have their own")
+            refuse_far_fit(rows)
             columns = Columns()
             public = in_order(rows, columns)
             law = RecordLaw.of_rows(public, y, standardize=bool(self.standardize))

@@ -22,8 +22,8 @@ __all__ = ["as_batches", "is_batch", "kernel_batches"]
 
 #: What is said where files have a column that says whose row it is, and rows are taken one by one.
 OF_USERS = (
-    "the files were opened with by={!r}, and single rows would be protected: use a mechanism with "
-    "by= (or key=, user=), or open them without"
+    "data was opened with by={!r}, and single rows would be protected: use a mechanism with "
+    "by= (or key=, user=), or open it without"
 )
 
 #: Numbers of records that are converted at once (4 MiB).

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from typing import Any, Protocol
 
-from numpy.typing import NDArray
+from ..column_names import Columns, coordinate_names
 
-__all__ = ["PartPass", "Partitioned", "refuse_far_labels", "refuse_far_rows"]
+__all__ = [
+    "InOnePiece",
+    "PartPass",
+    "Partitioned",
+    "ShuffledPass",
+    "check_coordinates",
+    "check_labels",
+    "is_far",
+    "once_each",
+    "refuse_far_labels",
+    "refuse_far_rows",
+]
 
 #: Who holds rows elsewhere, by the first name of its module, and what takes them to a pass.
 _ENGINES = {
@@ -18,18 +32,49 @@ _ENGINES = {
 }
 
 
+class InOnePiece:
+    """A dataclass that is pickled as one string of bytes.
+
+    Arrays that travel in frames of their own, as Dask sends them, come out wherever a frame begins,
+    and the kernels want doubles where doubles may lie.
+    """
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, bytes]]:
+        state = [getattr(self, field.name) for field in fields(self)]  # type: ignore[arg-type]
+        return _sent, (type(self), pickle.dumps(state, protocol=4))
+
+
+def _sent(kind: Any, state: bytes) -> Any:
+    return kind(*pickle.loads(state))
+
+
 class PartPass(Protocol):
     """One pass over one part of the rows, as a value that is sent to them."""
 
     @property
     def d(self) -> int:
-        """Coordinates of a row."""
+        """Coordinates of a row; 0 where labels alone are read."""
 
-    def __call__(self, blocks: Iterator[NDArray[Any]]) -> bytes:
-        """What the blocks of one part give. **Private.**"""
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Columns of labels that are read beside the coordinates."""
+
+    def __call__(self, data: Iterator[Any]) -> bytes:
+        """What one part gives: of its blocks (n, d), or with ``by`` of its tables, whose columns
+        have names. **Private.**"""
 
     def merge(self, parts: Iterable[bytes]) -> bytes:
         """What several parts give together: the same in any order and grouping."""
+
+
+class ShuffledPass(PartPass, Protocol):
+    """A pass for which rows of one user come together first.
+
+    It is called with the pieces of one or more whole buckets, in any order.
+    """
+
+    def split(self, data: Any, buckets: int) -> Iterator[tuple[int, bytes]]:
+        """The rows of one part as pieces, each with its bucket below ``buckets``. **Private.**"""
 
 
 class Partitioned(ABC):
@@ -41,10 +86,13 @@ class Partitioned(ABC):
         Coordinates of a row; None where only the records know.
     columns : sequence of str or None
         Names of the coordinates, where they have some.
+    by : tuple of str
+        Columns of labels beside them: users, keys.
     """
 
     d: int | None = None
     columns: Sequence[str] | None = None
+    by: tuple[str, ...] = ()
 
     @abstractmethod
     def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
@@ -53,6 +101,80 @@ class Partitioned(ABC):
         What comes back is what one attempt of each part returned: nothing is written on the way,
         so that attempts that fail, run twice, or come late count for nothing.
         """
+
+    def exchange(self, task: ShuffledPass) -> Iterator[tuple[str, bytes]]:
+        """Split every part, bring the pieces of each bucket together, and send ``task`` to them.
+
+        Names are those of what came together; what holds for :meth:`gather` holds here.
+
+        Raises
+        ------
+        TypeError
+            Where that is not implemented.
+        """
+        raise TypeError(
+            f"{type(self).__name__} does not bring the rows of a user together: write them as "
+            "Parquet and give open_rows(files, by=[...])"
+        )
+
+
+def once_each(parts: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
+    """What each part gives, once, however often it is delivered (claim engines-2).
+
+    Raises
+    ------
+    ValueError
+        For a part that comes twice with other bytes.
+    """
+    digests: dict[str, bytes] = {}
+    for name, part in parts:
+        digest = hashlib.blake2b(part, digest_size=32).digest()
+        if name not in digests:
+            digests[name] = digest
+            yield part
+        elif digests[name] != digest:
+            raise ValueError(
+                f"part {name!r} came twice with other bytes: its rows are not the same "
+                "whenever they are read; write them to files first"
+            )
+
+
+def check_coordinates(data: Partitioned, d: int, columns: Columns) -> None:
+    """Refuse rows of another width than asked for, or of columns in another order.
+
+    Raises
+    ------
+    ValueError
+        For these.
+    """
+    if data.d not in (None, d):
+        raise ValueError(
+            f"data must have {d} coordinates in a row, got {data.d}: "
+            "select the columns that the shape was made for"
+        )
+    if columns.order_of(coordinate_names(data.columns, d)) is not None:
+        raise ValueError("data has the columns in another order: choose them in the bounds' own")
+
+
+def check_labels(data: Partitioned, by: Sequence[Any]) -> None:
+    """Refuse labels that the rows do not have, and labels of theirs that are not used.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a label that is no name; for one that is missing or left over.
+    """
+    name = type(data).__name__
+    for label in by:
+        if not isinstance(label, str):  # it is somebody's, and is not quoted
+            raise TypeError(f"rows in an engine have their labels by name: {name}(..., by=[...])")
+        if label not in data.by:
+            raise ValueError(f"data has no column {label!r} of labels: {name}(..., by=[...])")
+    if unused := [label for label in data.by if label not in by]:
+        raise ValueError(
+            f"data was made with by={unused[0]!r}, which is not used: name it here as the user or "
+            "the key, or leave it out there"
+        )
 
 
 def refuse_far_rows(data: Any) -> None:
@@ -78,12 +200,17 @@ def refuse_far_labels(data: Any) -> None:
     TypeError
         As :func:`refuse_far_rows`, and for ``Partitioned``.
     """
-    if isinstance(data, Partitioned) or _engine_of(data) is not None:
+    if is_far(data):
         raise TypeError(
-            "the rows of data are in an engine, where no pass has users or groups: write them as "
-            "Parquet and give open_rows(files, by=[...]); sums and means of groups can be made "
-            "there part by part, by exact_sum (docs/guides/users_and_groups.md)"
+            "the rows of data are in an engine, and would all come to this process: give "
+            "SparkRows, DaskRows or BeamRows with by=[...], the columns of users and keys "
+            "(docs/guides/users_and_groups.md)"
         )
+
+
+def is_far(data: Any) -> bool:
+    """Whether an engine holds the rows of data."""
+    return isinstance(data, Partitioned) or _engine_of(data) is not None
 
 
 def _engine_of(data: Any) -> str | None:

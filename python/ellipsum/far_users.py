@@ -1,0 +1,150 @@
+"""Users whose rows are in an engine: one row a user, made where the rows of the user meet.
+
+The engine brings the rows of each user to one task, which makes them one row, as
+:mod:`ellipsum.users` does here, and hands the users' rows to the pass that is asked for
+(claims engines-1, engines-4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .column_names import Columns
+from .rows.divided import Divided
+from .rows.labelled import labelled_batches, one_kind
+from .rows.partitioned import InOnePiece, Partitioned, PartPass, check_labels
+from .rows.pieces import Piece, kind_codes, kinds_of, pieces_of
+from .users import UserRows, UserUnit, rows_of_users
+
+__all__ = ["FarUsers", "UserTask", "rows_of_unit"]
+
+Array = NDArray[Any]
+Words = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class UserTask(InOnePiece):
+    """A pass over the rows of users, whose own rows lie in many parts.
+
+    Parameters
+    ----------
+    task : PartPass, over one row a user
+    user : str, the column
+    divide : bool; a user's mean, not sum
+    most : int, optional; in place of one row at most so many of a user's own
+    """
+
+    task: PartPass
+    user: str
+    divide: bool
+    most: int | None = None
+
+    @property
+    def d(self) -> int:
+        """Coordinates of a row."""
+        return self.task.d
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The column of users."""
+        return (self.user,)
+
+    def split(self, data: Any, buckets: int) -> Iterator[tuple[int, bytes]]:
+        """Rows of one part by the user's bucket; a row without a user is nobody's."""
+        kinds = [""]
+
+        def named() -> Iterator[tuple[Array, Words]]:
+            for rows, (labels,) in labelled_batches(data, self.d, self.by):
+                kinds[:] = one_kind(kinds, [labels.kind])
+                words = labels.rows()
+                if (known := words.any(1)).any():
+                    yield rows[known], words[known]
+
+        yield from pieces_of(named(), buckets, lambda: list(kinds))
+
+    def __call__(self, data: Iterator[bytes]) -> bytes:
+        """What the users of some buckets give."""
+        kinds = [""]
+        with Divided(self.d) as divided:
+            for raw in data:
+                piece = Piece.from_bytes(raw)
+                kinds = one_kind(kinds, piece.kinds)
+                divided.add(piece.rows, piece.words)
+            found = self.task(
+                rows
+                for _, batches in divided.parts()
+                for rows in rows_of_users(batches, self.d, self.divide, self.most)
+            )
+        return kind_codes(kinds) + found
+
+    def merge(self, parts: Iterable[bytes]) -> bytes:
+        """What several of them give together."""
+        kinds, inner = [""], []
+        for part in parts:
+            kinds = one_kind(kinds, kinds_of(part[:1]))
+            inner.append(part[1:])
+        return kind_codes(kinds) + self.task.merge(inner)
+
+
+class FarUsers(Partitioned):
+    """The rows of the users of data in an engine, as data for any pass.
+
+    Each pass shuffles the rows by their user again.
+
+    Parameters
+    ----------
+    data : Partitioned, with the column of users in ``by``
+    user : str
+    divide, most : as of :class:`UserTask`
+    """
+
+    def __init__(self, data: Partitioned, user: Any, divide: bool, most: int | None) -> None:
+        check_labels(data, [user])
+        self._data, self._user, self._divide, self._most = data, user, divide, most
+        self.d, self.columns = data.d, data.columns
+
+    def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
+        """What the users that came together give."""
+        kinds = [""]
+        for name, part in self._data.exchange(UserTask(task, self._user, self._divide, self._most)):
+            kinds = one_kind(kinds, kinds_of(part[:1]))
+            yield name, part[1:]
+
+    def batches(self) -> FarUsers:
+        """What a pass reads: itself, as :class:`ellipsum.users.UserRows` gives its rows."""
+        return self
+
+    def stored(self) -> FarUsers:
+        """What several passes read: itself, too."""
+        return self
+
+
+def rows_of_unit(
+    unit: UserUnit, data: Any, d: int, users: Any, columns: Columns, *, jobs: int = 1
+) -> UserRows | FarUsers:
+    """The rows of the users of any data, here or in an engine.
+
+    Parameters
+    ----------
+    unit : UserUnit
+    data, d, users, columns, jobs : as of its ``rows``
+
+    Raises
+    ------
+    TypeError, ValueError
+        For ``users`` or ``grouped`` with rows in an engine.
+    """
+    if not isinstance(data, Partitioned):
+        return unit.rows(data, d, users, columns, jobs=jobs)
+    if users is not None:
+        raise TypeError(
+            "rows in an engine have their users by the name that by= has: leave users out"
+        )
+    if unit.grouped:
+        raise ValueError("grouped does not go with rows in an engine, which shuffles them")
+    return FarUsers(data, unit.by, unit.statistic == "mean", unit.max_rows)

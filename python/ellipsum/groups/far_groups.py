@@ -1,0 +1,222 @@
+"""Tables of groups of rows in an engine: each part gives the bytes of its own, which add up by key.
+
+Without users a part's rows are in its table. With them the engine first brings the rows of each
+user together, and a bucket's users are in its table; the integers are those of the same rows in one
+place (claims engines-1, engines-4).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..jobs.checkpoint import Job
+from ..rows.divided import Divided
+from ..rows.files import Rows
+from ..rows.labelled import label_batches, labelled_batches, one_kind
+from ..rows.labels import Labels
+from ..rows.partitioned import InOnePiece, Partitioned, check_labels, once_each
+from ..rows.pieces import Piece, kind_codes, kinds_of, pieces_of
+from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
+from ..users import divided_runs
+from .bounded import Users, limited
+from .file_groups import Grouping, Table, table_of
+from .key_bytes import key_at, key_bytes
+from .keys import KeyBook
+
+__all__ = ["GroupTask", "UserGroupTask", "table_anywhere"]
+
+Array = NDArray[Any]
+Words = NDArray[np.uint64]
+Batches = Iterator[tuple[Array, list[Labels]]]
+
+_COUNT = struct.Struct("<Q")
+#: The place of the key of a row that is in no group, and is there for its user to be counted.
+_NO_GROUP = np.uint64((1 << 64) - 1)
+
+
+class _State:
+    """A table, and the kinds of the columns that its rows came with."""
+
+    def __init__(self, table: Table, labels: int) -> None:
+        self.table, self.kinds = table, [""] * labels
+
+    def see(self, kinds: list[str]) -> None:
+        self.kinds = one_kind(self.kinds, kinds)
+
+    def to_bytes(self) -> bytes:
+        return sealed(kind_codes(self.kinds) + bytes(self.table.to_bytes()))
+
+    def merge(self, raw: bytes) -> None:
+        if len(raw) < CHECKSUM_BYTES or not is_whole(raw):
+            raise ValueError("a part of a table came back truncated or altered: run the job again")
+        self.see(kinds_of(raw[: len(self.kinds)]))
+        self.table.merge_bytes(raw[len(self.kinds) : -CHECKSUM_BYTES])
+
+
+@dataclass(frozen=True)
+class GroupTask(InOnePiece):
+    """The table of the rows of one part.
+
+    Parameters
+    ----------
+    d : int; 0 for labels alone
+    by : tuple of str; the key, then the user, where there are such columns
+    make : callable that returns a table of no rows
+    groups : callable that gives the group of each row of a batch (``Grouping.groups``)
+    """
+
+    d: int
+    by: tuple[str, ...]
+    make: Callable[[], Table]
+    groups: Callable[[KeyBook, Array, list[Labels]], NDArray[np.int64]]
+
+    def __call__(self, data: Any) -> bytes:
+        """The table of a part's rows, and the kinds of its labels."""
+        state = self._empty()
+        for rows, labels in self.batches(data):
+            state.see([label.kind for label in labels])
+            state.table.add_indexed(rows, self.groups(state.table.book, rows, labels))
+            state.table.units += len(rows)
+        return state.to_bytes()
+
+    def merge(self, parts: Iterable[bytes]) -> bytes:
+        """Tables of several parts, key by key."""
+        return self.merged(parts).to_bytes()
+
+    def merged(self, parts: Iterable[bytes]) -> _State:
+        """As :meth:`merge`, not as bytes."""
+        state = self._empty()
+        for part in parts:
+            state.merge(part)
+        return state
+
+    def _empty(self) -> _State:
+        return _State(self.make(), len(self.by))
+
+    def batches(self, data: Any) -> Batches:
+        """Rows of a part, with their labels."""
+        if not self.by:
+            return ((np.asarray(block), []) for block in data)
+        if self.d:
+            return labelled_batches(data, self.d, self.by)
+        return label_batches(data.labels_alone() if isinstance(data, Rows) else data, self.by)
+
+
+@dataclass(frozen=True)
+class UserGroupTask(GroupTask):
+    """The table of the users of some buckets: one row a user and group.
+
+    Parameters
+    ----------
+    d, by, make, groups : as of :class:`GroupTask`
+    divide : bool; the mean of a user's rows in a group, not their sum
+    max_keys : int
+    counted : bool; whether the number of users is asked for, in a group or not
+    """
+
+    divide: bool = True
+    max_keys: int = 1
+    counted: bool = False
+
+    def split(self, data: Any, buckets: int) -> Iterator[tuple[int, bytes]]:
+        """Rows of one part by the user's bucket, with their keys; those of nobody stay here."""
+        state = self._empty()
+        book, sent = state.table.book, bytearray()
+
+        def known() -> Iterator[tuple[Array, Words]]:
+            for rows, labels in self.batches(data):
+                state.see([label.kind for label in labels])
+                user, index = labels[-1].rows(), self.groups(book, rows, labels)
+                kept = user.any(1) & (self.counted | (index >= 0))
+                if kept.any():
+                    place = np.where(index >= 0, index.astype(np.uint64), _NO_GROUP)
+                    yield rows[kept], np.column_stack([user[kept], place[kept]])
+
+        def mark() -> NDArray[np.uint8]:
+            """Of each key, whether a piece has it."""
+            sent.extend(bytes(len(book) - len(sent)))
+            return np.frombuffer(sent, np.uint8)
+
+        def named(words: Words) -> tuple[Words, bytes]:
+            """The piece's own keys, and its rows' places among them."""
+            place, own = np.unique(words[:, 2], return_inverse=True)
+            none = place == _NO_GROUP
+            mark()[place[~none].astype(np.int64)] = 1
+            own = np.where(none[own], _NO_GROUP, own.astype(np.uint64))
+            return np.column_stack([words[:, :2], own]), _keys_out(book, place[~none])
+
+        yield from pieces_of(known(), buckets, lambda: list(state.kinds), named)
+        # A key that nobody's rows alone have is in the table, too, without a row.
+        left = np.flatnonzero(mark() == 0)
+        if not book.closed and len(left):
+            none = np.empty((0, state.table.d)), np.empty((0, 3), np.uint64)
+            yield 0, Piece(state.kinds, *none, _keys_out(book, left)).to_bytes()
+
+    def __call__(self, data: Iterator[bytes]) -> bytes:
+        """The table of the users of some buckets."""
+        state, seen = self._empty(), set[bytes]()
+        table = state.table
+        with Divided(table.d) as divided:
+            for raw in data:
+                piece = Piece.from_bytes(raw)
+                state.see(piece.kinds)
+                places = table.book.add(_keys_in(piece.more)).astype(np.uint64)
+                users, own = np.ascontiguousarray(piece.words[:, :2]), piece.words[:, 2]
+                if self.counted:
+                    seen.update(map(bytes, np.unique(users.view("V16"))))
+                if (kept := own != _NO_GROUP).any():
+                    words = np.column_stack([users[kept], places[own[kept].astype(np.int64)]])
+                    divided.add(piece.rows[kept], words)
+            for _, runs in divided_runs(divided, table.d, self.divide):
+                for rows, index in limited(runs, table.book, self.max_keys):
+                    table.add_indexed(rows, index)
+        table.units = len(seen)
+        return state.to_bytes()
+
+
+def _keys_out(book: KeyBook, places: NDArray[Any]) -> bytes:
+    keys = [key_bytes(book.keys[place]) for place in places.tolist()]
+    return b"".join([_COUNT.pack(len(keys)), *keys])
+
+
+def _keys_in(data: bytes) -> list[Any]:
+    (count,), at = _COUNT.unpack_from(data), _COUNT.size
+    keys = []
+    for _ in range(count):
+        key, at = key_at(data, at)
+        keys.append(key)
+    return keys
+
+
+def table_anywhere(
+    data: Any,
+    grouping: Grouping,
+    make: Callable[[], Table],
+    users: Users | None,
+    known: tuple[bool, int],
+    job: Job | None = None,
+    jobs: int = 1,
+) -> Any:
+    """The table of the rows of any data, here or in an engine, or of their users.
+
+    Parameters
+    ----------
+    data : Partitioned, or as of :func:`ellipsum.groups.file_groups.table_of`
+    grouping, make, users, known, job, jobs : as there
+    """
+    if not isinstance(data, Partitioned):
+        return table_of(data, grouping, make, users, known, job, jobs)
+    check_labels(data, grouping.by)
+    common = grouping.d, tuple(grouping.by), make, grouping.groups
+    if users is None:
+        task = GroupTask(*common)
+        return task.merged(once_each(data.gather(task))).table
+    divide, max_keys = known
+    of_users = UserGroupTask(*common, divide, max_keys, users.counted)
+    return of_users.merged(once_each(data.exchange(of_users))).table

@@ -1,0 +1,127 @@
+"""Rows with digests beside them as bytes, in pieces that an engine's shuffle takes to one bucket.
+
+A bucket has all rows of its users: it follows from the user's digest alone, which is the one that
+tells users apart on a single machine (claim users-3). What a column's type or value becomes in the
+engine's own hash is nowhere asked.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
+from .labels import KINDS, mixed
+
+__all__ = ["Piece", "kind_codes", "kinds_of", "pieces_of"]
+
+Array = NDArray[Any]
+Words = NDArray[np.uint64]
+
+_MAGIC = b"ELLIPIEC"
+_HEADER = struct.Struct("<8sBIIIQ")  # magic, kinds, rows, coordinates, words, bytes beside them
+
+#: Bytes of rows that are collected before they are divided.
+_COLLECTED = 16 << 20
+#: Bytes of rows in one piece: some thousand pieces may be one batch of the engine's.
+_PIECE = 16 << 10
+
+
+class Piece(NamedTuple):
+    """Some rows of some users of one bucket. **Private.**"""
+
+    kinds: list[str]  #: of the columns of labels
+    rows: Array  #: (n, d), float64
+    words: Words  #: (n, k), the user's digest first
+    more: bytes = b""  #: what else there is to say of them
+
+    def to_bytes(self) -> bytes:
+        """It as bytes."""
+        (n, d), k = self.rows.shape, self.words.shape[1]
+        head = _HEADER.pack(_MAGIC, len(self.kinds), n, d, k, len(self.more))
+        numbers = [np.ascontiguousarray(self.rows, "<f8"), np.ascontiguousarray(self.words, "<u8")]
+        parts = [head, kind_codes(self.kinds), *(a.tobytes() for a in numbers), self.more]
+        return sealed(b"".join(parts))
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Piece:
+        """What :meth:`to_bytes` wrote.
+
+        Raises
+        ------
+        ValueError
+            For other bytes.
+        """
+        short = len(raw) < _HEADER.size + CHECKSUM_BYTES
+        if short or raw[: len(_MAGIC)] != _MAGIC or not is_whole(raw):
+            raise ValueError("rows came out of a shuffle truncated or altered: run the job again")
+        _, kinds, n, d, k, more = _HEADER.unpack_from(raw)
+        at = _HEADER.size + kinds
+        rows = np.frombuffer(raw, "<f8", n * d, at).reshape(n, d)
+        words = np.frombuffer(raw, "<u8", n * k, at + rows.nbytes).reshape(n, k)
+        end = at + rows.nbytes + words.nbytes
+        return cls(kinds_of(raw[_HEADER.size : at]), rows, words, raw[end : end + more])
+
+
+def kind_codes(kinds: Iterable[str]) -> bytes:
+    """Kinds of columns of labels, a byte each."""
+    return bytes(KINDS.index(kind) + 1 if kind else 0 for kind in kinds)
+
+
+def kinds_of(codes: bytes) -> list[str]:
+    """What :func:`kind_codes` wrote."""
+    return [["", *KINDS][code] for code in codes]
+
+
+def pieces_of(
+    batches: Iterable[tuple[Array, Words]],
+    buckets: int,
+    kinds: Callable[[], list[str]],
+    named: Callable[[Words], tuple[Words, bytes]] = lambda words: (words, b""),
+) -> Iterator[tuple[int, bytes]]:
+    """Rows in pieces by the bucket of their user.
+
+    Parameters
+    ----------
+    batches : iterable of rows (n, d) and words (n, k), n > 0, the user's digest first
+    buckets : int
+    kinds : callable that gives the kinds of the columns so far
+    named : callable, optional
+        Of a piece's words: the words that are written, and what is written beside them.
+    """
+    kept: list[tuple[Array, Words]] = []
+    size = 0
+    for rows, words in batches:
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            plain = np.array(rows, np.float64)
+        kept.append((plain, words))
+        size += plain.nbytes + words.nbytes
+        if size >= _COLLECTED:
+            yield from _divided(kept, buckets, kinds, named)
+            kept, size = [], 0
+    if kept:
+        yield from _divided(kept, buckets, kinds, named)
+
+
+def _divided(
+    kept: list[tuple[Array, Words]],
+    buckets: int,
+    kinds: Callable[[], list[str]],
+    named: Callable[[Words], tuple[Words, bytes]],
+) -> Iterator[tuple[int, bytes]]:
+    rows = np.concatenate([part for part, _ in kept])
+    words = np.concatenate([part for _, part in kept])
+    # Both words, mixed: the first word's bits by themselves divide the bucket's own files.
+    bucket = mixed(words[:, 0] ^ mixed(words[:, 1])) % np.uint64(buckets)
+    order = np.argsort(bucket, kind="stable")
+    found, starts = np.unique(bucket[order], return_index=True)
+    step = max(1, _PIECE // (8 * rows.shape[1] + 8 * words.shape[1]))
+    for number, start, end in zip(found, starts, [*starts[1:], len(order)], strict=True):
+        for first in range(start, end, step):
+            here = order[first : min(first + step, end)]
+            own, more = named(words[here])
+            yield int(number), Piece(kinds(), rows[here], own, more).to_bytes()

@@ -1,0 +1,239 @@
+"""Groups and users of an engine, on one of tables that shuffles, repeats and turns the order."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ellipsum import (
+    Ellipsoid,
+    PrivateCounts,
+    PrivateGroupMean,
+    PrivateGroupSum,
+    PrivateMean,
+    estimate_covariance,
+)
+from ellipsum.adaptive.part_pass import PartTask
+from ellipsum.engines.engine_rows import EngineError, EngineRows, withheld
+from ellipsum.far_users import UserTask
+from ellipsum.groups.count_table import ExactCounts
+from ellipsum.groups.far_groups import GroupTask, UserGroupTask
+from ellipsum.groups.file_groups import by_key
+from ellipsum.records.record_release import RecordRelease
+from ellipsum.rows.partitioned import Partitioned
+from ellipsum.rows.pieces import Piece
+from engine_cases import (
+    REGION,
+    D,
+    assert_same_groups,
+    assert_same_groups_of_users,
+    assert_same_users,
+    labelled_table,
+)
+
+USERS = ["integer", "text", "uuid", "bytes", "double"]
+COLUMNS = ["a", "b", "c"]
+
+
+class Tables(EngineRows):
+    """A table in uneven parts; results come twice and in any order, pieces in any order."""
+
+    def __init__(self, table, columns=COLUMNS, by=(), seed=0):
+        rng = np.random.default_rng(seed)
+        cuts = [0, *np.sort(rng.integers(0, len(table) + 1, size=4)).tolist(), len(table)]
+        self.parts = [table.slice(a, b - a) for a, b in pairwise(cuts)]
+        self.columns, self.by, self.d, self._rng = columns, tuple(by), len(columns), rng
+
+    def _data(self, task, part):
+        if not task.by:
+            return iter([np.column_stack([part[name].to_numpy() for name in self.columns])])
+        part = part.select([*(self.columns if task.d else ()), *task.by])
+        return iter(part.to_batches(max_chunksize=130))
+
+    def _delivered(self, results):
+        order = [*self._rng.permutation(len(results)), *self._rng.integers(0, len(results), 2)]
+        for k in order:
+            yield f"part {k}", results[k]
+
+    def gather(self, task):
+        sent = pickle.dumps(task)
+        run = [pickle.loads(sent)(self._data(task, part)) for part in self.parts]
+        yield from self._delivered(run)
+
+    def exchange(self, task):
+        sent, buckets = pickle.dumps(task), int(self._rng.integers(1, 9))
+        heaps = [[] for _ in range(buckets)]
+        for part in self.parts:
+            for bucket, piece in pickle.loads(sent).split(self._data(task, part), buckets):
+                heaps[bucket].append(piece)
+        for heap in heaps:
+            self._rng.shuffle(heap)
+        yield from self._delivered([pickle.loads(sent)(iter(heap)) for heap in heaps])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_groups_and_histograms_have_the_bytes_of_one_table(seed):
+    table = labelled_table("text")
+    assert_same_groups(lambda columns, by: Tables(table, columns, by, seed), table)
+
+
+@pytest.mark.parametrize("users", USERS)
+def test_groups_of_users_have_the_bytes_of_one_table(users):
+    table = labelled_table(users)
+    assert_same_groups_of_users(lambda columns, by: Tables(table, columns, by, 5), table)
+
+
+@pytest.mark.parametrize("users", USERS)
+def test_users_have_the_bits_of_one_table(users):
+    table = labelled_table(users)
+    assert_same_users(lambda columns, by: Tables(table, columns, by, 6), table)
+
+
+def test_each_user_lands_in_one_bucket_whatever_holds_the_users():
+    """Also where one part has integers and another floats, as pandas makes them beside a null."""
+    numbers, task = pa.array([1.0, 2.0, 3.0]), UserTask(PartTask(1, "count_rows"), "user", True)
+    where: dict[bytes, set[int]] = {}
+    for kind in (pa.int8(), pa.uint64(), pa.float64(), pa.float32()):
+        table = pa.table({"a": numbers, "user": pa.array([0, 5, 0], kind)})
+        for bucket, raw in task.split(iter([table]), 1000):
+            for words in Piece.from_bytes(raw).words:
+                where.setdefault(words.tobytes(), set()).add(bucket)
+    assert len(where) == 2 and all(len(buckets) == 1 for buckets in where.values())
+
+
+def test_a_task_that_runs_again_gives_the_same_bytes():
+    """Whatever the order of the rows and batches, and however the pieces are cut."""
+    table = labelled_table("uuid").combine_chunks()
+    turned = table.take(np.random.default_rng(1).permutation(len(table)))
+    make = ExactCounts
+    for task in (
+        UserTask(PartTask(D, "exact_sum", (REGION,)), "user", True),
+        UserGroupTask(0, ("store", "user"), make, by_key, True, 2, True),
+    ):
+        cut = table.select([*(COLUMNS if task.d else []), *task.by])
+        again = turned.select(cut.column_names)
+        first = task(piece for _, piece in task.split(iter(cut.to_batches()), 3))
+        for size in (50, 700):
+            batches = iter(again.to_batches(max_chunksize=size))
+            second = [piece for _, piece in task.split(batches, 3)]
+            assert task(iter(second)) == first
+            assert task.merge([task(iter(second)), task(iter(()))]) == first
+
+
+def test_rows_of_nobody_are_not_in_the_shuffle():
+    table = pa.table({"a": [4711.0, 1.0], "user": [None, "x"]})
+    task = UserTask(PartTask(1, "count_rows"), "user", True)
+    (piece,) = [Piece.from_bytes(raw) for _, raw in task.split(iter([table]), 4)]
+    assert piece.rows.tolist() == [[1.0]]
+    assert b"x" not in piece.more and not piece.more  # nor is the user's name
+
+
+def test_damaged_pieces_and_tables_are_refused_and_not_quoted():
+    task = UserGroupTask(1, ("store", "user"), ExactCounts, by_key, True, 2, True)
+    table = pa.table({"a": [4711.0], "store": ["secret"], "user": ["secret"]})
+    ((_, raw),) = task.split(iter([table]), 1)
+    done = task(iter([raw]))
+    for k in range(len(raw)):
+        with pytest.raises(ValueError, match="truncated or altered") as caught:
+            task(iter([raw[:k] + bytes([raw[k] ^ 1]) + raw[k + 1 :]]))
+        assert "secret" not in str(caught.value) and "4711" not in str(caught.value)
+    for bad in (done[:-1], b"", bytes([done[0] ^ 1]) + done[1:]):
+        with pytest.raises(ValueError, match="truncated or altered"):
+            task.merge([bad])
+
+
+def test_users_of_two_types_are_refused_wherever_they_meet():
+    one = pa.table({"a": [1.0] * 9, "user": pa.array(range(9))})
+    other = pa.table({"a": [1.0] * 9, "user": pa.array(map(str, range(9)))})
+    rows = Tables(one, ["a"], ["user"])
+    rows.parts = [one, other]
+    mean = PrivateMean(Ellipsoid.ball(1.0, d=1), mu=1, by="user")
+    counts = PrivateCounts(keys=[1, "1"], mu=1)
+    for use in (lambda: mean(rows), lambda: counts(rows, key="user")):
+        with pytest.raises(TypeError, match="another type in a later batch"):
+            use()
+
+
+def test_labels_that_do_not_fit_are_named():
+    table = labelled_table()
+    mean = PrivateMean(REGION, mu=1, by="user")
+    groups = PrivateGroupMean(REGION, epsilon=1, delta=1e-6)
+    two, one = Tables(table, by=["store", "user"]), Tables(table, by=["user"])
+    for use, words in (
+        (lambda: mean(Tables(table)), "no column 'user' of labels"),
+        (lambda: mean(two), "by='store', which is not used"),
+        (lambda: groups(two, key="store"), "by='user', which is not used"),
+        (lambda: groups(one, key="store", user="user"), "no column 'store' of labels"),
+        (lambda: PrivateMean(REGION, mu=1)(one), "single rows would be protected"),
+        (lambda: one.exact_sum(REGION), "single rows would be protected"),
+        (lambda: estimate_covariance(one, center=[0] * D, radius=1, mu=1), "single rows"),
+        (lambda: PrivateMean(REGION, mu=1, by="user", grouped=True)(one), "grouped does not go"),
+        (lambda: groups(Tables(table, ["a"], ["store"]), key="store"), "3 coordinates"),
+        (lambda: PrivateCounts(edges=[0, 1], mu=1)(Tables(table, ["a", "b"])), "one column"),
+        (lambda: PrivateCounts(edges=[0, 1], mu=1)(Tables(table, ["a"]), key="b"), "'b'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            use()
+    for use, words in (
+        (lambda: mean(one, users=table["user"]), "leave users out"),
+        (lambda: groups(one, key=table["store"]), "labels by name"),
+        (lambda: groups(two, key="store", user="user", jobs=2), "open_rows"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            use()
+
+
+def test_columns_in_another_order_than_the_region_has_are_refused():
+    table = labelled_table()
+    region = Ellipsoid.ball(1.0, {"a": 0.0, "b": 0.0, "c": 0.0})
+    mean = PrivateGroupMean(region, keys=["s1"], mu=1)
+    assert mean(Tables(table, COLUMNS, ["store"]), key="store").columns == tuple(COLUMNS)
+    with pytest.raises(ValueError, match="another order"):
+        mean(Tables(table, COLUMNS[::-1], ["store"]), key="store")
+
+
+def test_keys_of_another_type_are_told_of_and_nothing_else():
+    rows, sums = Tables(labelled_table(), by=["store"]), PrivateGroupSum(REGION, keys=[1], mu=1)
+    with pytest.raises(EngineError, match="another type than the column of keys"):
+        withheld("Spark", lambda: sums(rows, key="store"))
+
+
+def test_rows_that_cannot_be_shuffled_are_refused_for_users_alone():
+    class Plain(Tables):
+        exchange = Partitioned.exchange
+
+    table = labelled_table()
+    assert PrivateCounts(keys=["s1"], mu=1)(Plain(table, [], ["store"]), key="store").sizes.size
+    with pytest.raises(TypeError, match="Plain does not bring the rows of a user together"):
+        PrivateMean(REGION, mu=1, by="user")(Plain(table, by=["user"]))
+
+
+def test_no_row_at_all():
+    table = labelled_table().slice(0, 0)
+    rows, sums = Tables(table, by=["store", "user"]), PrivateGroupSum(REGION, epsilon=1, delta=1e-6)
+    total = sums.exact_sum(rows, key="store", user="user")
+    assert not total.keys and total.units == 0
+    with pytest.raises(ValueError, match="no rows"):
+        PrivateMean(REGION, mu=1, by="user")(Tables(table, by=["user"]))
+
+
+def test_a_tree_of_merges_gives_the_same_table():
+    table, task = labelled_table("text"), GroupTask(0, ("store",), ExactCounts, by_key)
+    parts = [task(iter([table.slice(k, 100).select(["store"])])) for k in range(0, 1500, 100)]
+    whole = task(iter([table.select(["store"])]))
+    for fan in (2, 3, 7):
+        level = parts
+        while len(level) > 1:
+            level = [task.merge(level[k : k + fan]) for k in range(0, len(level), fan)]
+        assert level == [whole]
+
+
+def test_a_fit_says_what_to_give_for_rows_in_an_engine():
+    far = type("DataFrame", (), {"__module__": "pyspark.sql.dataframe"})()
+    for rows in (Tables(labelled_table()), far):
+        with pytest.raises(TypeError, match="covariance=estimate_covariance"):
+            RecordRelease(epsilon=2).fit(rows)
