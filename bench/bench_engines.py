@@ -2,7 +2,9 @@
 
     python bench/bench_engines.py [spark|beam|dask ...] [--rows 400000] [--repeats 5]
 
-Transfer: the same source, partitions and record batches, which are counted and not added up.
+writes ``bench/results/FAMILY/engines.md``. Transfer: the same source, partitions and batches,
+which are counted and not added up. Of users: rows of 10,000 users, each of which becomes one row
+behind the engine's shuffle; its transfer is without one.
 """
 
 from __future__ import annotations
@@ -21,20 +23,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+import measure
 from ellipsum import Ellipsoid, PrivateMean, open_rows
+from report import family_folder, markdown
 
 D, FILES = 64, 4
 REGION = Ellipsoid.ball(8.0, d=D)
+USERS = PrivateMean(REGION, mu=1.0, by="user", neighbors="add-remove")
 BOX = {"lower": [-20.0] * D, "upper": [20.0] * D, "mu": 1.0}
 
 
 def write(folder: Path, rows: int) -> None:
-    """Parquet files with one column of FixedSizeList of float32."""
+    """Parquet files with a column of FixedSizeList of float32, and one of users."""
     rng = np.random.default_rng(0)
     for k in range(FILES):
         block = rng.standard_normal((rows // FILES, D), dtype=np.float32)
         column = pa.FixedSizeListArray.from_arrays(pa.array(block.ravel()), D)
-        table = pa.table({"v": column})
+        table = pa.table({"v": column, "user": rng.integers(0, 10_000, rows // FILES)})
         pa.parquet.write_table(table, folder / f"{k}.parquet", row_group_size=1 << 14)
 
 
@@ -54,16 +59,21 @@ def spark(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any],
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    frame = session.read.parquet(str(folder))
+    both = session.read.parquet(str(folder))
+    frame = both.select("v")
 
     def transfer() -> Any:
         return frame.mapInArrow(count_batches, "n long").collect()
+
+    def transfer_both() -> Any:
+        return both.mapInArrow(count_batches, "n long").collect()
 
     plan = PrivateMean(**BOX)
     passes = plan.plan(frame.count()).passes
     return {
         "spark sum": (lambda: exact_sum(frame, REGION), transfer, 1),
         "spark plan": (lambda: plan(SparkRows(frame)), transfer, passes),
+        "spark users": (lambda: USERS(SparkRows(both, ["v"], by="user")), transfer_both, 1),
     }
 
 
@@ -75,7 +85,7 @@ def beam(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any], 
 
     def run(step: Any) -> None:
         with apache_beam.Pipeline(runner="FnApiRunner") as pipeline:
-            read = apache_beam.io.ReadFromParquetBatched(str(folder / "*.parquet"))
+            read = apache_beam.io.ReadFromParquetBatched(str(folder / "*.parquet"), columns=["v"])
             _ = pipeline | read | step()
 
     class Count(apache_beam.PTransform):
@@ -90,21 +100,28 @@ def dask(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any], 
     """As :func:`spark`."""
     import dask as engine
 
-    from ellipsum.engines.dask import exact_sum
+    from ellipsum.engines.dask import DaskRows, exact_sum
 
-    rows = open_rows(sorted(folder.glob("*.parquet")))
+    files = sorted(folder.glob("*.parquet"))
+    rows, both = open_rows(files, ["v"]), open_rows(files, ["v"], by="user")
     engine.config.set(scheduler="processes", num_workers=2)
 
     def count(file: Any) -> int:
-        return sum(len(block) for block in file.batches(D))
+        blocks = (b for b, _ in file.labelled(D)) if file.by else file.batches(D)
+        return sum(len(block) for block in blocks)
 
-    def transfer() -> Any:
-        return engine.compute(*(engine.delayed(count)(file) for file in rows.each_file()))
+    def transfer(of: Any) -> Any:
+        return engine.compute(*(engine.delayed(count)(file) for file in of.each_file()))
 
-    return {"dask sum": (lambda: exact_sum(rows, REGION), transfer, 1)}
+    return {
+        "dask sum": (lambda: exact_sum(rows, REGION), lambda: transfer(rows), 1),
+        "dask users": (lambda: USERS(DaskRows(both)), lambda: transfer(both), 1),
+    }
 
 
-def measured(job: Callable[[], Any], transfer: Callable[[], Any], times: int, repeats: int) -> str:
+def measured(
+    job: Callable[[], Any], transfer: Callable[[], Any], times: int, repeats: int
+) -> dict[str, object]:
     """Median and range of job / (times x transfer), each pair in turns, after a first one."""
     ratios, seconds = [], []
     for k in range(repeats + 1):
@@ -116,9 +133,13 @@ def measured(job: Callable[[], Any], transfer: Callable[[], Any], times: int, re
         if k:
             ratios.append((end - middle) / (times * (middle - start)))
             seconds.append(end - middle)
-    low, high = min(ratios), max(ratios)
-    ratio, second = statistics.median(ratios), statistics.median(seconds)
-    return f"{ratio:.2f} ({low:.2f} to {high:.2f}), {second:.2f} s"
+    return {
+        "transfers": times,
+        "job / transfers": statistics.median(ratios),
+        "least": min(ratios),
+        "most": max(ratios),
+        "seconds": statistics.median(seconds),
+    }
 
 
 def main() -> None:
@@ -127,12 +148,19 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--repeats", type=int, default=5)
     chosen = parser.parse_args()
+    before, table = measure.load(), []
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), chosen.rows)
         for name in chosen.engines:
             jobs = {"spark": spark, "beam": beam, "dask": dask}[name](Path(folder))
             for label, (job, transfer, times) in jobs.items():
-                print(f"{label}: {measured(job, transfer, times, chosen.repeats)}", flush=True)
+                table.append({"job": label, **measured(job, transfer, times, chosen.repeats)})
+                print(table[-1], flush=True)
+    command = f"python bench/bench_engines.py {' '.join(chosen.engines)} --rows {chosen.rows}"
+    title = f"# Engines, {measure.family()}, load {before} before and {measure.load()} after"
+    made = f"Machine: {measure.machine()}. Made by `{command} --repeats {chosen.repeats}`."
+    text = f"{title}\n\n{made}\n\n{markdown(table)}"
+    (family_folder() / "engines.md").write_text(text)
 
 
 if __name__ == "__main__":
