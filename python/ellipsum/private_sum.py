@@ -226,7 +226,8 @@ class PrivateSum:
         ----------
         data : array (n, d), iterator of such batches, ExactSum, or Arrow stream
             With a box or ball, something that can be read several times: an array, a memory
-            map, a table, ``open_rows(...)``, or a function that returns a new iterator.
+            map, a table, ``open_rows(...)``, rows in an engine (``SparkRows(df)``), or a function
+            that returns a new iterator.
             Arrow streams are anything with ``__arrow_c_stream__`` (pyarrow, Polars, DuckDB),
             pyarrow Datasets and Polars LazyFrames.
         users : column, optional

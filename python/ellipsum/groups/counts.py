@@ -96,8 +96,9 @@ class PrivateCounts(Groups):
         ----------
         rows : table, stream, iterator of tables, ``open_rows(..., by=[...])``, mapping of columns
             Or a column of keys (of numbers, with ``edges``) itself, where ``key`` is not given.
-            Files are read for their labels alone, with ``edges`` for the one column of numbers
-            that they were opened with: ``open_rows(files, ["age"])``.
+            Files and rows in an engine are read for their labels alone, with ``edges`` for the one
+            column of numbers that they were opened with: ``open_rows(files, ["age"])``,
+            ``SparkRows(df, ["age"])``.
         key : str, optional; the name of the column
         user : str or column, optional; whose row it is
         budget : Budget or Share, optional

@@ -129,8 +129,8 @@ class PrivateGroupSum(Groups):
         Parameters
         ----------
         rows : table, stream, ``open_rows(..., by=[...])``, mapping of columns, array (n, d)
-            Or an iterator of tables; or an :class:`ExactGroupSum`, as :meth:`exact_sum` makes them,
-            merged: release it once.
+            Or an iterator of tables; rows in an engine, as ``SparkRows(..., by=[...])``; or an
+            :class:`ExactGroupSum`, as :meth:`exact_sum` makes them, merged: release it once.
         key : str, the name of the column of keys; or the column, for an array
         user : str or column, optional; whose row it is. Of an ExactGroupSum the name of the
             column that its parts were made with.
@@ -183,7 +183,8 @@ class PrivateGroupSum(Groups):
     def exact_sum(self, rows: Any, *, key: Any, user: Any = None, jobs: int = 1) -> ExactGroupSum:
         """The exact sums that a release adds noise to: a part, where there are several machines.
 
-        All rows of one user must be in one part: the engine's shuffle sees to it. **Private.**
+        All rows of one user must be in one part; for rows in an engine, which are parts by
+        themselves, its shuffle sees to it. **Private.**
 
         Parameters
         ----------
