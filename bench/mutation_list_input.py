@@ -146,6 +146,13 @@ INPUT = [
         "tests/test_resume_groups.py -k several_files",
     ),
     Mutation(
+        "engines: the holes of a part are left where they are",
+        P + "adaptive/part_pass.py",
+        'return self._sum("exact_sum", region, None, missing)',
+        'return self._sum("exact_sum", region)',
+        "tests/test_engines.py -k holes_are_counted",
+    ),
+    Mutation(
         "engines: a user's rows go to several buckets",
         P + "rows/pieces.py",
         "bucket = mixed(words[:, 0] ^ mixed(words[:, 1])) % np.uint64(buckets)",
