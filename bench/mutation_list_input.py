@@ -181,8 +181,15 @@ INPUT = [
         "tests/test_engine_groups.py -k rows_of_nobody",
     ),
     Mutation(
+        "engines: a bucket may come to two tasks",
+        P + "rows/pieces.py",
+        "if not self.buckets.isdisjoint(buckets):",
+        "if False:",
+        "tests/test_engine_groups.py -k came_to_two_tasks",
+    ),
+    Mutation(
         "engines: users of two types are added up",
-        P + "groups/far_groups.py",
+        P + "rows/pieces.py",
         "self.kinds = one_kind(self.kinds, kinds)",
         "self.kinds = kinds",
         "tests/test_engine_groups.py -k two_types",

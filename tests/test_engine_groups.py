@@ -158,6 +158,25 @@ def test_users_of_two_types_are_refused_wherever_they_meet():
             use()
 
 
+def test_rows_of_a_user_that_came_to_two_tasks_are_refused():
+    """An engine that spreads a bucket over tasks would double its users."""
+
+    class Spread(Tables):
+        def exchange(self, task):
+            batches = self._data(task, self.parts[0])
+            pieces = [piece for _, piece in task.split(batches, 2)]
+            for k, piece in enumerate(pieces):
+                yield f"part {k}", task(iter([piece]))
+
+    rows = Spread(labelled_table(), ["a"], ["user"])
+    rows.parts = [pa.table({"a": [0.5] * 3000, "user": [7] * 3000})]
+    mean = PrivateMean(Ellipsoid.ball(1.0, d=1), mu=1, by="user")
+    bins = PrivateCounts(edges=[0.0, 1.0], mu=1)
+    for use in (lambda: mean(rows), lambda: bins(rows, user="user")):
+        with pytest.raises(ValueError, match="came to two tasks"):
+            use()
+
+
 def test_labels_that_do_not_fit_are_named():
     table = labelled_table()
     mean = PrivateMean(REGION, mu=1, by="user")

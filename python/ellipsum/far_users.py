@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from .column_names import Columns
 from .rows.divided import Divided
 from .rows.labelled import labelled_batches, one_kind
-from .rows.partitioned import InOnePiece, Partitioned, PartPass, check_labels
-from .rows.pieces import Piece, kind_codes, kinds_of, pieces_of
+from .rows.partitioned import InOnePiece, Partitioned, PartPass, check_labels, once_each
+from .rows.pieces import Piece, Seen, pieces_of
 from .users import UserRows, UserUnit, rows_of_users
 
 __all__ = ["FarUsers", "UserTask", "rows_of_unit"]
@@ -69,26 +69,24 @@ class UserTask(InOnePiece):
 
     def __call__(self, data: Iterator[bytes]) -> bytes:
         """What the users of some buckets give."""
-        kinds = [""]
+        seen = Seen(1)
         with Divided(self.d) as divided:
             for raw in data:
                 piece = Piece.from_bytes(raw)
-                kinds = one_kind(kinds, piece.kinds)
+                seen.add(piece.kinds, piece.bucket)
                 divided.add(piece.rows, piece.words)
             found = self.task(
                 rows
                 for _, batches in divided.parts()
                 for rows in rows_of_users(batches, self.d, self.divide, self.most)
             )
-        return kind_codes(kinds) + found
+        return seen.to_bytes() + found
 
     def merge(self, parts: Iterable[bytes]) -> bytes:
         """What several of them give together."""
-        kinds, inner = [""], []
-        for part in parts:
-            kinds = one_kind(kinds, kinds_of(part[:1]))
-            inner.append(part[1:])
-        return kind_codes(kinds) + self.task.merge(inner)
+        seen = Seen(1)
+        inner = [seen.merge(part) for part in parts]
+        return seen.to_bytes() + self.task.merge(inner)
 
 
 class FarUsers(Partitioned):
@@ -110,10 +108,9 @@ class FarUsers(Partitioned):
 
     def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
         """What the users that came together give."""
-        kinds = [""]
-        for name, part in self._data.exchange(UserTask(task, self._user, self._divide, self._most)):
-            kinds = one_kind(kinds, kinds_of(part[:1]))
-            yield name, part[1:]
+        seen, shuffled = Seen(1), UserTask(task, self._user, self._divide, self._most)
+        for k, part in enumerate(once_each(self._data.exchange(shuffled))):
+            yield f"bucket {k}", seen.merge(part)
 
     def batches(self) -> FarUsers:
         """What a pass reads: itself, as :class:`ellipsum.users.UserRows` gives its rows."""

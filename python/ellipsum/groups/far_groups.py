@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from ..jobs.checkpoint import Job
 from ..rows.divided import Divided
 from ..rows.files import Rows
-from ..rows.labelled import label_batches, labelled_batches, one_kind
+from ..rows.labelled import label_batches, labelled_batches
 from ..rows.labels import Labels
 from ..rows.partitioned import InOnePiece, Partitioned, check_labels, once_each
-from ..rows.pieces import Piece, kind_codes, kinds_of, pieces_of
+from ..rows.pieces import Piece, Seen, pieces_of
 from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
 from ..users import divided_runs
 from .bounded import Users, limited
@@ -41,22 +41,18 @@ _NO_GROUP = np.uint64((1 << 64) - 1)
 
 
 class _State:
-    """A table, and the kinds of the columns that its rows came with."""
+    """A table, and what is known of the rows that it is of."""
 
     def __init__(self, table: Table, labels: int) -> None:
-        self.table, self.kinds = table, [""] * labels
-
-    def see(self, kinds: list[str]) -> None:
-        self.kinds = one_kind(self.kinds, kinds)
+        self.table, self.seen = table, Seen(labels)
 
     def to_bytes(self) -> bytes:
-        return sealed(kind_codes(self.kinds) + bytes(self.table.to_bytes()))
+        return sealed(self.seen.to_bytes() + bytes(self.table.to_bytes()))
 
     def merge(self, raw: bytes) -> None:
         if len(raw) < CHECKSUM_BYTES or not is_whole(raw):
             raise ValueError("a part of a table came back truncated or altered: run the job again")
-        self.see(kinds_of(raw[: len(self.kinds)]))
-        self.table.merge_bytes(raw[len(self.kinds) : -CHECKSUM_BYTES])
+        self.table.merge_bytes(self.seen.merge(raw[:-CHECKSUM_BYTES]))
 
 
 @dataclass(frozen=True)
@@ -80,7 +76,7 @@ class GroupTask(InOnePiece):
         """The table of a part's rows, and the kinds of its labels."""
         state = self._empty()
         for rows, labels in self.batches(data):
-            state.see([label.kind for label in labels])
+            state.seen.add([label.kind for label in labels])
             state.table.add_indexed(rows, self.groups(state.table.book, rows, labels))
             state.table.units += len(rows)
         return state.to_bytes()
@@ -131,7 +127,7 @@ class UserGroupTask(GroupTask):
 
         def known() -> Iterator[tuple[Array, Words]]:
             for rows, labels in self.batches(data):
-                state.see([label.kind for label in labels])
+                state.seen.add([label.kind for label in labels])
                 user, index = labels[-1].rows(), self.groups(book, rows, labels)
                 kept = user.any(1) & (self.counted | (index >= 0))
                 if kept.any():
@@ -151,32 +147,32 @@ class UserGroupTask(GroupTask):
             own = np.where(none[own], _NO_GROUP, own.astype(np.uint64))
             return np.column_stack([words[:, :2], own]), _keys_out(book, place[~none])
 
-        yield from pieces_of(known(), buckets, lambda: list(state.kinds), named)
+        yield from pieces_of(known(), buckets, lambda: list(state.seen.kinds), named)
         # A key that nobody's rows alone have is in the table, too, without a row.
         left = np.flatnonzero(mark() == 0)
         if not book.closed and len(left):
             none = np.empty((0, state.table.d)), np.empty((0, 3), np.uint64)
-            yield 0, Piece(state.kinds, *none, _keys_out(book, left)).to_bytes()
+            yield 0, Piece(state.seen.kinds, *none, _keys_out(book, left)).to_bytes()
 
     def __call__(self, data: Iterator[bytes]) -> bytes:
         """The table of the users of some buckets."""
-        state, seen = self._empty(), set[bytes]()
+        state, users_seen = self._empty(), set[bytes]()
         table = state.table
         with Divided(table.d) as divided:
             for raw in data:
                 piece = Piece.from_bytes(raw)
-                state.see(piece.kinds)
+                state.seen.add(piece.kinds, piece.bucket)
                 places = table.book.add(_keys_in(piece.more)).astype(np.uint64)
                 users, own = np.ascontiguousarray(piece.words[:, :2]), piece.words[:, 2]
                 if self.counted:
-                    seen.update(map(bytes, np.unique(users.view("V16"))))
+                    users_seen.update(map(bytes, np.unique(users.view("V16"))))
                 if (kept := own != _NO_GROUP).any():
                     words = np.column_stack([users[kept], places[own[kept].astype(np.int64)]])
                     divided.add(piece.rows[kept], words)
             for _, runs in divided_runs(divided, table.d, self.divide):
                 for rows, index in limited(runs, table.book, self.max_keys):
                     table.add_indexed(rows, index)
-        table.units = len(seen)
+        table.units = len(users_seen)
         return state.to_bytes()
 
 

@@ -15,15 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
+from .labelled import one_kind
 from .labels import KINDS, mixed
 
-__all__ = ["Piece", "kind_codes", "kinds_of", "pieces_of"]
+__all__ = ["Piece", "Seen", "kind_codes", "kinds_of", "pieces_of"]
 
 Array = NDArray[Any]
 Words = NDArray[np.uint64]
 
 _MAGIC = b"ELLIPIEC"
-_HEADER = struct.Struct("<8sBIIIQ")  # magic, kinds, rows, coordinates, words, bytes beside them
+_HEADER = struct.Struct("<8sBIIIIQ")  # magic, kinds, bucket, rows, coordinates, words, bytes more
+_COUNT = struct.Struct("<I")
 
 #: Bytes of rows that are collected before they are divided.
 _COLLECTED = 16 << 20
@@ -38,11 +40,12 @@ class Piece(NamedTuple):
     rows: Array  #: (n, d), float64
     words: Words  #: (n, k), the user's digest first
     more: bytes = b""  #: what else there is to say of them
+    bucket: int = 0
 
     def to_bytes(self) -> bytes:
         """It as bytes."""
         (n, d), k = self.rows.shape, self.words.shape[1]
-        head = _HEADER.pack(_MAGIC, len(self.kinds), n, d, k, len(self.more))
+        head = _HEADER.pack(_MAGIC, len(self.kinds), self.bucket, n, d, k, len(self.more))
         numbers = [np.ascontiguousarray(self.rows, "<f8"), np.ascontiguousarray(self.words, "<u8")]
         parts = [head, kind_codes(self.kinds), *(a.tobytes() for a in numbers), self.more]
         return sealed(b"".join(parts))
@@ -59,12 +62,54 @@ class Piece(NamedTuple):
         short = len(raw) < _HEADER.size + CHECKSUM_BYTES
         if short or raw[: len(_MAGIC)] != _MAGIC or not is_whole(raw):
             raise ValueError("rows came out of a shuffle truncated or altered: run the job again")
-        _, kinds, n, d, k, more = _HEADER.unpack_from(raw)
+        _, kinds, bucket, n, d, k, more = _HEADER.unpack_from(raw)
         at = _HEADER.size + kinds
         rows = np.frombuffer(raw, "<f8", n * d, at).reshape(n, d)
         words = np.frombuffer(raw, "<u8", n * k, at + rows.nbytes).reshape(n, k)
         end = at + rows.nbytes + words.nbytes
-        return cls(kinds_of(raw[_HEADER.size : at]), rows, words, raw[end : end + more])
+        return cls(kinds_of(raw[_HEADER.size : at]), rows, words, raw[end : end + more], bucket)
+
+
+class Seen:
+    """Which buckets a task had, and the kinds of the labels in them.
+
+    No bucket may be in two tasks: a user would be two, and the guarantee is for one.
+
+    Parameters
+    ----------
+    labels : int, columns of labels
+    """
+
+    def __init__(self, labels: int) -> None:
+        self.kinds, self.buckets = [""] * labels, set[int]()
+
+    def add(self, kinds: list[str], bucket: int | None = None) -> None:
+        """What one piece, or a batch of rows, says."""
+        self.kinds = one_kind(self.kinds, kinds)
+        if bucket is not None:
+            self.buckets.add(bucket)
+
+    def to_bytes(self) -> bytes:
+        """It as bytes."""
+        buckets = np.array(sorted(self.buckets), "<u4").tobytes()
+        return kind_codes(self.kinds) + _COUNT.pack(len(self.buckets)) + buckets
+
+    def merge(self, raw: bytes) -> bytes:
+        """Add what another one wrote at the start of these bytes; the rest of them.
+
+        Raises
+        ------
+        ValueError
+            For a bucket that both had.
+        """
+        at = len(self.kinds) + _COUNT.size
+        (count,) = _COUNT.unpack_from(raw, len(self.kinds))
+        buckets = set(np.frombuffer(raw, "<u4", count, at).tolist())
+        if not self.buckets.isdisjoint(buckets):
+            raise ValueError("rows of a user came to two tasks, which the engine must not do")
+        self.add(kinds_of(raw[: len(self.kinds)]))
+        self.buckets |= buckets
+        return raw[at + 4 * count :]
 
 
 def kind_codes(kinds: Iterable[str]) -> bytes:
@@ -124,4 +169,5 @@ def _divided(
         for first in range(start, end, step):
             here = order[first : min(first + step, end)]
             own, more = named(words[here])
-            yield int(number), Piece(kinds(), rows[here], own, more).to_bytes()
+            piece = Piece(kinds(), rows[here], own, more, int(number))
+            yield piece.bucket, piece.to_bytes()
