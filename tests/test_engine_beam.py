@@ -115,9 +115,8 @@ def test_groups_have_the_bytes_of_one_table(tmp_path):
     assert_same_groups(make, table)
 
 
-@pytest.mark.parametrize("users", ["integer", "uuid"])
-def test_groups_of_users_have_the_bytes_of_one_table(tmp_path, users):
-    table, make = labelled(users, tmp_path)
+def test_groups_of_users_have_the_bytes_of_one_table(tmp_path):
+    table, make = labelled("uuid", tmp_path)
     assert_same_groups_of_users(make, table)
     assert not os.listdir(tmp_path)
 
