@@ -133,8 +133,6 @@ def test_the_guarantee_of_private_keys_has_epsilon_and_delta_alone():
     for name in ("mu", "rho"):
         with pytest.raises(AttributeError, match="private keys cost delta"):
             getattr(promise, name)
-    with pytest.raises(ValueError, match="several rows"):
-        promise.for_rows(2)
     for budget in ({"mu": 1.0}, {"rho": 1.0}):
         with pytest.raises(ValueError, match="private keys cost delta"):
             PrivateCounts(**budget)

@@ -16,7 +16,7 @@ from .privacy_unit import (
     delta_of_rows,
     mu_of_rows,
     multiplier_of_rows,
-    rows_unit,
+    unit_of_rows,
     unit_text,
 )
 
@@ -256,12 +256,13 @@ class GaussianGuarantee(Guarantee):
         ----------
         k : int, rows of one person
         """
-        rows = _validate.whole("k", k, least=1)
-        if self.unit != ROW or rows == 1:
+        if (unit := unit_of_rows(self.unit, k)) is None:
             return self
-        multiplier = multiplier_of_rows(self.noise_multiplier, rows)
-        times = mu_of_rows(self.asked_mu, rows)
-        return GaussianGuarantee(self.neighbors, multiplier, asked_mu=times, unit=rows_unit(rows))
+        multiplier, times = (
+            multiplier_of_rows(self.noise_multiplier, k),
+            mu_of_rows(self.asked_mu, k),
+        )
+        return GaussianGuarantee(self.neighbors, multiplier, asked_mu=times, unit=unit)
 
     def cost(self) -> Cost:
         """mu^2 as asked, or 2 rho, else 1/s^2: exactly, the floats as the fractions they are."""
@@ -351,11 +352,10 @@ class DeltaGuarantee(Guarantee):
         ValueError
             Where that delta is 1 or above: nothing is promised then.
         """
-        rows = _validate.whole("k", k, least=1)
-        if self.unit != ROW or rows == 1:
+        if (unit := unit_of_rows(self.unit, k)) is None:
             return self
-        pair = delta_of_rows(self.asked_epsilon, self.asked_delta, rows)
-        return DeltaGuarantee(self.neighbors, *pair, rows_unit(rows))
+        pair = delta_of_rows(self.asked_epsilon, self.asked_delta, k)
+        return DeltaGuarantee(self.neighbors, *pair, unit)
 
     def cost(self) -> Cost:
         """epsilon and delta as asked."""

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
-__all__ = ["ROW", "delta_of_rows", "mu_of_rows", "multiplier_of_rows", "rows_unit", "unit_text"]
+from . import _validate
 
-#: The unit of privacy of mechanisms that take rows as they come.
-ROW = "one row"
+__all__ = [
+    "RECORD",
+    "ROW",
+    "delta_of_rows",
+    "mu_of_rows",
+    "multiplier_of_rows",
+    "unit_of_rows",
+    "unit_text",
+]
+
+#: The unit of privacy of mechanisms that take rows as they come, or release each by itself.
+ROW, RECORD = "one row", "one record"
 
 
 def unit_text(unit: str) -> str:
@@ -16,9 +27,21 @@ def unit_text(unit: str) -> str:
     return "" if unit == ROW else f", unit: {unit}"
 
 
-def rows_unit(k: int) -> str:
-    """The unit of k rows of a person."""
-    return f"{k} rows of one person"
+def unit_of_rows(unit: str, k: int) -> str | None:
+    """The unit of ``k`` rows of a person, from a guarantee's own; None where that covers them.
+
+    Raises
+    ------
+    ValueError
+        For a unit of fewer rows of one person: what it was made of says more.
+    """
+    rows = _validate.whole("k", k, least=1)
+    if unit in (ROW, RECORD):
+        return None if rows == 1 else f"{rows} {unit.removeprefix('one ')}s of one person"
+    several = re.fullmatch(r"(\d+) (?:row|record)s of one person", unit)
+    if several is not None and int(several[1]) < rows:
+        raise ValueError(f"this guarantee is for {unit}: ask the one that it was made from")
+    return None
 
 
 def multiplier_of_rows(multiplier: float, k: int) -> float:

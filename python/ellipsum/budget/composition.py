@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from ..accounting import events
 from ..accounting.cost import Cost, exact, sqrt_up
 from ..guarantee import Guarantee, Neighbors, shown_up
+from ..privacy_unit import unit_of_rows, unit_text
 from ..release import Release
 
 __all__ = ["ComposedGuarantee", "compose"]
@@ -70,6 +71,37 @@ class ComposedGuarantee(Guarantee):
         """The delta that goes with ``epsilon``."""
         return self.spent.bound_delta(exact("epsilon", epsilon, least=-1))
 
+    def for_rows(self, k: int) -> ComposedGuarantee:
+        """What a person with ``k`` rows has, in all of them together (claim users-4).
+
+        Where the parts are known one by one, it is the composition of what each of them has; of
+        the sums alone, as a budget keeps them, k mu and k epsilon.
+
+        Parameters
+        ----------
+        k : int, rows of one person
+
+        Raises
+        ------
+        ValueError
+            Of sums alone with a delta, which may be that of private keys or of a pair; and where
+            a part's delta for k rows is 1 or above.
+        """
+        if (unit := unit_of_rows(self.unit, k)) is None:
+            return self
+        known: tuple[Any, ...] = self.parts
+        parts: tuple[Guarantee, ...] = tuple(part.for_rows(k) for part in known)
+        if parts:
+            total = sum((part.cost() for part in parts), Cost())
+        elif self.spent.delta:
+            raise ValueError(
+                "a delta was spent, and what it has for several rows follows from each release: "
+                "ask compose(releases).for_rows(k)"
+            )
+        else:
+            total = Cost(k * k * self.spent.mu_squared, k * self.spent.epsilon)
+        return ComposedGuarantee(self.neighbors, total, unit, parts)
+
     def dp_event(self) -> Any:
         """All of it as one ``dp_accounting`` event."""
         return events.event_of_costs([part.cost() for part in self.parts] or [self.spent])
@@ -94,7 +126,8 @@ class ComposedGuarantee(Guarantee):
         if spent.epsilon or spent.delta:
             pair = f"({shown_up(float(spent.epsilon))}, {shown_up(float(spent.delta))})-DP"
             parts.append(pair)
-        return f"{' and '.join(parts) or 'nothing spent'}, neighbours: {self.neighbors}"
+        what = " and ".join(parts) or "nothing spent"
+        return f"{what}, neighbours: {self.neighbors}{unit_text(self.unit)}"
 
 
 def compose(releases: Iterable[Release | Guarantee]) -> ComposedGuarantee:

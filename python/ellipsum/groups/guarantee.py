@@ -11,7 +11,7 @@ import scipy
 
 from .. import calibrate
 from ..accounting.cost import Cost
-from ..guarantee import ROW, GaussianGuarantee, Neighbors
+from ..guarantee import ROW, DeltaGuarantee, GaussianGuarantee, Neighbors
 from .selection import KeySelection, calibrated
 
 __all__ = ["GroupGuarantee", "group_guarantee"]
@@ -97,11 +97,17 @@ class GroupGuarantee(GaussianGuarantee):
             found = found * (1 + 1e-11) + 1e-300
         return found
 
-    def for_rows(self, k: int) -> GaussianGuarantee:
-        """What a person with ``k`` rows has (claim users-4); only for public keys, or a user's."""
-        if self.selection is not None and self.unit == ROW and k > 1:
-            raise ValueError("with private keys, give user= to protect a person of several rows")
-        return super().for_rows(k)
+    def for_rows(self, k: int) -> GaussianGuarantee | DeltaGuarantee:  # type: ignore[override]
+        """What a person with ``k`` rows has (claim users-4).
+
+        With private keys it is that of the pair (epsilon, delta) as asked for: other rows of the
+        same person may name the same key, so that keys have no guarantee of their own for k rows.
+        """
+        if self.selection is None:
+            return super().for_rows(k)
+        pair = (self.asked_epsilon or 0.0, self.asked_delta or 0.0)
+        several = DeltaGuarantee(self.neighbors, *pair, self.unit).for_rows(k)
+        return self if several.unit == self.unit else several
 
     def dp_event(self) -> Any:
         """A ``dp_accounting`` event, where the keys are public.

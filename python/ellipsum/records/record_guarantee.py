@@ -10,8 +10,9 @@ from typing import Any
 import scipy
 
 from .. import _validate, calibrate
-from ..accounting.cost import Cost
+from ..accounting.cost import Cost, sqrt_up
 from ..guarantee import UP, Guarantee, Neighbors, shown_up
+from ..privacy_unit import RECORD, unit_of_rows
 
 __all__ = ["RecordGuarantee"]
 
@@ -29,16 +30,17 @@ class RecordGuarantee(Guarantee):
     mu_release : float, of Gaussian noise; 0 for a pure release
     pure_epsilon : float, of PrivUnitG (delta = 0); 0 for Gaussian noise
     mu_fit : float, of a private fit under ``replace`` neighbours; 0 for a fit on public rows
+    unit : str, whose change makes neighbours: the unit of privacy
     """
 
     mu_release: float = 0.0
     pure_epsilon: float = 0.0
     mu_fit: float = 0.0
+    unit: str = RECORD
 
     kind = "local"
     is_private = True
     neighbors = Neighbors.REPLACE
-    unit = "one record"
 
     @property
     def mu(self) -> float:
@@ -47,7 +49,8 @@ class RecordGuarantee(Guarantee):
         Pure epsilon gives mu = 2 Phi^-1(1/(1 + e^-epsilon)): its tradeoff curve is two chords
         of the (convex) Gaussian one through (1/(1 + e^epsilon), 1/(1 + e^epsilon)).
         """
-        pure = -2 * float(scipy.special.ndtri(1 / (1 + math.exp(self.pure_epsilon))))
+        log_half = scipy.special.log_expit(-self.pure_epsilon)  # of any size
+        pure = -2 * float(scipy.special.ndtri_exp(log_half)) if self.pure_epsilon else 0.0
         parts = [x for x in (self.mu_release, self.mu_fit, pure) if x > 0]
         return parts[0] if parts == [self.mu_release] else math.hypot(*parts) * UP
 
@@ -84,7 +87,7 @@ class RecordGuarantee(Guarantee):
         pure = self.pure_epsilon
         if pure == 0:
             return calibrate.delta(1 / self.mu * (1 - 2.0**-51), e)
-        p, rest = 1 / (1 + math.exp(-pure)), 1 / (1 + math.exp(pure))
+        p, rest = 1 / (1 + math.exp(-pure)), 1 / (1 + math.exp(min(pure, 700.0)))
         if self.mu_fit == 0:  # p - e^e (1 - p), without its cancellation
             return min(1.0, -math.expm1(e - pure) * p * UP) if e < pure else 0.0
         both = p * self._fit_delta(e - pure) + rest * self._fit_delta(e + pure)
@@ -97,6 +100,22 @@ class RecordGuarantee(Guarantee):
         if epsilon >= 0:
             return beyond
         return -math.expm1(epsilon) + math.exp(epsilon) * beyond
+
+    def for_rows(self, k: int) -> RecordGuarantee:
+        """What a person with ``k`` records has, each released once (claim users-4).
+
+        Every record has noise of its own: sqrt(k) mu_release, or k epsilon; a private fit on all
+        of them is one release of k rows: k mu_fit.
+
+        Parameters
+        ----------
+        k : int, records of one person
+        """
+        if (unit := unit_of_rows(self.unit, k)) is None:
+            return self
+        release = sqrt_up(k * Fraction(self.mu_release) ** 2)
+        pure, fit = (sqrt_up((k * Fraction(x)) ** 2) for x in (self.pure_epsilon, self.mu_fit))
+        return RecordGuarantee(release, pure, fit, unit)
 
     def cost(self) -> Cost:
         """mu^2 of release and fit, and the pure epsilon."""
@@ -117,6 +136,6 @@ class RecordGuarantee(Guarantee):
 
     def __str__(self) -> str:
         if self.mu_fit == 0 and self.mu_release == 0:
-            return f"{shown_up(self.pure_epsilon)}-DP (delta = 0), any two values of one record"
+            return f"{shown_up(self.pure_epsilon)}-DP (delta = 0), any two values of {self.unit}"
         fit = f", of which {shown_up(self.mu_fit)} is the fit's" if self.mu_fit else ""
-        return f"{shown_up(self.mu)}-GDP{fit}, any two values of one record"
+        return f"{shown_up(self.mu)}-GDP{fit}, any two values of {self.unit}"
