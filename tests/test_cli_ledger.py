@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -49,7 +50,8 @@ def test_what_is_wrong_with_a_ledger_is_one_sentence_and_a_code(folder, capsys):
         (["ledger", "show", "rows.npy"], 7, "no ledger"),
         (["ledger"], 2, "ACTION"),
         ([*MEAN[:-2], "none.ledger", "--mu", "0.1"], 7, "cannot be opened"),
-        ([*MEAN, "--mu", "0.1", "--neighbors", "add-remove"], 4, "neighbors"),
+        ([*MEAN, "--mu", "0.1", "--neighbors", "add-remove"], 7, "--neighbors add-remove"),
+        (["mean", "none.npy", *MEAN[2:], "--mu", "0.1"], 4, "none.npy"),
     ]
     for argv, code, message in cases:
         capsys.readouterr()
@@ -57,3 +59,16 @@ def test_what_is_wrong_with_a_ledger_is_one_sentence_and_a_code(folder, capsys):
         error = capsys.readouterr().err
         assert message in error and len(error.splitlines()) == 1
     assert Budget(path="a.ledger").spent.mu_squared == 0
+
+
+def test_a_refusal_says_which_ledger_it_needs_and_that_one_is_taken(folder, capsys):
+    np.savez("people.npz", x=np.ones((4, 1)), u=np.array(["a", "a", "b", "c"]))
+    asked = ["mean", "people.npz", "--ball", "3", "--mu", "0.1", "--columns", "x"]
+    asked += ["--user", "u", "--neighbors", "add-remove", "--json", "--ledger"]
+    for known, create in (("a.ledger", "b.ledger"), ("b.ledger", "c.ledger")):
+        capsys.readouterr()
+        assert main([*asked, known]) == (7 if known == "a.ledger" else 0)
+        error = capsys.readouterr().err
+        if known == "a.ledger":
+            command = error.partition("by: ellipsum ")[2].replace("MU", "1").replace("FILE", create)
+            assert main(shlex.split(command)) == 0

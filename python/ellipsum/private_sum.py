@@ -17,7 +17,8 @@ from .adaptive.part_pass import passes_over
 from .adaptive.passes import countable
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
-from .budget.budget import Budget, Entry, Share, draw_from
+from .budget.budget import Budget, Entry, Share
+from .budget.purse import check_budget, draw_from
 from .column_names import Columns
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
@@ -259,6 +260,7 @@ class PrivateSum:
             was released before; a budget without room for it (BudgetError).
         """
         workers, columns = _validate.whole("jobs", jobs, least=1), Columns(self._names)
+        check_budget(budget, self.guarantee, resume)
         refuse_users(data, users, self._users)
         if (resume is not None or workers > 1) and not isinstance(data, Rows):
             raise TypeError("resume and jobs need files as data: give open_rows(...)")

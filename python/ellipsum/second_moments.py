@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
 from .adaptive.part_pass import passes_over
-from .budget.budget import Budget, Share, draw_from
+from .budget.budget import Budget, Share
+from .budget.purse import check_budget, draw_from
 from .column_names import Columns, named_vectors
 from .ellipsoid import Ellipsoid
 from .estimates import Estimate
@@ -111,13 +112,14 @@ def estimate_covariance(
     guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors)
     if method == "wishart" and (epsilon is None or delta is None):
         raise ValueError("method='wishart' needs epsilon and delta")
-    total = _second_moments(data, where, reach, columns)
-    if guarantee.neighbors.count_is_public and total.count == 0:
-        raise ValueError("data has no rows: give at least one")
     promise: Guarantee = guarantee
     if method == "wishart" and epsilon is not None and delta is not None:
         # The pair alone: mu and rho would be those of a Gaussian mechanism.
         promise = DeltaGuarantee(guarantee.neighbors, epsilon, delta)
+    check_budget(budget, promise)
+    total = _second_moments(data, where, reach, columns)
+    if guarantee.neighbors.count_is_public and total.count == 0:
+        raise ValueError("data has no rows: give at least one")
     entry = draw_from(budget, promise, "covariance")
     job = _Noise(guarantee, total, where, root_key(seed), method)
     matrix, sd = job.gaussian() if method == "gaussian" else job.wishart()

@@ -3,125 +3,23 @@
 from __future__ import annotations
 
 import os
+import shlex
 import threading
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..accounting import events
-from ..accounting.cost import Cost, Left, Limit, exact
-from ..guarantee import Guarantee, Neighbors
+from ..accounting.cost import Cost, Limit, exact
+from ..guarantee import Neighbors
 from .composition import ComposedGuarantee
 from .ledger import Ledger, Line, Refused
+from .purse import BudgetError, Entry, Purse
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-__all__ = ["Budget", "BudgetError", "Entry", "Share", "draw_from"]
+__all__ = ["Budget", "BudgetError", "Entry", "Share"]
 
 
-class BudgetError(ValueError):
-    """A release that its budget has no room for: nothing was spent, and nothing was drawn."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What one release took from a budget.
-
-    Parameters
-    ----------
-    number : int, from 1, in its budget
-    cost : Cost
-    what : str, the kind of release
-    time : str, UTC
-    ledger : str or None, the ledger's path
-    chain : str, the hash of the ledger up to this entry
-    """
-
-    number: int
-    cost: Cost
-    what: str
-    time: str
-    ledger: str | None = None
-    chain: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values that JSON can hold."""
-        own = {"entry": self.number, "cost": str(self.cost), "what": self.what, "time": self.time}
-        return own if self.ledger is None else own | {"ledger": self.ledger, "chain": self.chain}
-
-
-class _Purse:
-    """What mechanisms draw from: a whole budget, or a share of one."""
-
-    def __init__(self, neighbors: str, unit: str) -> None:
-        self.neighbors, self.unit = Neighbors.of(neighbors), unit
-        self._process = os.getpid()
-
-    @property
-    def limit(self) -> Limit:
-        """What may be spent."""
-        raise NotImplementedError
-
-    @property
-    def spent(self) -> Cost:
-        """What was spent."""
-        raise NotImplementedError
-
-    @property
-    def left(self) -> Left:
-        """What is left: ``mu``, ``epsilon``, ``delta``, each if it is spent on that alone.
-
-        Rounded down, so that it can be spent: ``PrivateMean(region, mu=budget.left.mu)``.
-        """
-        return self.limit.left(self.spent)
-
-    def draw(self, guarantee: Guarantee, what: str, *, job: str = "") -> Entry:
-        """Take what a release with this guarantee costs: mechanisms do it before their noise.
-
-        Parameters
-        ----------
-        guarantee : Guarantee
-        what : str, the kind of release
-        job : str, optional; a job that is run again draws once
-
-        Raises
-        ------
-        BudgetError
-            There is no room; the message says what is left.
-        ValueError
-            The guarantee is for other neighbours or another unit, or has no cost.
-        """
-        for name, own in (("neighbors", self.neighbors), ("unit", self.unit)):
-            given = getattr(guarantee, name, None)
-            if given != own:
-                raise ValueError(f"the release has {name} {given!s}, the budget has {own!s}")
-        return self._take(guarantee.cost(), what, job)
-
-    def _take(self, cost: Cost, what: str, job: str) -> Entry:
-        raise NotImplementedError
-
-    def _check_process(self) -> None:
-        """Refuse what a fork copied: each process would spend its own."""
-        if os.getpid() != self._process:
-            raise BudgetError(
-                "a budget in memory, or a share, is of the process that made it: give a budget "
-                "a path, and take a share in each process"
-            )
-
-    def __copy__(self) -> Self:
-        return self  # a second one could be spent too
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        return self
-
-    def _refusal(self, cost: Cost, spent: Cost, limit: Limit) -> BudgetError:
-        left = limit.left(spent)
-        return BudgetError(f"no budget for {cost}: of {limit}, {spent} is spent; left is {left}")
-
-
-class Budget(_Purse):
+class Budget(Purse):
     """A budget that several releases share, in memory or in a ledger file that outlives them.
 
     **Guarantees.** What all releases that drew from it promise together is the budget: mu-GDP, or
@@ -258,6 +156,25 @@ class Budget(_Purse):
             cost = _cost_of(mu, rho, epsilon, delta)
         return Share(self._take(cost, what, ""), self.neighbors, self.unit)
 
+    def _needed(self, neighbors: str, unit: str) -> str:
+        """The command that makes such a ledger, where it is one."""
+        if self.path is None:
+            return super()._needed(neighbors, unit)
+        sizes = "--epsilon E --delta D"
+        if self.limit.epsilon is None:
+            sizes = "--mu MU --delta D" if self.limit.delta else "--mu MU"
+        plain = all(c.isalnum() or c in " _-.,'" for c in unit)
+        quoted = f'"{unit}"' if plain else shlex.quote(unit)
+        words = f"{sizes} --neighbors {neighbors} --unit {quoted}"
+        return f"it needs a ledger of its own, by: ellipsum ledger create FILE {words}"
+
+    def _drawn(self) -> tuple[Entry, ...]:
+        return self.entries
+
+    def _check_process(self) -> None:
+        if self._ledger is None:
+            super()._check_process()
+
     def _take(self, cost: Cost, what: str, job: str) -> Entry:
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         if self._ledger is not None:
@@ -298,7 +215,7 @@ class Budget(_Purse):
         return "\n".join([*lines, f"spent: {spent}", f"left: {limit.left(spent)}"])
 
 
-class Share(_Purse):
+class Share(Purse):
     """A part of a budget, taken in one piece: mechanisms draw from it as from the whole."""
 
     def __init__(self, entry: Entry, neighbors: str, unit: str) -> None:
@@ -340,18 +257,6 @@ class Share(_Purse):
 
     def __repr__(self) -> str:
         return f"Share(entry={self.entry.number}, {self._limit})"
-
-
-def draw_from(
-    budget: Budget | Share | None, guarantee: Guarantee, what: str, *, job: str = ""
-) -> Entry | None:
-    """Take what a release costs from ``budget``, where one is given (:meth:`Budget.draw`)."""
-    if budget is None:
-        return None
-    if not isinstance(budget, _Purse):
-        kind = type(budget).__name__
-        raise TypeError(f"budget must be a Budget or a Share of one, got {kind}: see Budget(path=)")
-    return budget.draw(guarantee, what, job=job)
 
 
 def _limit_of(mu: Any, rho: Any, epsilon: Any, delta: Any) -> Limit:

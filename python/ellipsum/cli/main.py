@@ -37,7 +37,8 @@ exit codes:
     4  the data cannot be read as rows of numbers
     5  an optional package is missing (the message names it)
     6  the output cannot be written, or a checkpoint cannot be used
-    7  the ledger has no budget left for the release, or cannot be read or written
+    7  the ledger is of another unit or other neighbours, has no budget left for the release,
+       or cannot be read or written
   130  interrupted; nothing was released, unless the message says otherwise
 """
 

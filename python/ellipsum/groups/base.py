@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate, noise
-from ..budget.budget import Budget, Entry, Share, draw_from
+from ..budget.budget import Budget, Entry, Share
+from ..budget.purse import draw_from
 from ..guarantee import ROW, Neighbors
 from ..jobs.checkpoint import Checkpoint, Job
 from ..jobs.resumable import binding_of

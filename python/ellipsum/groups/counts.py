@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .. import _validate
 from ..budget.budget import Budget, Share
+from ..budget.purse import check_budget
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..jobs.checkpoint import Checkpoint, Job
 from ..noise_keys import digest, root_key
@@ -124,6 +125,7 @@ class PrivateCounts(Groups):
         """
         self._check_user(user)
         promise = self._promise(user)
+        check_budget(budget, promise[0], resume)
         self._check_files(rows, resume is not None, jobs)
         if isinstance(rows, Rows) and self.edges is None:
             rows = rows.labels_alone()

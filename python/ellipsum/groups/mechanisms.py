@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .. import _validate, noise
 from ..budget.budget import Budget, Share
+from ..budget.purse import check_budget
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers
 from ..guarantee import Neighbors, rounded_up, seed_caveats
@@ -160,6 +161,7 @@ class PrivateGroupSum(Groups):
         """
         self._check_user(user)
         promise = self._promise(user)
+        check_budget(budget, promise[0], resume)
         self._check_files(rows, resume is not None, jobs)
         if resume is not None:
             return self._resumed(rows, key, user, resume, jobs, budget, seed)

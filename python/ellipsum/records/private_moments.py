@@ -17,7 +17,8 @@ from scipy.special import ndtri
 
 from .. import _validate
 from .._estimator import Estimator
-from ..budget.budget import Budget, Share, draw_from
+from ..budget.budget import Budget, Share
+from ..budget.purse import check_budget, draw_from
 from ..column_names import Columns, named_vectors
 from ..guarantee import GaussianGuarantee, rounded_up, seed_caveats
 from ..noise import rounded_gaussian
@@ -76,6 +77,7 @@ class _OnMoments(Estimator):
     def _release(self, data: Any, d: int, budget: Budget | Share | None, kind: str) -> None:
         """Sets ``moments_``, ``sd_``, ``n_``, ``guarantee_``: all that is private happens here."""
         promise = self.guarantee
+        check_budget(budget, promise)
         names, known = named_vectors(center=self.center, scale=self.scale)
         where, unit = known["center"], known["scale"]
         center = np.zeros(d) if where is None else _validate.vector("center", where, d=d)

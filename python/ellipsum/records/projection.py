@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _validate
-from ..budget.budget import Budget, Share, draw_from
+from ..budget.budget import Budget, Share
+from ..budget.purse import check_budget, draw_from
 from ..column_names import Columns, named_vectors
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..kernels.backend import thread_count
@@ -56,6 +57,7 @@ class PrivateProjection:
         A secret that the parts of one table share, so that their columns of Phi are those of one
         run; fresh by default. Whoever knows it can undo the projection. Never use it for another
         table.
+    budget : Budget or Share, optional; what the release is drawn from: asked now for room
     seed : int, optional; for tests: what is made with a seed is **not private**
     threads : int, optional, for drawing Phi (BLAS has its own setting)
 
@@ -77,6 +79,7 @@ class PrivateProjection:
         neighbors: str = "replace",
         center: ArrayLike | None = None,
         key: Any = None,
+        budget: Budget | Share | None = None,
         seed: int | bytes | None = None,
         threads: int | None = None,
     ) -> None:
@@ -96,6 +99,8 @@ class PrivateProjection:
         if self._sigma > SIGMA_MAX:
             raise ValueError("the budget is too small for this many rows: the floor leaves int64")
         self.guarantee = ProjectionGuarantee(relation, epsilon, delta, rows=m, ratio=ratio)
+        check_budget(budget, self.guarantee)
+        self._budget = budget
         self._job = ("projection", m, relation.value, self._sigma, clip.clip_norm, where)
         self._sketch, self._threads = Sketch(m, clip), thread_count(threads)
         self._root = _root(key, seed)
@@ -265,7 +270,7 @@ class PrivateProjection:
 
         Parameters
         ----------
-        budget : Budget or Share, optional; what it is drawn from
+        budget : Budget or Share, optional; what it is drawn from, if no other was given before
 
         Raises
         ------
@@ -278,7 +283,9 @@ class PrivateProjection:
             raise ValueError("data has no rows: add at least one")
         if not claim(self._marks, again=False, only_ask=True):
             raise ValueError("these rows were released already, by a copy")
-        entry = draw_from(budget, self.guarantee, "projection")
+        if budget is not None and self._budget is not None:
+            raise ValueError("give budget once: to the projection, or to its release")
+        entry = draw_from(self._budget if budget is None else budget, self.guarantee, "projection")
         if not claim(self._marks, again=False):  # by another thread, meanwhile
             raise ValueError("these rows were released already, by a copy")
         key = JobKeys(self._root, *self._job, self._sketch.sums).of(Use.FLOOR)
