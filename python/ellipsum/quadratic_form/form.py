@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,9 @@ from .moments import Moments
 from .normal_form import NormalForm, normal_form
 from .parameters import Value
 from .tails import QuadraticFormResult, QuadraticFormWarning, check_errors
+
+if TYPE_CHECKING:
+    from .fitting import FormFit
 
 __all__ = ["QuadraticForm", "QuadraticFormResult", "QuadraticFormWarning"]
 
@@ -112,6 +115,46 @@ class QuadraticForm(Moments):
         FormArray
         """
         return FormArray.broadcast(cls, weights, dof, noncentrality, normal_sd, offset)
+
+    @classmethod
+    def fit(
+        cls,
+        sample: ArrayLike,
+        dof: ArrayLike,
+        *,
+        noncentrality: ArrayLike = 0,
+        signs: ArrayLike = 1,
+        normal_sd: float | None = 0,
+        offset: float | None = 0,
+    ) -> FormFit:
+        """Weights of the highest likelihood for independent draws of Q, the dof being known.
+
+        Several maxima are possible, which sample and dof tell apart weakly: the best of three
+        climbs. Weights of the same dof, noncentrality and sign come in descending order of size.
+
+        Parameters
+        ----------
+        sample : array_like, shape (n,), in the unit of Q
+        dof : array_like, shape (d,), positive; says how many weights there are
+        noncentrality : float or array_like, shape (d,)
+        signs : 1, -1, or array_like of these, shape (d,)
+            The signs of the weights.
+        normal_sd, offset : float, or None to fit them too
+
+        Returns
+        -------
+        FormFit: ``form``, standard errors of what was fitted (infinite where the sample does not
+        tell), ``log_likelihood``
+
+        Raises
+        ------
+        ValueError
+            The likelihood has no regular maximum (an offset beside dof below 2), or the sample
+            is no sample of such a form.
+        """
+        from .fitting import fit_form
+
+        return fit_form(cls, sample, dof, noncentrality, signs, normal_sd, offset)
 
     def frozen(self) -> Any:
         """This distribution as a frozen ``scipy.stats`` one, for ``kstest``, plots and fits.
