@@ -71,7 +71,10 @@ def made(path):
         shape.at().predicted_error(n=1000, epsilon=1, delta=1e-6), mean, mean.guarantee, release,
         budget, budget.entries[0], budget.guarantee, budget.left, budget.limit, groups,
         groups.guarantee_for("user"), PrivateCounts(edges=[0, 1, 2], mu=1), plan, plan.plan(1000),
-        plan.plan(1000).steps[0], form, form.evaluate(1.0), backend(), Checkpoint(path / "a.ck"),
+        plan.plan(1000).steps[0], form, form.evaluate(1.0), form.sf_gradient(1.0), form.to_matrix(),
+        QuadraticForm.broadcast([[1], [2]]), QuadraticForm.fit([1.0, 2.0, 4.0], 2),
+        QuadraticForm.broadcast([[1], [2]]).sf_gradient(3.0), QuadraticForm.broadcast([1.0]),
+        backend(), Checkpoint(path / "a.ck"),
         open_rows(path / "x.npy"), *private(path),
     ]  # fmt: skip
     return things

@@ -38,7 +38,7 @@ MAY_IMPORT = {
     "calibrate": {"_validate"},
     "accounting": {"calibrate"},
     "durable": set(),
-    "privacy_unit": set(),
+    "privacy_unit": {"_validate"},
     "guarantee": {"_validate", "accounting", "calibrate", "privacy_unit"},
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "notebook", "plot"},
@@ -61,7 +61,7 @@ MAY_IMPORT = {
         "partial_bytes", "rows", "sum_bytes",
     },
     "release": {"column_names", "guarantee", "plot", "tabular"},
-    "budget": {"accounting", "durable", "guarantee", "release"},
+    "budget": {"accounting", "durable", "guarantee", "privacy_unit", "release"},
     "sum_release": {"_validate", "ellipsoid", "guarantee", "low_rank", "release"},
     "adaptive": {
         "_validate", "column_names", "ellipsoid", "exact_sum", "grid", "guarantee", "kernels",
@@ -94,8 +94,9 @@ MAY_IMPORT = {
     },
     "records": {
         "_estimator", "_validate", "accounting", "budget", "calibrate", "column_names", "estimates",
-        "guarantee", "kernels", "lineage", "noise", "noise_keys", "notebook", "quadratic_form",
-        "release", "rows", "sealed_bytes", "second_moments", "shapes", "tradeoff", "wishart",
+        "guarantee", "kernels", "lineage", "noise", "noise_keys", "notebook", "privacy_unit",
+        "quadratic_form", "release", "rows", "sealed_bytes", "second_moments", "shapes", "tradeoff",
+        "wishart",
     },
     "learned": {
         "_validate", "calibrate", "guarantee", "noise", "noise_keys", "notebook", "records",

@@ -181,6 +181,37 @@ def test_forms_of_arrays_have_the_values_of_each_form():
         QuadraticForm.broadcast([1, 2, 3], dof=[1, 2])
 
 
+def test_forms_of_arrays_have_the_moments_gradients_and_draws_of_each_form():
+    many = QuadraticForm.broadcast([[1.0, 2.0], [3.0, -1.0]], dof=[1, 4], offset=[[0.0], [1.0]])
+    own = [[many[i, j] for j in range(2)] for i in range(2)]
+    for method in ("skewness", "kurtosis", "median", "mode", "entropy", "mean", "std", "var"):
+        want = [[getattr(form, method)() for form in row] for row in own]
+        assert np.array_equal(getattr(many, method)(), want)
+    for known in (("moment", 3), ("moment", 4, "central"), ("stats", "s")):
+        want = [[getattr(form, known[0])(*known[1:]) for form in row] for row in own]
+        assert np.array_equal(getattr(many, known[0])(*known[1:]), want)
+    for known in (("stats",), ("stats", "mvsk"), ("support",), ("interval", 0.9)):
+        found = getattr(many, known[0])(*known[1:])
+        for i, j in np.ndindex(2, 2):
+            assert tuple(x[i, j] for x in found) == getattr(own[i][j], known[0])(*known[1:])
+    q = np.array([2.0, 5.0, 9.0])[:, None, None]
+    for name in ("sf_gradient", "cdf_gradient"):
+        found = getattr(many, name)(q)
+        assert found.weights.shape == (3, 2, 2, 2) and found.q.shape == (3, 2, 2)
+        for k, i, j in np.ndindex(3, 2, 2):
+            want = getattr(own[i][j], name)(float(q[k, 0, 0]))
+            for part, single in zip(found, want, strict=True):
+                assert np.array_equal(part[k, i, j], single)
+    tail = many.isf_gradient(0.01)
+    assert np.allclose(tail[1, 0], own[1][0].isf_gradient(0.01), rtol=1e-12)
+    draws = many.sample((500,), rng=1)
+    assert draws.shape == (500, 2, 2) and many.rvs(random_state=2).shape == (2, 2)
+    assert np.array_equal(draws, many.rvs(500, 1))
+    assert (np.abs(draws.mean(axis=0) - many.mean()) < 6 * many.std() / math.sqrt(500)).all()
+    assert abs(np.corrcoef(draws[:, 0, 0], draws[:, 1, 0])[0, 1]) < 0.3  # of one stream, no copy
+    assert QuadraticForm.broadcast(np.empty((0, 2))).stats()[1].shape == (0,)
+
+
 @pytest.mark.skipif(not hasattr(stats, "make_distribution"), reason="SciPy before 1.15")
 def test_scipys_newer_infrastructure_has_the_same_digits():
     x = FORM.distribution()
@@ -189,6 +220,7 @@ def test_scipys_newer_infrastructure_has_the_same_digits():
     assert (x.mean(), x.variance()) == pytest.approx((FORM.mean(), FORM.variance()))
     assert x.moment(3) == pytest.approx(FORM.moment(3))
     assert x.support() == FORM.support()
+    assert x.form is FORM
     twice = 2 * x + 1
     assert twice.cdf(9.0) == FORM.cdf(4.0) == FORM.icdf(FORM.cdf(4.0)) * 0 + FORM.cdf(4.0)
     assert FORM.standard_deviation() == FORM.std()

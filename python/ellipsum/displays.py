@@ -13,7 +13,7 @@ from .ellipsoid import Ellipsoid
 from .engines.engine_rows import EngineRows
 from .guarantee import GaussianGuarantee
 from .notebook import Content, content, shown_in_notebooks
-from .quadratic_form import QuadraticFormResult
+from .quadratic_form import FormArray, FormFit, Gradient, QuadraticFormResult
 from .shapes.best import ErrorPrediction
 
 __all__ = ["shown_in_notebooks"]
@@ -74,3 +74,32 @@ def _(budget: Budget) -> Content:
 def _(result: QuadraticFormResult) -> Content:
     points = {name: np.ravel(part).tolist() for name, part in result._asdict().items()}
     return Content(["QuadraticFormResult"], points)
+
+
+@content.register
+def _(forms: FormArray) -> Content:
+    places = [str(i if len(i) > 1 else i[0]) for i in np.ndindex(forms.shape) if i]
+    known = {"mean": forms.mean(), "sd": forms.std()}
+    columns: dict[str, Any] = {"form": places or ["()"]}
+    return Content([repr(forms)], columns | {n: np.ravel(x).tolist() for n, x in known.items()})
+
+
+@content.register
+def _(slopes: Gradient) -> Content:
+    plain = {"normal_sd": slopes.normal_sd, "offset": slopes.offset, "q": slopes.q}
+    if np.ndim(slopes.q):
+        return Content(["Gradient of many forms", f"shape {np.shape(slopes.q)}"])
+    parts = {"weight": slopes.weights, "dof": slopes.dof, "noncentrality": slopes.noncentrality}
+    columns = {f"in {name}": np.asarray(part).tolist() for name, part in parts.items()}
+    return Content(["Gradient", *(f"in {n}: {x:.6g}" for n, x in plain.items())], columns)
+
+
+@content.register
+def _(fit: FormFit) -> Content:
+    form = fit.form
+    columns: dict[str, Any] = {"weight": form.weights.tolist(), "sd": fit.weights_error.tolist()}
+    columns["dof"] = form.dof.tolist()
+    plain = (("normal_sd", form.normal_sd, fit.normal_sd_error),
+             ("offset", form.offset, fit.offset_error))  # fmt: skip
+    lines = [f"{name} {value:.6g}, sd {error:.3g}" for name, value, error in plain if error]
+    return Content(["FormFit", f"log likelihood {fit.log_likelihood:.6g}", *lines], columns)

@@ -12,8 +12,6 @@ from ..guarantee import Guarantee, Neighbors
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ..jobs.checkpoint import Checkpoint
-
 __all__ = ["BudgetError", "Entry", "Purse", "check_budget", "draw_from"]
 
 
@@ -163,11 +161,7 @@ def draw_from(
     return None if known is None else known.draw(guarantee, what, job=job)
 
 
-def check_budget(
-    budget: Purse | None,
-    guarantee: Guarantee,
-    resume: Checkpoint | str | os.PathLike[str] | None = None,
-) -> None:
+def check_budget(budget: Purse | None, guarantee: Guarantee, resume: Any = None) -> None:
     """Refuse what the release will be refused for at its end, before its data are read.
 
     Parameters
@@ -176,7 +170,7 @@ def check_budget(
     resume : the checkpoint of its job, or its path: where it is there, the job may have drawn
     """
     if (known := _purse_of(budget)) is not None:
-        path: Any = getattr(resume, "path", resume)
+        path = getattr(resume, "path", resume)
         known.check(guarantee, repeated=path is not None and os.path.exists(path))
 
 

@@ -172,7 +172,7 @@ class QuadraticForm(Moments):
 
         Returns
         -------
-        scipy.stats distribution, an instance of what ``make_distribution`` makes
+        scipy.stats distribution; without parameters, SciPy's being numbers: ``form`` has them
 
         Raises
         ------

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .gradients import Gradient
 from .parameters import Array
-from .protocols import Distribution
+from .protocols import Distribution, Seed
 
 __all__ = ["FormArray"]
 
@@ -116,6 +117,83 @@ class FormArray:
         """Standard deviation of each form."""
         return self._single("std")
 
+    def skewness(self) -> Array:
+        """Third standardised cumulant of each form."""
+        return self._single("skewness")
+
+    def kurtosis(self) -> Array:
+        """Excess kurtosis of each form."""
+        return self._single("kurtosis")
+
+    def median(self) -> Array:
+        """The q that halves the probability, of each form."""
+        return self._single("median")
+
+    def mode(self) -> Array:
+        """Where the density of each form is highest."""
+        return self._single("mode")
+
+    def entropy(self) -> Array:
+        """Differential entropy of each form, nats."""
+        return self._single("entropy")
+
+    def moment(self, order: int = 1, kind: str = "raw") -> Array:
+        """As :meth:`QuadraticForm.moment`, of each form."""
+        return self._single("moment", order, kind)
+
+    def stats(self, moments: str = "mv") -> tuple[Array, ...] | Array:
+        """As :meth:`QuadraticForm.stats`, of each form: an array for each letter."""
+        found = self._several(len(set(moments)), "stats", moments)
+        return found[0] if len(found) == 1 else found
+
+    def support(self) -> tuple[Array, Array]:
+        """Infimum and supremum of each form's support."""
+        low, high = self._several(2, "support")
+        return low, high
+
+    def interval(self, confidence: float) -> tuple[Array, Array]:
+        """The central interval of this probability, of each form."""
+        low, high = self._several(2, "interval", confidence)
+        return low, high
+
+    def sf_gradient(self, q: ArrayLike) -> Gradient:
+        """As :meth:`QuadraticForm.sf_gradient`, of each form: arrays of the common shape.
+
+        Those of the weights, dof and noncentralities have the axis of the weights last.
+        """
+        given = np.asarray(q, np.float64)
+        shape = np.broadcast_shapes(given.shape, self.shape)
+        forms: Any = np.broadcast_to(self._forms, shape)
+        points = np.broadcast_to(given, shape)
+        found = [forms[i].sf_gradient(float(points[i])) for i in np.ndindex(shape)]
+        parts = (np.array(part) for part in zip(*found, strict=True))
+        return Gradient(*(part.reshape(*shape, *part.shape[1:]) for part in parts))
+
+    def cdf_gradient(self, q: ArrayLike) -> Gradient:
+        """:meth:`sf_gradient` with the other sign."""
+        return self.sf_gradient(q).negative()
+
+    def isf_gradient(self, p: ArrayLike) -> Array:
+        """As :meth:`QuadraticForm.isf_gradient`, of each form, the axis of the weights last."""
+        gradient = self.sf_gradient(self.isf(p))
+        return np.asarray(gradient.weights / np.asarray(gradient.offset)[..., None])
+
+    def rvs(self, size: int | tuple[int, ...] | None = None, random_state: Seed = None) -> Array:
+        """Draws of each form, shape (size, shape of the forms), one after another from a stream."""
+        rng = np.random.default_rng(random_state)
+        before = () if size is None else tuple(np.atleast_1d(size))
+        out = np.empty((*before, *self.shape))
+        for i in np.ndindex(self.shape):
+            form: Any = self._forms[i]
+            out[(..., *i)] = form.rvs(before, rng)
+        return out
+
+    def sample(
+        self, shape: int | tuple[int, ...] = (), *, rng: int | np.random.Generator | None = None
+    ) -> Array:
+        """As :meth:`rvs`, by the newer names of its arguments."""
+        return self.rvs(shape, rng)
+
     def _each(self, method: str, points: ArrayLike) -> Array:
         given = np.asarray(points, np.float64)
         shape = np.broadcast_shapes(given.shape, self.shape)
@@ -126,8 +204,12 @@ class FormArray:
             out[place] = getattr(self._forms[i], method)(full[place])
         return out
 
-    def _single(self, method: str) -> Array:
-        out = np.empty(self.shape)
-        for i in np.ndindex(self.shape):
-            out[i] = getattr(self._forms[i], method)()
-        return out
+    def _single(self, method: str, *known: Any) -> Array:
+        found = [getattr(form, method)(*known) for form in self._forms.flat]
+        return np.array(found, np.float64).reshape(self.shape)
+
+    def _several(self, count: int, method: str, *known: Any) -> tuple[Array, ...]:
+        """Of a method that has so many values, an array of each."""
+        found = [getattr(form, method)(*known) for form in self._forms.flat]
+        table = np.array(found, np.float64).reshape(-1, count)
+        return tuple(table[:, k].reshape(self.shape) for k in range(count))

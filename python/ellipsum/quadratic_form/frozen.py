@@ -76,4 +76,6 @@ def newer(form: Distribution) -> Any:
     """``form`` as a distribution of SciPy's newer infrastructure."""
     if not hasattr(stats, "make_distribution"):
         raise ImportError("distribution() needs SciPy 1.15 or newer: pip install -U scipy")
-    return stats.make_distribution(_Generic(form))()
+    found = stats.make_distribution(_Generic(form))()
+    found.form = form  # SciPy's parameters are numbers, and a row of weights is none
+    return found

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .parameters import Array
+from .parameters import Array, Value
 
 __all__ = ["Gradient", "tail_gradient"]
 
@@ -22,14 +22,14 @@ _BLOCK = 256
 
 
 class Gradient(NamedTuple):
-    """Derivatives of a probability in each parameter of a quadratic form."""
+    """Derivatives of a probability in each parameter of a quadratic form, or of many."""
 
-    weights: Array  #: shape (d,), per unit of a weight
-    dof: Array  #: shape (d,)
-    noncentrality: Array  #: shape (d,)
-    normal_sd: float  #: per unit of Q; 0 where normal_sd is 0
-    offset: float  #: per unit of Q
-    q: float  #: per unit of Q
+    weights: Array  #: shape (..., d), per unit of a weight
+    dof: Array  #: shape (..., d)
+    noncentrality: Array  #: shape (..., d)
+    normal_sd: Value  #: per unit of Q; 0 where normal_sd is 0
+    offset: Value  #: per unit of Q
+    q: Value  #: per unit of Q
 
     def negative(self) -> Gradient:
         """Of the other tail."""
