@@ -43,7 +43,11 @@ class Groups:
         max_keys: int,
         budget: tuple[float | None, float | None, float | None, float | None],
         neighbors: str,
+        by: str | None = None,
     ) -> None:
+        if by is not None and not isinstance(by, str):
+            raise TypeError("by must be a column's name: give a column itself as user= of the call")
+        self._by = by
         if isinstance(keys, (str, bytes)):
             raise TypeError("keys must be a sequence of keys, got one text")
         self._keys = None if keys is None else list(keys)
@@ -62,6 +66,7 @@ class Groups:
             f"max_keys={self._max_keys}",
             *given,
             f"neighbors={self._neighbors.value!r}",
+            *([] if self._by is None else [f"by={self._by!r}"]),
         ]
         return f"{type(self).__name__}({', '.join(settings)})"
 
@@ -74,9 +79,9 @@ class Groups:
 
         Parameters
         ----------
-        user : str or None, the column's name
+        user : str or None, the column's name; ``by`` where it is left out
         """
-        return self._promise(user)[0]
+        return self._promise(self._user(user))[0]
 
     def _promise(self, user: Any) -> tuple[GroupGuarantee, int | None]:
         """The guarantee, and the threshold; without users a row is in one group."""
@@ -149,9 +154,19 @@ class Groups:
         """The table with its noise; the budget is drawn before that."""
         raise NotImplementedError
 
-    def _check_user(self, user: Any) -> None:
-        if user is None and self._max_keys > 1:
+    def _user(self, user: Any) -> Any:
+        """The column of users of a call: ``by`` where none is given, and no other than that."""
+        if self._by is None or user is None:
+            return self._by if user is None else user
+        if isinstance(user, str) and user != self._by:
+            raise ValueError("user is another column than by: give one of them")
+        return user
+
+    def _checked_user(self, user: Any) -> Any:
+        chosen = self._user(user)
+        if chosen is None and self._max_keys > 1:
             raise ValueError("max_keys goes with user: without users a row is in one group")
+        return chosen
 
     def _size_factor(self, k: int) -> float | None:
         """Noise of a group's size over the noise multiplier, in users; None: not released."""

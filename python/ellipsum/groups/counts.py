@@ -46,7 +46,7 @@ class PrivateCounts(Groups):
 
     Parameters
     ----------
-    keys, max_keys, epsilon, delta, rho, mu, neighbors
+    keys, max_keys, epsilon, delta, rho, mu, neighbors, by
         As of :class:`PrivateGroupSum`.
     edges : array (m + 1,), optional
         In place of keys, of numbers: public ends of m bins [edge, next edge), the last one with
@@ -66,6 +66,7 @@ class PrivateCounts(Groups):
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "add-remove",
+        by: str | None = None,
     ) -> None:
         self.edges: NDArray[np.float64] | None = None
         if edges is not None:
@@ -75,7 +76,7 @@ class PrivateCounts(Groups):
             if len(self.edges) < 2 or (np.diff(self.edges) <= 0).any():
                 raise ValueError("edges must be two numbers or more, ascending")
             keys = list(range(len(self.edges) - 1))
-        super().__init__(keys, max_keys, (epsilon, delta, rho, mu), neighbors)
+        super().__init__(keys, max_keys, (epsilon, delta, rho, mu), neighbors, by)
 
     def _named(self) -> str:
         return super()._named() if self.edges is None else f"bins: {len(self.edges) - 1}"
@@ -101,7 +102,7 @@ class PrivateCounts(Groups):
             column of numbers that they were opened with: ``open_rows(files, ["age"])``,
             ``SparkRows(df, ["age"])``.
         key : str, optional; the name of the column
-        user : str or column, optional; whose row it is
+        user : str or column, optional; whose row it is: by default ``by``
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
         resume : Checkpoint or path, optional
@@ -123,7 +124,7 @@ class PrivateCounts(Groups):
             For data without such columns; a checkpoint of another job, or one that lies among the
             files (CheckpointError).
         """
-        self._check_user(user)
+        user = self._checked_user(user)
         promise = self._promise(user)
         check_budget(budget, promise[0], resume)
         self._check_files(rows, resume is not None, jobs)

@@ -64,6 +64,7 @@ class PrivateGroupSum(Groups):
     epsilon, delta : float
         The budget; rho or mu in their place where the keys are public.
     rho, mu : float
+    by : str, optional; the column that says whose row it is, if the call gives no ``user``
     neighbors : ``"add-remove"`` or ``"replace"``
         ``"add-remove"``: a user's rows are there or not. ``"replace"``: they take other values
         *and other keys*; the number of all users is public, that of no group.
@@ -97,6 +98,7 @@ class PrivateGroupSum(Groups):
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "add-remove",
+        by: str | None = None,
         statistic: str | None = None,
         missing: str = "center",
     ) -> None:
@@ -111,7 +113,7 @@ class PrivateGroupSum(Groups):
                 absent_levels(region, 1.0)  # its checks
         chosen = _validate.one_of("statistic", statistic or self._kind, STATISTICS)
         self._divide = chosen == "mean"
-        super().__init__(keys, max_keys, (epsilon, delta, rho, mu), neighbors)
+        super().__init__(keys, max_keys, (epsilon, delta, rho, mu), neighbors, by)
 
     def __call__(
         self,
@@ -133,8 +135,8 @@ class PrivateGroupSum(Groups):
             Or an iterator of tables; rows in an engine, as ``SparkRows(..., by=[...])``; or an
             :class:`ExactGroupSum`, as :meth:`exact_sum` makes them, merged: release it once.
         key : str, the name of the column of keys; or the column, for an array
-        user : str or column, optional; whose row it is. Of an ExactGroupSum the name of the
-            column that its parts were made with.
+        user : str or column, optional; whose row it is: by default ``by``
+            Of an ExactGroupSum the name of the column that its parts were made with.
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
         resume : Checkpoint or path, optional
@@ -159,7 +161,7 @@ class PrivateGroupSum(Groups):
             another region, of other units, or released before; a checkpoint of another job, or one
             that lies among the files (CheckpointError).
         """
-        self._check_user(user)
+        user = self._checked_user(user)
         promise = self._promise(user)
         check_budget(budget, promise[0], resume)
         self._check_files(rows, resume is not None, jobs)
@@ -196,7 +198,7 @@ class PrivateGroupSum(Groups):
         -------
         ExactGroupSum
         """
-        self._check_user(user)
+        user = self._checked_user(user)
         self._check_files(rows, False, jobs)
         return self._summed(rows, key, user, None, jobs)
 
