@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from ellipsum import Ellipsoid, PrivateMean
 from ellipsum.cli.exit import Exit
 from ellipsum.cli.main import main
 from ellipsum.rows import progress as _progress
@@ -76,3 +77,25 @@ def test_the_plain_bar_tells_rate_and_time_left(capsys, monkeypatch):
 def test_clock_and_short_numbers():
     assert [_progress._clock(s) for s in (0.4, 65, 3661)] == ["0:00", "1:05", "1:01:01"]
     assert [_progress._short(x) for x in (7, 1234, 5e9, 2e15)] == ["7", "1.23k", "5G", "2e+03T"]
+
+
+def test_a_plan_by_users_says_which_pass_it_is(capsys, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    rows = np.random.default_rng(0).normal(size=(4000, 2))
+    lines = [f"{a},{b},{k % 1000}" for k, (a, b) in enumerate(rows)]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,u", *lines]))
+    data = open_rows(str(tmp_path / "rows.csv"), ["a", "b"], by="u", progress=True)
+    mechanism = PrivateMean(lower=[-9, -9], upper=[9, 9], mu=1, by="u")
+    last = mechanism.plan(1000).passes + 1  # to match the users takes one, too
+    for _ in range(2):  # each job counts its own
+        capsys.readouterr()
+        mechanism(data, seed=1)
+        bars = [bar.split("\r")[-1] for bar in capsys.readouterr().err.split("\n")[:-1]]
+        first, *others = bars
+        assert first.startswith("pass 1: 100%") and " 4k rows" in first
+        assert [bar.split(":")[0] for bar in others] == [
+            f"pass {k} of {last}" for k in range(2, last + 1)
+        ]
+        assert all("100%" in bar and " 1k rows" in bar for bar in others)
+    PrivateMean(Ellipsoid.ball(9.0, d=2), mu=1, by="u")(data)
+    assert "pass" not in capsys.readouterr().err

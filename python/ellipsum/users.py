@@ -158,9 +158,10 @@ class UserRows:
         for _, rows in self.parts():
             yield from rows
 
-    def stored(self) -> Callable[[], Iterator[Array]]:
+    def stored(self) -> Store:
         """What begins a pass over the users' rows, which are kept when the first one is made."""
-        return Store(self.batches, self.d).batches
+        files = self._data if isinstance(self._data, Rows) else None
+        return Store(self.batches, self.d, files)
 
     def parts(self, done: Collection[int] = ()) -> Iterator[tuple[int | None, Iterator[Array]]]:
         """One pass: the rows of the users of each part, by the part's number.

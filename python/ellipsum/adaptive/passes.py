@@ -18,6 +18,7 @@ from ..exact_sum import ExactSum, add_partial, as_integers, kernel_parts
 from ..kernels.backend import kernels, thread_count
 from ..rows.arrow import is_arrow
 from ..rows.batches import is_batch, kernel_batches
+from ..rows.divided import Store
 from ..rows.files import Rows
 from ..rows.partitioned import Partitioned
 from ..rows.queries import is_query, scans_once, shape_of
@@ -123,7 +124,7 @@ class Passes:
 
     def expect(self, passes: int) -> None:
         """Say how many passes there will be, for the progress bars of files."""
-        if isinstance(self._data, Rows):
+        if isinstance(self._data, (Rows, Store)):
             self._data.expect(passes)
 
     def check(self) -> None:

@@ -7,10 +7,13 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from .files import Rows
 
 __all__ = ["Divided", "Store"]
 
@@ -185,28 +188,56 @@ class Store:
     ----------
     make : callable that returns the batches (n, d), called when they are first asked for
     d : int
+    files : Rows, optional; what they are made of, whose bars go on over these passes
     """
 
-    def __init__(self, make: Callable[[], Iterator[Array]], d: int) -> None:
+    def __init__(
+        self, make: Callable[[], Iterator[Array]], d: int, files: Rows | None = None
+    ) -> None:
         self._make, self._d, self._filled = make, d, False
         self._memory: list[Array] = []
         self._file: _File | None = None
+        self._files, self._count = files, 0
+        if files is not None:
+            files.expect(None)
 
-    def batches(self) -> Iterator[Array]:
+    def expect(self, passes: int) -> None:
+        """Say how many more passes there will be, for the bars: one over the files is over."""
+        if self._files is not None:
+            self._files.expect(passes, done=1)
+
+    def __call__(self) -> Iterator[Array]:
         """One pass."""
+        watched = self._filled and self._files is not None
         if not self._filled:
             self._fill()
             self._filled = True
         kept = self._memory if self._file is None else self._of_file(self._file)
-        yield from (rows for rows in kept if len(rows))
+        batches = (rows for rows in kept if len(rows))
+        yield from self._watched(batches) if watched else batches
+
+    def _watched(self, batches: Iterator[Array]) -> Iterator[Array]:
+        """The same under a bar; a batch counts when the next one is asked for."""
+        assert self._files is not None
+        done, total = 0, self._count
+        nbytes = 8 * self._d * total
+        meter = self._files.meter((total, nbytes, lambda: done / max(total, 1)))
+        try:
+            for rows in batches:
+                yield rows
+                done += len(rows)
+                meter.add(len(rows))
+        finally:
+            meter.close()
 
     def _of_file(self, file: _File) -> Iterator[Array]:
         return (rows for rows, _ in file.blocks(self._d, 0))
 
     def _fill(self) -> None:
-        self._memory, self._file, size = [], None, 0
+        self._memory, self._file, size, self._count = [], None, 0, 0
         for rows in self._make():
             size += rows.nbytes
+            self._count += len(rows)
             if size > MEMORY_BYTES and self._file is None:
                 self._file = _File()
                 for kept in self._memory:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,7 @@ class Rows:
         self._progress, self.header = progress, header
         self._pass = 0
         self._passes: int | None = None
+        self._several = False
         self.paths = tuple(source.path for source in sources)
         self.named: tuple[str, ...] = self.paths  # files, and the folders and patterns asked for
         self.columns = sources[0].columns
@@ -136,23 +137,29 @@ class Rows:
         blocks = read_ahead(self._read(d))
         return watch(blocks, self.meter) if self._progress else blocks
 
-    def expect(self, passes: int) -> None:
+    def expect(self, passes: int | None, *, done: int = 0) -> None:
         """Say how many more passes there will be, for their bars.
 
         Parameters
         ----------
-        passes : int
+        passes : int, or None for several, whose number is not known yet
+        done : int, passes that belong to the same job and are over
         """
-        self._pass, self._passes = 0, passes
+        self._pass, self._several = done, passes is None or passes + done > 1
+        self._passes = None if passes is None else passes + done
 
-    def meter(self) -> Meter:
-        """The bar of the next pass; a silent one where none is wanted."""
+    def meter(self, stored: tuple[int, int, Callable[[], float]] | None = None) -> Meter:
+        """The bar of the next pass; a silent one where none is wanted. ``stored`` has the rows,
+        bytes and fraction of a pass over rows that were made of these and kept."""
         if not self._progress:
             return Meter()
+        if self._passes is not None and self._pass >= self._passes:  # of a job that is over
+            self._pass, self._passes, self._several = 0, None, False
         self._pass += 1
-        several = self._pass > 1 or (self._passes or 1) > 1
         of = "" if self._passes is None else f" of {self._passes}"
-        title = f"pass {self._pass}{of}" if several else ""
+        title = f"pass {self._pass}{of}" if self._several or self._pass > 1 else ""
+        if stored is not None:
+            return DrawnMeter(*stored, title)
         return DrawnMeter(self.n, self.nbytes, lambda: self.fraction, title)
 
     def each_file(self, jobs: int = 1) -> list[Rows]:
