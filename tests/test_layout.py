@@ -60,6 +60,7 @@ MAY_IMPORT = {
         "_validate", "column_names", "ellipsoid", "kernel_parts", "kernels", "lineage",
         "partial_bytes", "rows", "sum_bytes",
     },
+    "several_sums": {"column_names", "ellipsoid", "exact_sum", "rows"},
     "release": {"column_names", "guarantee", "plot", "tabular"},
     "budget": {"accounting", "durable", "guarantee", "privacy_unit", "release"},
     "sum_release": {"_validate", "ellipsoid", "guarantee", "low_rank", "release"},

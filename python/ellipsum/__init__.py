@@ -16,6 +16,7 @@ from .low_rank import LowRankScale
 from .shapes.best import ErrorPrediction
 from .gaussian_shape import GaussianShape
 from .exact_sum import ExactSum
+from .several_sums import sums_of
 from .jobs.parts import Parts
 from .guarantee import DeltaGuarantee, GaussianGuarantee, Guarantee, Neighbors
 from .release import Release
@@ -47,6 +48,7 @@ __all__ = [
     "LowRankScale",
     "ErrorPrediction",
     "ExactSum",
+    "sums_of",
     "Parts",
     "PrivateSum",
     "PrivateMean",
