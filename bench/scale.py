@@ -1,8 +1,14 @@
 """How long n rows take: measured as far as they fit, on paper to 64 cores and ten nodes.
 
     python bench/scale.py            # about two minutes on an idle machine
+    python bench/scale.py driver     # half a minute: 10,000 results of parts at the driver
 
-writes ``bench/results/FAMILY/scale.md``. float32 rows in blocks of 64 MB that are summed again and
+write ``bench/results/FAMILY/scale.md`` and ``driver.md``. The second adds 10,000 results of parts
+at one driver; through 100 merges of 100 each, whose time is one merge's beside the driver's own
+(they are on other machines); and with every result delivered twice, as by retries. All give the
+same bits. It takes CPU time, of one thread: other work on the machine adds to it, but little.
+
+The first: float32 rows in blocks of 64 MB that are summed again and
 again (larger than the last cache); by the wall clock, so an idle machine is needed. A time with
 ``~`` is n over the rate of the largest sum that was measured; the others were taken. *On paper*:
 cores add up until a node's memory is full (``--memory``, GB/s of a node, an assumption), a node's
@@ -30,6 +36,8 @@ from report import Table, family_folder, markdown  # noqa: E402
 DS = (2, 16, 128, 1024, 10_000, 100_000)
 NS = tuple(10.0**k for k in range(5, 11))
 BLOCK, PARTS = 64, 100
+#: Results at one driver, different ones among them, and those of one merge.
+MANY, KINDS, WIDTH = 10_000, 16, 100
 #: The paper machines: name, nodes, cores of each.
 MACHINES = (("1 core", 1, 1), ("2 cores", 1, 2), ("64 cores", 1, 64), ("10 nodes", 10, 64))
 
@@ -99,6 +107,57 @@ def merged(d: int) -> tuple[float, int]:
     return seconds / PARTS, len(arriving[0])
 
 
+def at_the_driver(d: int) -> dict[str, object]:
+    """CPU seconds to check and add ``MANY`` results, alone and behind a level of merges."""
+    region, rows = measure.half_clipped(d), measure.rows_of(d, "float32", 1)
+    step = max(1, len(rows) // KINDS)
+    kinds = [ExactSum(region).add(rows[k * step : (k + 1) * step]).partial() for k in range(KINDS)]
+    arriving = {f"part {k}": bytes(kinds[k % KINDS]) for k in range(MANY)}
+    found: list[bytes] = []
+
+    def added(parts: dict[str, bytes], times: int = 1) -> float:
+        start = time.process_time()
+        total = Parts(region, names=parts)
+        for _ in range(times):
+            for name, part in parts.items():
+                total.add(name, part)
+        found.append(bytes(total.total().partial()))
+        return time.process_time() - start
+
+    def tree() -> tuple[float, float]:
+        """The slowest of the merges, and the driver's."""
+        names, merged, slowest = list(arriving), {}, 0.0
+        for k in range(0, MANY, WIDTH):
+            group = {name: arriving[name] for name in names[k : k + WIDTH]}
+            slowest = max(slowest, added(group))
+            merged[f"merge {k}"] = found.pop()
+        return slowest, added(merged)
+
+    alone = min(added(arriving) for _ in range(3))
+    merge, driver = min((tree() for _ in range(3)), key=sum)
+    twice = min(added(arriving, times=2) for _ in range(3))
+    assert len(found) == 9 and len(set(found)) == 1, "the bits are those of one driver, once"
+    return {
+        "d": d, "a result, bytes": len(kinds[0]), "all, MB": 1e-6 * MANY * len(kinds[0]),
+        "driver alone, CPU s": alone, "one merge, CPU s": merge,
+        "driver behind merges, CPU s": driver,
+        "each result twice, CPU s": twice,
+    }  # fmt: skip
+
+
+def write_driver() -> None:
+    """``driver.md`` of this family."""
+    load = measure.load()
+    table = [at_the_driver(d) for d in (64, 1024)]
+    text = (
+        f"# {MANY:,} results at the driver, {measure.family()}\n\nMachine: {measure.machine()}; "
+        f"load {load}. Made by `python bench/scale.py driver`, whose head says what the columns "
+        f"mean; merges of {WIDTH}.\n\n{markdown(table)}"
+    )
+    (family_folder() / "driver.md").write_text(text)
+    print(text)
+
+
 def on_paper(rates: dict[tuple[int, int], float], memory: float, parts: int) -> Table:
     """Seconds for 1e10 rows, and what bounds them; ``parts`` of them for each core."""
     table: Table = []
@@ -128,7 +187,11 @@ def main() -> None:
     parser.add_argument("--largest", type=float, default=3e9, help="most numbers that are summed")
     parser.add_argument("--memory", type=float, default=200.0, help="GB/s of a node, on paper")
     parser.add_argument("--parts", type=int, default=16, help="parts of each core, on paper")
+    parser.add_argument("what", nargs="?", choices=("driver",), help="results at a driver alone")
     options = parser.parse_args()
+    if options.what == "driver":
+        write_driver()
+        return
     load = measure.load()
     table, rates = measured(options.largest)
     paper = on_paper(rates, options.memory, options.parts)
