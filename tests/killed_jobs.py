@@ -247,14 +247,39 @@ def random_kills(number: int, seed: int) -> None:
         print(f"{kills} kills, {done} jobs, each one release of every row once", flush=True)
 
 
+def every_step(kind: str, jobs: int) -> None:
+    """A job of this kind for each step, killed there, until one comes to its end; each is checked.
+
+    Several files at a time come to a step in any order, and some runs end before it: three such
+    ends in a row are the end.
+    """
+    step, kills, ends = 0, 0, 0
+    while ends < (1 if jobs == 1 else 3):
+        step += 1
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
+            folder = Path(name)
+            rows = make_files(folder, kind)
+            tasks = [(folder, kind, jobs, step, step % 5 / 4), *[(folder, kind, 1, 0, 0.0)] * 2]
+            killed, *others = one_after_the_other(tasks)
+            assert killed in (0, signal.SIGKILL) and others == [0, 0]
+            check(folder, kind, rows)
+        kills, ends = kills + (killed != 0), 0 if killed else ends + 1
+    what = f"{kind}, {jobs} file{'s' * (jobs > 1)} at a time"
+    print(f"{what}: killed at each of {kills} steps, one release of every row once", flush=True)
+
+
 def main() -> None:
-    """``[[folder, kind, jobs, step, share], ...]``, or ``random KILLS SEED``."""
+    """``[[folder, kind, jobs, step, share], ...]``, ``random KILLS SEED``, or ``steps [FIRST]``,
+    of all kinds, or from that number of ``KINDS`` on."""
     import pyarrow.csv  # once, before the children
     import pyarrow.parquet  # noqa: F401
 
     small_blocks()
     if sys.argv[1] == "random":
         random_kills(int(sys.argv[2]), int(sys.argv[3]))
+    elif sys.argv[1] == "steps":
+        for kind, jobs in KINDS[int(sys.argv[2]) if len(sys.argv) > 2 else 0 :]:
+            every_step(kind, jobs)
     else:
         print(json.dumps(one_after_the_other(json.loads(sys.argv[1]))))
 

@@ -24,13 +24,14 @@ from ellipsum.cli import main
 from ellipsum.rows.seek import blocks_from, sources_of
 from killed_jobs import REGION, check, make_files, mechanism, release, run_all
 
-#: Calls of a run, and which of them are the step at which a run is killed.
+#: Calls of a run, and which of them are the step at which a run is killed: every one of a sum;
+#: of the others some up to the last, and every one by ``killed_jobs.py steps``.
 STEPS = {
     **{("sum", 1): range(1, 42), ("sum", 2): range(1, 77, 5), ("plan", 1): range(1, 62, 4)},
     **{("users", 1): range(1, 300, 17), ("users", 2): range(5, 300, 43)},
     ("users' plan", 1): range(1, 62, 7),
-    **{("groups", 1): range(1, 38, 4), ("groups", 2): range(3, 56, 9)},
-    **{("users' groups", 1): range(1, 58, 6), ("users' groups", 2): range(4, 50, 11)},
+    **{("groups", 1): range(1, 51, 4), ("groups", 2): range(3, 84, 9)},
+    **{("users' groups", 1): range(1, 51, 6), ("users' groups", 2): range(4, 50, 11)},
     **{("counted groups", 1): range(2, 38, 7), ("users' counted groups", 2): range(2, 50, 9)},
 }
 
