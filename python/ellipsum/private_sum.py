@@ -292,16 +292,14 @@ class PrivateSum:
             return by_plan(self._kind, self.guarantee, self._domain, data, how)
         ellipsoid = self._region_for(data)
         total = sum_of(data, ExactSum(ellipsoid, missing=self._missing, threads=how.threads), how)
-        known = (self._levels(ellipsoid), how.root, how.draw, how.caveats)
-        release = one_sum(self._kind, self.guarantee, total, *known, again=again)
-        return release.named(how.columns.names)
+        known = (total, self._levels(ellipsoid), how.root, how.draw, how.caveats)
+        return one_sum(self._kind, self.guarantee, *known, again=again).named(how.columns.names)
 
     def _levels(self, region: Ellipsoid) -> NoiseLevels:
         return noise_levels(self.guarantee, region, self.count_share, self._missing)
 
     def _draw(self, budget: Budget | Share | None, job: str) -> Entry | None:
-        """Take the release from the budget: it is on the disk before any noise is drawn."""
-        return draw_from(budget, self.guarantee, self._kind, job=job)
+        return draw_from(budget, self.guarantee, self._kind, job=job)  # before any noise is drawn
 
     def noise_sd(self, n: int) -> NDArray[np.float64]:
         """Return the noise that a release of ``n`` rows will carry, before any row is read.
