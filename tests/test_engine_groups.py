@@ -133,7 +133,7 @@ def test_rows_of_nobody_are_not_in_the_shuffle():
 
 
 def test_damaged_pieces_and_tables_are_refused_and_not_quoted():
-    task = UserGroupTask(1, ("store", "user"), ExactCounts, by_key, True, 2, True)
+    task = UserGroupTask(1, ("store", "user"), ExactCounts, by_key, None, True, 2, True)
     table = pa.table({"a": [4711.0], "store": ["secret"], "user": ["secret"]})
     ((_, raw),) = task.split(iter([table]), 1)
     done = task(iter([raw]))
@@ -256,3 +256,52 @@ def test_a_fit_says_what_to_give_for_rows_in_an_engine():
     for rows in (Tables(labelled_table()), far):
         with pytest.raises(TypeError, match="covariance=estimate_covariance"):
             RecordRelease(epsilon=2).fit(rows)
+
+
+class Parts(Tables):
+    """Parts of their own columns."""
+
+    def __init__(self, parts, columns=None, by=(), d=2):
+        self.parts, self.columns, self.by, self.d = parts, columns, tuple(by), d
+        self._rng = np.random.default_rng(0)
+
+    def _data(self, task, part):
+        return iter([part])
+
+
+def columns_apart(*orders):
+    """A part for each order of the columns a and b, with a key and a user."""
+    rng = np.random.default_rng(5)
+    for names in orders:
+        a, b = 10 * rng.normal(size=20), rng.normal(size=20)
+        more = {"store": ["s", "t"] * 10, "user": [f"u{k}" for k in range(20)]}
+        yield pa.table({names[0]: a, names[1]: b, **more}).select([*sorted(names), *more])
+
+
+NAMED = Ellipsoid.ball(50.0, {"a": 0.0, "b": 0.0})
+NAMELESS = Ellipsoid.ball(50.0, d=2)
+
+
+@pytest.mark.parametrize("by", [[], ["user"], ["store"]])
+def test_columns_in_another_order_are_put_in_order_or_refused(by):
+    """As on one machine: by the region's names, else the first part's, which parts do not know."""
+    first, second = columns_apart(("a", "b"), ("a", "b"))
+    turned, other = (
+        second.select(["b", "a", "store", "user"]),
+        second.rename_columns(["a", "zip_code", "store", "user"]),
+    )
+
+    def release(region, *parts):
+        data = Parts([part.select([*part.column_names[:2], *by]) for part in parts], by=by)
+        if by == ["store"]:
+            sums = PrivateGroupSum(region, keys=["s", "t"], mu=1)
+            return sums(data, key="store", seed=3).integers.tolist()
+        mean = PrivateMean(region, mu=1, **({"by": "user"} if by else {}))
+        return mean(data, seed=3).integers.tolist()
+
+    assert release(NAMED, first, turned) == release(NAMED, first, second)
+    with pytest.raises(ValueError, match="no column 'b'"):
+        release(NAMED, first, other)
+    for parts in ((first, other), (first, turned)) if not by else ():
+        with pytest.raises(ValueError, match="other columns, or the same in another order"):
+            release(NAMELESS, *parts)

@@ -54,12 +54,17 @@ class UserTask(InOnePiece):
         """The column of users."""
         return (self.user,)
 
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Those of the pass."""
+        return self.task.names
+
     def split(self, data: Any, buckets: int) -> Iterator[tuple[int, bytes]]:
         """Rows of one part by the user's bucket; a row without a user is nobody's."""
         kinds = [""]
 
         def named() -> Iterator[tuple[Array, Words]]:
-            for rows, (labels,) in labelled_batches(data, self.d, self.by):
+            for rows, (labels,) in labelled_batches(data, self.d, self.by, Columns(self.names)):
                 kinds[:] = one_kind(kinds, [labels.kind])
                 words = labels.rows()
                 if (known := words.any(1)).any():

@@ -8,17 +8,18 @@ in any order and grouping (claims sum-2, engines-1).
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..column_names import Columns
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
-from ..rows.batches import OF_USERS
-from ..rows.partitioned import InOnePiece, Partitioned, check_coordinates, once_each
+from ..rows.batches import OF_USERS, as_batches
+from ..rows.partitioned import InOnePiece, NamesSeen, Partitioned, check_coordinates, once_each
 from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
 from .domain import Frame
 from .passes import Passes
@@ -64,7 +65,7 @@ class Tally(NamedTuple):
 
 @dataclass(frozen=True)
 class PartTask(InOnePiece):
-    """One pass of :class:`Passes` over one part: blocks in, bytes out.
+    """One pass of :class:`Passes` over one part: rows in, bytes out.
 
     Parameters
     ----------
@@ -73,16 +74,18 @@ class PartTask(InOnePiece):
         Of :class:`Passes`: it returns an ExactSum, an array of integers or a count.
     arguments : tuple, of the method; the first one of a sum is its region
     options : dict, of :class:`Passes` itself
+    names : tuple of str or None, of the coordinates: columns in another order are put into this one
     """
 
     d: int
     method: str
     arguments: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
+    names: tuple[str, ...] | None = None
 
     @property
     def by(self) -> tuple[str, ...]:
-        """No labels: blocks of rows are what a part is read as."""
+        """No labels."""
         return ()
 
     @property
@@ -97,33 +100,42 @@ class PartTask(InOnePiece):
         more = self.arguments[2:] if self.method == "exact_sum" else ()
         return more[0] if more else "center"
 
-    def __call__(self, data: Iterator[NDArray[Any]]) -> bytes:
-        """What the rows of one part give. **Private.**"""
-        rows = Passes(data, self.d, once=True, **self.options)
+    def __call__(self, data: Any) -> bytes:
+        """What the rows of one part give: of its blocks, records or tables. **Private.**"""
+        columns = Columns(self.names)
+        blocks = as_batches(data, self.d, columns, told=True)
+        rows = Passes(blocks, self.d, once=True, **self.options)
         found = getattr(rows, self.method)(*self.arguments)
         if isinstance(found, ExactSum):
-            return bytes(found.partial())  # a plain copy: a mark would tell two attempts apart
-        return Tally(rows.count or 0, [int(value) for value in np.ravel(found)]).to_bytes()
+            given = bytes(found.partial())  # a plain copy: a mark would tell two attempts apart
+        else:
+            values = [int(value) for value in np.ravel(found)]
+            given = Tally(rows.count or 0, values).to_bytes()
+        return NamesSeen(columns.names).mark + given
 
     def merge(self, parts: Iterable[bytes]) -> bytes:
         """What several parts give together."""
+        seen = NamesSeen()
         if self.region is not None:
-            return bytes(self.summed(parts).partial())
-        return self.tallied(parts).to_bytes()
+            merged = bytes(self.summed(parts, seen).partial())
+        else:
+            merged = self.tallied(parts, seen).to_bytes()
+        return seen.mark + merged
 
-    def summed(self, parts: Iterable[bytes]) -> ExactSum:
+    def summed(self, parts: Iterable[bytes], seen: NamesSeen | None = None) -> ExactSum:
         """The exact sum of the parts of a sum."""
         assert self.region is not None
-        total = ExactSum(self.region, missing=self.missing)
+        total, seen = ExactSum(self.region, missing=self.missing), seen or NamesSeen()
         for part in parts:
-            total.merge_partial(part)
+            total.merge_partial(seen.behind(part))
         return total
 
-    def tallied(self, parts: Iterable[bytes]) -> Tally:
+    def tallied(self, parts: Iterable[bytes], seen: NamesSeen | None = None) -> Tally:
         """The numbers of all parts, added up."""
-        rows, values = 0, [0] * len(Tally.from_bytes(self(iter(()))).values)
+        seen, none = seen or NamesSeen(), NamesSeen().behind(self(iter(())))
+        rows, values = 0, [0] * len(Tally.from_bytes(none).values)
         for part in parts:
-            tally = Tally.from_bytes(part)
+            tally = Tally.from_bytes(seen.behind(part))
             if len(tally.values) != len(values):
                 raise ValueError("a part came back from another pass: run the job again")
             rows += tally.rows
@@ -183,13 +195,13 @@ class PartitionedPasses(Passes):
         return np.array(self._tally("cells"), dtype=np.int64)
 
     def _sum(self, method: str, *arguments: Any) -> ExactSum:
-        task = PartTask(self.d, method, arguments, self._options)
+        task = PartTask(self.d, method, arguments, self._options, self.columns.names)
         total = task.summed(once_each(self._parts_of.gather(task)))
         self._check(total.count)
         return total
 
     def _tally(self, method: str, *arguments: Any) -> list[int]:
-        task = PartTask(self.d, method, arguments, self._options)
+        task = PartTask(self.d, method, arguments, self._options, self.columns.names)
         tally = task.tallied(once_each(self._parts_of.gather(task)))
         self._check(tally.rows)
         return tally.values

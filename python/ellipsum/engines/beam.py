@@ -13,7 +13,7 @@ from ..adaptive.part_pass import PartTask
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..rows.partitioned import PartPass, ShuffledPass
-from .engine_rows import EngineRows, label_names, missing, read_as, withheld
+from .engine_rows import EngineRows, label_names, missing, withheld
 
 try:
     import apache_beam as beam
@@ -118,7 +118,7 @@ class _Bundle:
 
     def _add_up(self) -> None:
         waiting, self._waiting = self._waiting, []
-        new = self._task(read_as(self._task, waiting))
+        new = self._task(waiting)
         self._done = new if self._done is None else self._task.merge([self._done, new])
 
     def __bytes__(self) -> bytes:

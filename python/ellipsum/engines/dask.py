@@ -14,7 +14,7 @@ from ..rows.batches import as_batches
 from ..rows.files import Rows, open_rows
 from ..rows.labels import labels_of
 from ..rows.partitioned import PartPass, ShuffledPass
-from .engine_rows import EngineRows, engine, label_names, read_as, withheld
+from .engine_rows import EngineRows, engine, label_names, withheld
 
 __all__ = ["DaskRows", "exact_sum"]
 
@@ -204,13 +204,13 @@ def _are_paths(data: Any) -> bool:
 
 def _one(task: PartPass, part: Any) -> bytes:
     """A task: the pass over one part."""
-    return task(read_as(task, part))
+    return task(part)
 
 
 def _split(task: ShuffledPass, part: Any, buckets: int) -> list[list[bytes]]:
     """A task: the pieces of one part, by their buckets."""
     found: list[list[bytes]] = [[] for _ in range(buckets)]
-    for bucket, piece in task.split(read_as(task, part), buckets):
+    for bucket, piece in task.split(part, buckets):
         found[bucket].append(piece)
     return found
 

@@ -13,10 +13,9 @@ from ..adaptive.domain import Frame
 from ..adaptive.part_pass import PartitionedPasses
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
-from ..rows.batches import as_batches
-from ..rows.partitioned import Partitioned, PartPass
+from ..rows.partitioned import Partitioned
 
-__all__ = ["EngineError", "EngineRows", "engine", "label_names", "missing", "read_as", "withheld"]
+__all__ = ["EngineError", "EngineRows", "engine", "label_names", "missing", "withheld"]
 
 
 #: In what an engine says where a worker cannot unpack a task.
@@ -94,11 +93,6 @@ def label_names(by: str | Sequence[str]) -> tuple[str, ...]:
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
         raise TypeError("by must be names of columns, each once")
     return names
-
-
-def read_as(task: PartPass, data: Any) -> Any:
-    """What a task takes of the data of one part: blocks, or with labels tables."""
-    return data if task.by else as_batches(data, task.d)
 
 
 def engine(name: str, extra: str) -> Any:

@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..column_names import Columns
 from ..jobs.checkpoint import Job
+from ..rows.batches import as_batches
 from ..rows.divided import Divided
 from ..rows.files import Rows
 from ..rows.labelled import label_batches, labelled_batches
@@ -65,12 +67,14 @@ class GroupTask(InOnePiece):
     by : tuple of str; the key, then the user, where there are such columns
     make : callable that returns a table of no rows
     groups : callable that gives the group of each row of a batch (``Grouping.groups``)
+    names : tuple of str or None, of the coordinates
     """
 
     d: int
     by: tuple[str, ...]
     make: Callable[[], Table]
     groups: Callable[[KeyBook, Array, list[Labels]], NDArray[np.int64]]
+    names: tuple[str, ...] | None = None
 
     def __call__(self, data: Any) -> bytes:
         """The table of a part's rows, and the kinds of its labels."""
@@ -98,9 +102,9 @@ class GroupTask(InOnePiece):
     def batches(self, data: Any) -> Batches:
         """Rows of a part, with their labels."""
         if not self.by:
-            return ((np.asarray(block), []) for block in data)
+            return ((block, []) for block in as_batches(data, self.d, Columns(self.names)))
         if self.d:
-            return labelled_batches(data, self.d, self.by)
+            return labelled_batches(data, self.d, self.by, Columns(self.names))
         return label_batches(data.labels_alone() if isinstance(data, Rows) else data, self.by)
 
 
@@ -110,7 +114,7 @@ class UserGroupTask(GroupTask):
 
     Parameters
     ----------
-    d, by, make, groups : as of :class:`GroupTask`
+    d, by, make, groups, names : as of :class:`GroupTask`
     divide : bool; the mean of a user's rows in a group, not their sum
     max_keys : int
     counted : bool; whether the number of users is asked for, in a group or not
@@ -209,7 +213,8 @@ def table_anywhere(
     if not isinstance(data, Partitioned):
         return table_of(data, grouping, make, users, known, job, jobs)
     check_labels(data, grouping.by)
-    common = grouping.d, tuple(grouping.by), make, grouping.groups
+    names = None if grouping.columns is None else grouping.columns.names
+    common = grouping.d, tuple(grouping.by), make, grouping.groups, names
     if users is None:
         task = GroupTask(*common)
         return task.merged(once_each(data.gather(task))).table

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..column_names import Columns
 from ..jobs.checkpoint import Job
 from ..jobs.file_sums import ROWS_PER_STATE, FileSums
 from ..noise_keys import digest
@@ -58,6 +59,7 @@ class Grouping(NamedTuple):
     d: int  #: coordinates of a row of files
     batches: Callable[[Any], Iterator[tuple[Array, list[Labels]]]]  #: rows of data, and ``by``
     groups: Callable[[KeyBook, Array, list[Labels]], Ints]  #: of the group of each row of these
+    columns: Columns | None = None  #: names of the coordinates, as far as they are known
 
 
 def keys_digest(keys: list[Any] | None) -> str | None:

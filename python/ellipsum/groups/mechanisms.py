@@ -213,7 +213,7 @@ class PrivateGroupSum(Groups):
         batches = partial(labelled_batches, d=d, by=by, coordinates=columns)
         if isinstance(rows, Partitioned):
             check_coordinates(rows, d, columns)
-        grouping = Grouping(by, d, batches, by_key)
+        grouping = Grouping(by, d, batches, by_key, columns)
         users, known = self._users(user), (self._divide, self._max_keys)
         make = partial(_table, self._region, self._keys, self._missing, self._made_of(user))
         table: ExactGroupSum = table_anywhere(rows, grouping, make, users, known, job, jobs)

@@ -30,7 +30,9 @@ OF_USERS = (
 _NUMBERS_PER_BLOCK = 1 << 19
 
 
-def as_batches(data: Any, d: int, columns: Columns | None = None) -> Iterator[NDArray[Any]]:
+def as_batches(
+    data: Any, d: int, columns: Columns | None = None, *, told: bool = False
+) -> Iterator[NDArray[Any]]:
     """Yield ``data`` as numeric arrays of shape (n, d), without a copy where its layout allows
     (from Arrow and files: float32 or float64).
 
@@ -71,6 +73,8 @@ def as_batches(data: Any, d: int, columns: Columns | None = None) -> Iterator[ND
         The number of coordinates that every row must have.
     columns : Columns, optional
         Their names, as far as they are known; names that are seen are put there.
+    told : bool
+        Whether those of a batch in a list or an iterator are, too.
 
     Raises
     ------
@@ -84,11 +88,11 @@ def as_batches(data: Any, d: int, columns: Columns | None = None) -> Iterator[ND
     ImportError
         Arrow data without pyarrow.
     """
-    return as_arrays(kernel_batches(data, d, columns))
+    return as_arrays(kernel_batches(data, d, columns, told=told))
 
 
 def kernel_batches(
-    data: Any, d: int, columns: Columns | None = None
+    data: Any, d: int, columns: Columns | None = None, *, told: bool = False
 ) -> Iterator[NDArray[Any] | ColumnBlock]:
     """Yield ``data`` as the kernels take it: as :func:`as_batches`, but columns where they lie."""
     columns = Columns() if columns is None else columns
@@ -116,12 +120,12 @@ def kernel_batches(
         return stream_batches(_without_index(data), d, columns, named=named)
     if isinstance(data, (list, tuple)):
         only_records = set(map(type, data)) <= {list, tuple}  # no need to look at each
-        return _blocks(iter(data), d) if only_records else _runs(data, d, columns)
+        return _blocks(iter(data), d) if only_records else _runs(data, d, columns, told)
     if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
         order = columns.order_of(names)
         return in_order(iter([_validate.rows("data", data, d=d)]), order)
     if isinstance(data, Iterable):
-        return _runs(data, d, columns)
+        return _runs(data, d, columns, told)
     raise TypeError(
         f"data must be an array, an iterable of rows or Arrow data, got {type(data).__name__}"
     )
@@ -163,13 +167,15 @@ def _without_index(data: Any) -> Any:
     return plain
 
 
-def _runs(data: Iterable[Any], d: int, columns: Columns) -> Iterator[NDArray[Any] | ColumnBlock]:
+def _runs(
+    data: Iterable[Any], d: int, columns: Columns, told: bool
+) -> Iterator[NDArray[Any] | ColumnBlock]:
     """Batches by themselves, and what stands between them as records.
 
-    They agree on the columns' names, which are not told: whether there is a batch at all may be
-    for one person to say.
+    They agree on the columns' names, which ``columns`` does not learn unless it is ``told``:
+    whether there is a batch at all may be for one person to say.
     """
-    columns = columns.copy()
+    columns = columns if told else columns.copy()
     for whole, items in groupby(data, is_batch):
         if not whole:
             yield from _blocks(items, d)

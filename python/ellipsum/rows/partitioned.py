@@ -7,12 +7,14 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
+from hashlib import sha256
 from typing import Any, Protocol
 
 from ..column_names import Columns, coordinate_names
 
 __all__ = [
     "InOnePiece",
+    "NamesSeen",
     "PartPass",
     "Partitioned",
     "ShuffledPass",
@@ -23,6 +25,8 @@ __all__ = [
     "refuse_far_labels",
     "refuse_far_rows",
 ]
+
+_MARK_BYTES = 16
 
 #: Who holds rows elsewhere, by the first name of its module, and what takes them to a pass.
 _ENGINES = {
@@ -59,9 +63,13 @@ class PartPass(Protocol):
     def by(self) -> tuple[str, ...]:
         """Columns of labels that are read beside the coordinates."""
 
-    def __call__(self, data: Iterator[Any]) -> bytes:
-        """What one part gives: of its blocks (n, d), or with ``by`` of its tables, whose columns
-        have names. **Private.**"""
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the coordinates, as far as they are known."""
+
+    def __call__(self, data: Any) -> bytes:
+        """What one part gives: of its blocks, records or tables; with ``by`` of its tables, whose
+        columns have names. **Private.**"""
 
     def merge(self, parts: Iterable[bytes]) -> bytes:
         """What several parts give together: the same in any order and grouping."""
@@ -116,6 +124,39 @@ class Partitioned(ABC):
             f"{type(self).__name__} does not bring the rows of a user together: write them as "
             "Parquet and give open_rows(files, by=[...])"
         )
+
+
+class NamesSeen:
+    """The mark of the coordinates' names that parts have, which is one; and 0 without names.
+
+    A sum does not tell which column was which: parts with other names, or the same in another
+    order, must not add up (claim rows-5).
+    """
+
+    def __init__(self, names: Sequence[str] | None = None) -> None:
+        self.mark = bytes(_MARK_BYTES)
+        if names is not None:
+            told = b"".join(
+                sha256(name.encode("utf-8", "surrogatepass")).digest() for name in names
+            )
+            self.mark = sha256(told).digest()[:_MARK_BYTES]
+
+    def behind(self, part: bytes) -> bytes:
+        """What stands behind the mark of a part.
+
+        Raises
+        ------
+        ValueError
+            The mark is another one than before.
+        """
+        mark = part[:_MARK_BYTES]
+        if any(self.mark) and any(mark) and mark != self.mark:
+            raise ValueError(
+                "parts of data have other columns, or the same in another order: name the "
+                "coordinates where the bounds or the region are made, or give arrays"
+            )
+        self.mark = mark if any(mark) else self.mark
+        return part[_MARK_BYTES:]
 
 
 def once_each(parts: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:
