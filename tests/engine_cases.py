@@ -123,6 +123,9 @@ def assert_same_groups_of_users(make, table):
             counts = PrivateCounts(**budget, max_keys=2)
             far, here = (counts(t, **who, **seed) for t in (make([], by), table))
             assert far.keys == here.keys and (far.sizes == here.sizes).all() and far.n == here.n
+    of_itself, itself = PrivateCounts(epsilon=5.0, delta=1e-4), {"key": "user", "user": "user"}
+    far, here = (of_itself(t, **itself, **seed) for t in (make([], ["user"]), table))
+    assert far.keys == here.keys and (far.sizes == here.sizes).all() and far.n == here.n
     bins = PrivateCounts(edges=[-1.0, 0.0, 0.5, 3.0], mu=1.0, max_keys=2, neighbors="replace")
     far = bins(make(["b"], ["user"]), user="user", **seed)
     here = bins(table, key="b", user="user", **seed)

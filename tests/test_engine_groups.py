@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import struct
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -23,7 +25,10 @@ from ellipsum.far_users import UserTask
 from ellipsum.groups.count_table import ExactCounts
 from ellipsum.groups.far_groups import GroupTask, UserGroupTask
 from ellipsum.groups.file_groups import by_key
+from ellipsum.groups.key_bytes import key_bytes
+from ellipsum.groups.keys import KeyBook
 from ellipsum.records.record_release import RecordRelease
+from ellipsum.rows import pieces
 from ellipsum.rows.partitioned import Partitioned
 from ellipsum.rows.pieces import Piece
 from engine_cases import (
@@ -127,23 +132,61 @@ def test_a_task_that_runs_again_gives_the_same_bytes():
 def test_rows_of_nobody_are_not_in_the_shuffle():
     table = pa.table({"a": [4711.0, 1.0], "user": [None, "x"]})
     task = UserTask(PartTask(1, "count_rows"), "user", True)
-    (piece,) = [Piece.from_bytes(raw) for _, raw in task.split(iter([table]), 4)]
-    assert piece.rows.tolist() == [[1.0]]
+    piece, kinds = [Piece.from_bytes(raw) for _, raw in task.split(iter([table]), 4)]
+    assert piece.rows.tolist() == [[1.0]] and kinds.rows.size == kinds.words.size == 0
     assert b"x" not in piece.more and not piece.more  # nor is the user's name
 
 
 def test_damaged_pieces_and_tables_are_refused_and_not_quoted():
     task = UserGroupTask(1, ("store", "user"), ExactCounts, by_key, None, True, 2, True)
     table = pa.table({"a": [4711.0], "store": ["secret"], "user": ["secret"]})
-    ((_, raw),) = task.split(iter([table]), 1)
+    (_, raw), _ = task.split(iter([table]), 1)
     done = task(iter([raw]))
     for k in range(len(raw)):
         with pytest.raises(ValueError, match="truncated or altered") as caught:
             task(iter([raw[:k] + bytes([raw[k] ^ 1]) + raw[k + 1 :]]))
         assert "secret" not in str(caught.value) and "4711" not in str(caught.value)
-    for bad in (done[:-1], b"", bytes([done[0] ^ 1]) + done[1:]):
-        with pytest.raises(ValueError, match="truncated or altered"):
-            task.merge([bad])
+    users = UserTask(PartTask(1, "count_rows"), "user", True)
+    for of, result in ((task, done), (users, users(iter(())))):
+        for bad in (result[:-1], b"", bytes([result[0] ^ 1]) + result[1:]):
+            with pytest.raises(ValueError, match="result came back truncated or altered"):
+                of.merge([bad])
+
+
+def test_pieces_that_no_part_sends_are_refused_and_not_quoted():
+    """Whole by their checksum: of another task, of nobody, with keys that nobody gave."""
+    task = UserGroupTask(0, ("store", "user"), partial(ExactCounts, ["x", "y"]), by_key)
+    table = pa.table({"store": ["x"], "user": ["u"]})
+    (_, raw), _ = task.split(iter([table]), 1)
+    piece = Piece.from_bytes(raw)
+    assert piece.words[0, 2] == 0 and piece.more == struct.pack("<Q", 1) + key_bytes("x")
+    user, two = piece.words[0, :2].tolist(), struct.pack("<Q", 2) + key_bytes("x") + key_bytes("y")
+    for forged in (
+        {"more": struct.pack("<Q", 1) + key_bytes("secret")},  # a key that is not public
+        {"more": two, "words": np.array([[*user, 2**64 - 2]], np.uint64)},  # x, from the end
+        {"words": np.array([[*user, 1]], np.uint64)},  # no key of the piece's
+        {"words": np.array([[0, 0, 0]], np.uint64)},  # nobody
+        {"words": np.array([user], np.uint64)},
+        {"more": struct.pack("<QBI", 1, 0, 6) + b"secret"},  # no number
+        {"more": struct.pack("<QBI", 1, 1, 4) + b"sec"},  # fewer bytes than it says
+        {"more": struct.pack("<QBI", 1, 7, 6) + b"secret"},  # no kind of key
+        {"more": b"sec"},
+        {"rows": np.zeros((1, 3))},
+        {"kinds": ["text"]},
+    ):
+        with pytest.raises(ValueError, match="damaged") as caught:
+            task(iter([piece._replace(**forged).to_bytes()]))
+        error = caught.value
+        assert "sec" not in str(error) and error.__cause__ is None
+    assert task.merge([task(iter([raw]))]) == task(iter([raw]))
+
+
+def test_a_key_in_a_table_of_public_keys_is_one_of_them():
+    book = KeyBook(["x", "y"])
+    assert book.add(["y", "x"]).tolist() == [1, 0]
+    with pytest.raises(ValueError, match="another key") as caught:
+        book.add(["secret"])
+    assert "secret" not in str(caught.value) and book.keys == ["x", "y"]
 
 
 def test_users_of_two_types_are_refused_wherever_they_meet():
@@ -158,14 +201,48 @@ def test_users_of_two_types_are_refused_wherever_they_meet():
             use()
 
 
+@pytest.mark.parametrize("value", [None, "x"])
+def test_a_type_is_refused_whether_or_not_a_cell_has_a_value(value):
+    """As of one iterator of tables: else whether there is a release tells of a record."""
+    one = pa.table({"a": [1.0, 2.0], "user": [1, 2], "store": [1, 2]})
+    other = one.set_column(1, "user", pa.array([value, None], pa.string()))
+    ball, few = Ellipsoid.ball(1.0, d=1), {"keys": [1, 2], "mu": 1}
+    who = {"key": "store", "user": "user"}
+    for columns, mechanism, names in (
+        (["a"], PrivateMean(ball, mu=1, by="user"), {}),
+        (["a"], PrivateGroupSum(ball, **few), who),
+        ([], PrivateCounts(**few, neighbors="add-remove"), who),
+        ([], PrivateCounts(**few, neighbors="replace"), who),
+    ):
+        by = [*who.values()] if names else ["user"]
+        rows = Tables(one, columns, by)
+        for parts in ([one, other], [other, one]):
+            rows.parts = parts
+            for data in (rows, (part.select([*columns, *by]) for part in parts)):
+                with pytest.raises(TypeError, match="another type in a later batch"):
+                    mechanism(data, **names, seed=1)
+
+
+def test_a_bucket_has_the_same_bytes_whatever_batch_told_its_types(monkeypatch):
+    monkeypatch.setattr(pieces, "_COLLECTED", 100)
+    none = pa.record_batch({"store": pa.nulls(40), "user": pa.array(range(40))})
+    some = pa.record_batch({"store": pa.array(["x", "x"]), "user": pa.array([100, 101])})
+    task = UserGroupTask(0, ("store", "user"), ExactCounts, by_key, True, 2, True)
+
+    def of_bucket(order, bucket):
+        return task(raw for place, raw in task.split(iter(order), 8) if place == bucket)
+
+    for bucket in range(8):
+        assert of_bucket([none, some], bucket) == of_bucket([some, none], bucket)
+
+
 def test_rows_of_a_user_that_came_to_two_tasks_are_refused():
     """An engine that spreads a bucket over tasks would double its users."""
 
     class Spread(Tables):
         def exchange(self, task):
             batches = self._data(task, self.parts[0])
-            pieces = [piece for _, piece in task.split(batches, 2)]
-            for k, piece in enumerate(pieces):
+            for k, (_, piece) in enumerate(task.split(batches, 2)):
                 yield f"part {k}", task(iter([piece]))
 
     rows = Spread(labelled_table(), ["a"], ["user"])

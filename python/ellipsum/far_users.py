@@ -18,7 +18,7 @@ from .column_names import Columns
 from .rows.divided import Divided
 from .rows.labelled import labelled_batches, one_kind
 from .rows.partitioned import InOnePiece, Partitioned, PartPass, check_labels, once_each
-from .rows.pieces import Piece, Seen, pieces_of
+from .rows.pieces import Seen, last_piece, pieces_of, read_pieces
 from .users import UserRows, UserUnit, rows_of_users
 
 __all__ = ["FarUsers", "UserTask", "rows_of_unit"]
@@ -70,28 +70,28 @@ class UserTask(InOnePiece):
                 if (known := words.any(1)).any():
                     yield rows[known], words[known]
 
-        yield from pieces_of(named(), buckets, lambda: list(kinds))
+        yield from pieces_of(named(), buckets, 1)
+        if any(kinds):
+            yield last_piece(kinds, self.d, 2)
 
     def __call__(self, data: Iterator[bytes]) -> bytes:
         """What the users of some buckets give."""
         seen = Seen(1)
         with Divided(self.d) as divided:
-            for raw in data:
-                piece = Piece.from_bytes(raw)
-                seen.add(piece.kinds, piece.bucket)
+            for piece in read_pieces(data, seen, self.d, 2):
                 divided.add(piece.rows, piece.words)
             found = self.task(
                 rows
                 for _, batches in divided.parts()
                 for rows in rows_of_users(batches, self.d, self.divide, self.most)
             )
-        return seen.to_bytes() + found
+        return seen.to_bytes(found)
 
     def merge(self, parts: Iterable[bytes]) -> bytes:
         """What several of them give together."""
         seen = Seen(1)
         inner = [seen.merge(part) for part in parts]
-        return seen.to_bytes() + self.task.merge(inner)
+        return seen.to_bytes(self.task.merge(inner))
 
 
 class FarUsers(Partitioned):

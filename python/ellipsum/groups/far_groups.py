@@ -23,8 +23,7 @@ from ..rows.files import Rows
 from ..rows.labelled import label_batches, labelled_batches
 from ..rows.labels import Labels
 from ..rows.partitioned import InOnePiece, Partitioned, check_labels, once_each
-from ..rows.pieces import Piece, Seen, pieces_of
-from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
+from ..rows.pieces import Seen, last_piece, pieces_of, read_pieces
 from ..users import divided_runs
 from .bounded import Users, limited
 from .file_groups import Grouping, Table, table_of
@@ -40,6 +39,7 @@ Batches = Iterator[tuple[Array, list[Labels]]]
 _COUNT = struct.Struct("<Q")
 #: The place of the key of a row that is in no group, and is there for its user to be counted.
 _NO_GROUP = np.uint64((1 << 64) - 1)
+_DAMAGED = "the piece is damaged: run the job again"
 
 
 class _State:
@@ -49,12 +49,10 @@ class _State:
         self.table, self.seen = table, Seen(labels)
 
     def to_bytes(self) -> bytes:
-        return sealed(self.seen.to_bytes() + bytes(self.table.to_bytes()))
+        return self.seen.to_bytes(bytes(self.table.to_bytes()))
 
     def merge(self, raw: bytes) -> None:
-        if len(raw) < CHECKSUM_BYTES or not is_whole(raw):
-            raise ValueError("a part of a table came back truncated or altered: run the job again")
-        self.table.merge_bytes(self.seen.merge(raw[:-CHECKSUM_BYTES]))
+        self.table.merge_bytes(self.seen.merge(raw))
 
 
 @dataclass(frozen=True)
@@ -64,17 +62,22 @@ class GroupTask(InOnePiece):
     Parameters
     ----------
     d : int; 0 for labels alone
-    by : tuple of str; the key, then the user, where there are such columns
+    labels : tuple of str; the key, then the user, where there are such columns
     make : callable that returns a table of no rows
     groups : callable that gives the group of each row of a batch (``Grouping.groups``)
     names : tuple of str or None, of the coordinates
     """
 
     d: int
-    by: tuple[str, ...]
+    labels: tuple[str, ...]
     make: Callable[[], Table]
     groups: Callable[[KeyBook, Array, list[Labels]], NDArray[np.int64]]
     names: tuple[str, ...] | None = None
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The columns of labels, each once: a user may be the key."""
+        return tuple(dict.fromkeys(self.labels))
 
     def __call__(self, data: Any) -> bytes:
         """The table of a part's rows, and the kinds of its labels."""
@@ -97,15 +100,15 @@ class GroupTask(InOnePiece):
         return state
 
     def _empty(self) -> _State:
-        return _State(self.make(), len(self.by))
+        return _State(self.make(), len(self.labels))
 
     def batches(self, data: Any) -> Batches:
         """Rows of a part, with their labels."""
-        if not self.by:
+        if not self.labels:
             return ((block, []) for block in as_batches(data, self.d, Columns(self.names)))
         if self.d:
-            return labelled_batches(data, self.d, self.by, Columns(self.names))
-        return label_batches(data.labels_alone() if isinstance(data, Rows) else data, self.by)
+            return labelled_batches(data, self.d, self.labels, Columns(self.names))
+        return label_batches(data.labels_alone() if isinstance(data, Rows) else data, self.labels)
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ class UserGroupTask(GroupTask):
 
     Parameters
     ----------
-    d, by, make, groups, names : as of :class:`GroupTask`
+    d, labels, make, groups, names : as of :class:`GroupTask`
     divide : bool; the mean of a user's rows in a group, not their sum
     max_keys : int
     counted : bool; whether the number of users is asked for, in a group or not
@@ -151,26 +154,25 @@ class UserGroupTask(GroupTask):
             own = np.where(none[own], _NO_GROUP, own.astype(np.uint64))
             return np.column_stack([words[:, :2], own]), _keys_out(book, place[~none])
 
-        yield from pieces_of(known(), buckets, lambda: list(state.seen.kinds), named)
+        yield from pieces_of(known(), buckets, len(self.labels), named)
         # A key that nobody's rows alone have is in the table, too, without a row.
-        left = np.flatnonzero(mark() == 0)
-        if not book.closed and len(left):
-            none = np.empty((0, state.table.d)), np.empty((0, 3), np.uint64)
-            yield 0, Piece(state.seen.kinds, *none, _keys_out(book, left)).to_bytes()
+        left = np.flatnonzero(mark() == 0)[: 0 if book.closed else None]
+        if any(state.seen.kinds) or len(left):
+            yield last_piece(state.seen.kinds, state.table.d, 3, _keys_out(book, left))
 
     def __call__(self, data: Iterator[bytes]) -> bytes:
         """The table of the users of some buckets."""
         state, users_seen = self._empty(), set[bytes]()
         table = state.table
         with Divided(table.d) as divided:
-            for raw in data:
-                piece = Piece.from_bytes(raw)
-                state.seen.add(piece.kinds, piece.bucket)
+            for piece in read_pieces(data, state.seen, table.d, 3):
                 places = table.book.add(_keys_in(piece.more)).astype(np.uint64)
                 users, own = np.ascontiguousarray(piece.words[:, :2]), piece.words[:, 2]
                 if self.counted:
                     users_seen.update(map(bytes, np.unique(users.view("V16"))))
                 if (kept := own != _NO_GROUP).any():
+                    if (own[kept] >= len(places)).any():
+                        raise ValueError(_DAMAGED)
                     words = np.column_stack([users[kept], places[own[kept].astype(np.int64)]])
                     divided.add(piece.rows[kept], words)
             for _, runs in divided_runs(divided, table.d, self.divide):
@@ -186,7 +188,10 @@ def _keys_out(book: KeyBook, places: NDArray[Any]) -> bytes:
 
 
 def _keys_in(data: bytes) -> list[Any]:
-    (count,), at = _COUNT.unpack_from(data), _COUNT.size
+    try:
+        (count,), at = _COUNT.unpack_from(data), _COUNT.size
+    except struct.error:
+        raise ValueError(_DAMAGED) from None
     keys = []
     for _ in range(count):
         key, at = key_at(data, at)

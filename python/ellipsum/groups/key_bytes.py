@@ -35,15 +35,32 @@ def key_bytes(key: Any) -> bytes:
 
 
 def key_at(body: bytes, at: int) -> tuple[Any, int]:
-    """The key that begins at a place, and the place after it."""
-    kind, size = struct.unpack_from("<BI", body, at)
-    at += 5
-    data = body[at : at + size]
+    """The key that begins at a place, and the place after it.
+
+    Raises
+    ------
+    ValueError
+        For bytes that are no key. It quotes none.
+    """
+    try:
+        kind, size = struct.unpack_from("<BI", body, at)
+        at += 5
+        data = body[at : at + size]
+        if len(data) == size:
+            return _key_of(kind, data), at + size
+    except (ValueError, struct.error):  # what they say quotes the bytes
+        pass
+    raise ValueError("the bytes of a key are damaged: write them again")
+
+
+def _key_of(kind: int, data: bytes) -> Any:
     if kind == _TEXT:
-        return data.decode("utf-8", "surrogatepass"), at + size
+        return data.decode("utf-8", "surrogatepass")
     if kind == _BYTES:
-        return data, at + size
+        return data
     text = data.decode()
+    if kind != _INTEGER:
+        raise ValueError
     if text.lstrip("-").startswith("0x"):
-        return int(text, 16), at + size
-    return (int(text) if text.lstrip("-").isdigit() else float(text)), at + size
+        return int(text, 16)
+    return int(text) if text.lstrip("-").isdigit() else float(text)

@@ -146,8 +146,18 @@ class KeyBook:
         return place
 
     def add(self, keys: Sequence[Any]) -> Ints:
-        """The indices of keys, which are new ones if need be."""
-        return labels_of_cells(keys).each(lambda cells: self._find(cells, add=True), -1)
+        """The indices of keys, which are new ones if need be.
+
+        Raises
+        ------
+        ValueError
+            For a key that is not among the public ones.
+        """
+        closed = self.closed
+        found = labels_of_cells(keys).each(lambda cells: self._find(cells, add=not closed), -1)
+        if closed and (found < 0).any():
+            raise ValueError("a table of public keys has another key: its bytes are damaged")
+        return found
 
     def order(self) -> list[int]:
         """Indices in the order of the keys' values."""

@@ -18,7 +18,7 @@ from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
 from .labelled import one_kind
 from .labels import KINDS, mixed
 
-__all__ = ["Piece", "Seen", "kind_codes", "kinds_of", "pieces_of"]
+__all__ = ["Piece", "Seen", "last_piece", "pieces_of", "read_pieces"]
 
 Array = NDArray[Any]
 Words = NDArray[np.uint64]
@@ -32,11 +32,13 @@ _COLLECTED = 16 << 20
 #: Bytes of rows in one piece: some thousand pieces may be one batch of the engine's.
 _PIECE = 16 << 10
 
+_DAMAGED = "rows came out of a shuffle truncated or altered: run the job again"
+
 
 class Piece(NamedTuple):
     """Some rows of some users of one bucket. **Private.**"""
 
-    kinds: list[str]  #: of the columns of labels
+    kinds: list[str]  #: of the columns of labels, in the last piece of a part; "" in others
     rows: Array  #: (n, d), float64
     words: Words  #: (n, k), the user's digest first
     more: bytes = b""  #: what else there is to say of them
@@ -47,7 +49,7 @@ class Piece(NamedTuple):
         (n, d), k = self.rows.shape, self.words.shape[1]
         head = _HEADER.pack(_MAGIC, len(self.kinds), self.bucket, n, d, k, len(self.more))
         numbers = [np.ascontiguousarray(self.rows, "<f8"), np.ascontiguousarray(self.words, "<u8")]
-        parts = [head, kind_codes(self.kinds), *(a.tobytes() for a in numbers), self.more]
+        parts = [head, _codes_of(self.kinds), *(a.tobytes() for a in numbers), self.more]
         return sealed(b"".join(parts))
 
     @classmethod
@@ -61,13 +63,15 @@ class Piece(NamedTuple):
         """
         short = len(raw) < _HEADER.size + CHECKSUM_BYTES
         if short or raw[: len(_MAGIC)] != _MAGIC or not is_whole(raw):
-            raise ValueError("rows came out of a shuffle truncated or altered: run the job again")
+            raise ValueError(_DAMAGED)
         _, kinds, bucket, n, d, k, more = _HEADER.unpack_from(raw)
         at = _HEADER.size + kinds
+        if len(raw) != at + 8 * n * (d + k) + more + CHECKSUM_BYTES:
+            raise ValueError(_DAMAGED)
         rows = np.frombuffer(raw, "<f8", n * d, at).reshape(n, d)
         words = np.frombuffer(raw, "<u8", n * k, at + rows.nbytes).reshape(n, k)
         end = at + rows.nbytes + words.nbytes
-        return cls(kinds_of(raw[_HEADER.size : at]), rows, words, raw[end : end + more], bucket)
+        return cls(_kinds_of(raw[_HEADER.size : at]), rows, words, raw[end : end + more], bucket)
 
 
 class Seen:
@@ -89,43 +93,73 @@ class Seen:
         if bucket is not None:
             self.buckets.add(bucket)
 
-    def to_bytes(self) -> bytes:
-        """It as bytes."""
+    def to_bytes(self, found: bytes) -> bytes:
+        """It and what the task found, as bytes."""
         buckets = np.array(sorted(self.buckets), "<u4").tobytes()
-        return kind_codes(self.kinds) + _COUNT.pack(len(self.buckets)) + buckets
+        return sealed(_codes_of(self.kinds) + _COUNT.pack(len(self.buckets)) + buckets + found)
 
     def merge(self, raw: bytes) -> bytes:
-        """Add what another one wrote at the start of these bytes; the rest of them.
+        """Add what another one wrote at the start of these bytes; what its task found.
 
         Raises
         ------
         ValueError
-            For a bucket that both had.
+            For other bytes, and for a bucket that both had.
         """
         at = len(self.kinds) + _COUNT.size
+        if len(raw) < at + CHECKSUM_BYTES or not is_whole(raw):
+            raise ValueError("a part's result came back truncated or altered: run the job again")
+        raw = raw[:-CHECKSUM_BYTES]
         (count,) = _COUNT.unpack_from(raw, len(self.kinds))
         buckets = set(np.frombuffer(raw, "<u4", count, at).tolist())
         if not self.buckets.isdisjoint(buckets):
             raise ValueError("rows of a user came to two tasks, which the engine must not do")
-        self.add(kinds_of(raw[: len(self.kinds)]))
+        self.add(_kinds_of(raw[: len(self.kinds)]))
         self.buckets |= buckets
         return raw[at + 4 * count :]
 
 
-def kind_codes(kinds: Iterable[str]) -> bytes:
+def _codes_of(kinds: Iterable[str]) -> bytes:
     """Kinds of columns of labels, a byte each."""
     return bytes(KINDS.index(kind) + 1 if kind else 0 for kind in kinds)
 
 
-def kinds_of(codes: bytes) -> list[str]:
-    """What :func:`kind_codes` wrote."""
-    return [["", *KINDS][code] for code in codes]
+def _kinds_of(codes: bytes) -> list[str]:
+    """What :func:`_codes_of` wrote."""
+    known = ["", *KINDS]
+    if any(code >= len(known) for code in codes):
+        raise ValueError(_DAMAGED)
+    return [known[code] for code in codes]
+
+
+def read_pieces(data: Iterable[bytes], seen: Seen, d: int, words: int) -> Iterator[Piece]:
+    """The pieces of some buckets, which ``seen`` is told of.
+
+    Parameters
+    ----------
+    data : iterable of bytes, of :func:`pieces_of`
+    seen : Seen
+    d, words : int, coordinates of a row, and words beside it
+
+    Raises
+    ------
+    ValueError
+        For pieces of another task, or without a user.
+    """
+    for raw in data:
+        piece = Piece.from_bytes(raw)
+        shapes = len(piece.kinds), piece.rows.shape[1], piece.words.shape[1]
+        fits = shapes == (len(seen.kinds), d, words)
+        if not fits or not piece.words[:, :2].any(1).all():
+            raise ValueError("the piece is damaged, or another task's: run the job again")
+        seen.add(piece.kinds, piece.bucket)
+        yield piece
 
 
 def pieces_of(
     batches: Iterable[tuple[Array, Words]],
     buckets: int,
-    kinds: Callable[[], list[str]],
+    labels: int,
     named: Callable[[Words], tuple[Words, bytes]] = lambda words: (words, b""),
 ) -> Iterator[tuple[int, bytes]]:
     """Rows in pieces by the bucket of their user.
@@ -134,7 +168,7 @@ def pieces_of(
     ----------
     batches : iterable of rows (n, d) and words (n, k), n > 0, the user's digest first
     buckets : int
-    kinds : callable that gives the kinds of the columns so far
+    labels : int, columns of labels
     named : callable, optional
         Of a piece's words: the words that are written, and what is written beside them.
     """
@@ -146,16 +180,25 @@ def pieces_of(
         kept.append((plain, words))
         size += plain.nbytes + words.nbytes
         if size >= _COLLECTED:
-            yield from _divided(kept, buckets, kinds, named)
+            yield from _divided(kept, buckets, labels, named)
             kept, size = [], 0
     if kept:
-        yield from _divided(kept, buckets, kinds, named)
+        yield from _divided(kept, buckets, labels, named)
+
+
+def last_piece(kinds: list[str], d: int, words: int, more: bytes = b"") -> tuple[int, bytes]:
+    """The kinds of a part's columns, to the one bucket that those of all parts meet in.
+
+    A part sends them whether or not any of its rows has a user: it would be a record that decides.
+    The other pieces have none, which would be those of the rows before them, in their order.
+    """
+    return 0, Piece(kinds, np.empty((0, d)), np.empty((0, words), np.uint64), more).to_bytes()
 
 
 def _divided(
     kept: list[tuple[Array, Words]],
     buckets: int,
-    kinds: Callable[[], list[str]],
+    labels: int,
     named: Callable[[Words], tuple[Words, bytes]],
 ) -> Iterator[tuple[int, bytes]]:
     rows = np.concatenate([part for part, _ in kept])
@@ -169,5 +212,5 @@ def _divided(
         for first in range(start, end, step):
             here = order[first : min(first + step, end)]
             own, more = named(words[here])
-            piece = Piece(kinds(), rows[here], own, more, int(number))
+            piece = Piece([""] * labels, rows[here], own, more, int(number))
             yield piece.bucket, piece.to_bytes()
