@@ -117,7 +117,7 @@ def test_a_task_that_runs_again_gives_the_same_bytes():
     make = ExactCounts
     for task in (
         UserTask(PartTask(D, "exact_sum", (REGION,)), "user", True),
-        UserGroupTask(0, ("store", "user"), make, by_key, True, 2, True),
+        UserGroupTask(0, ("store", "user"), make, by_key, None, True, 2, True),
     ):
         cut = table.select([*(COLUMNS if task.d else []), *task.by])
         again = turned.select(cut.column_names)
@@ -227,7 +227,7 @@ def test_a_bucket_has_the_same_bytes_whatever_batch_told_its_types(monkeypatch):
     monkeypatch.setattr(pieces, "_COLLECTED", 100)
     none = pa.record_batch({"store": pa.nulls(40), "user": pa.array(range(40))})
     some = pa.record_batch({"store": pa.array(["x", "x"]), "user": pa.array([100, 101])})
-    task = UserGroupTask(0, ("store", "user"), ExactCounts, by_key, True, 2, True)
+    task = UserGroupTask(0, ("store", "user"), ExactCounts, by_key, None, True, 2, True)
 
     def of_bucket(order, bucket):
         return task(raw for place, raw in task.split(iter(order), 8) if place == bucket)
@@ -359,7 +359,7 @@ NAMED = Ellipsoid.ball(50.0, {"a": 0.0, "b": 0.0})
 NAMELESS = Ellipsoid.ball(50.0, d=2)
 
 
-@pytest.mark.parametrize("by", [[], ["user"], ["store"]])
+@pytest.mark.parametrize("by", [[], ["user"], ["store"], ["store", "user"]])
 def test_columns_in_another_order_are_put_in_order_or_refused(by):
     """As on one machine: by the region's names, else the first part's, which parts do not know."""
     first, second = columns_apart(("a", "b"), ("a", "b"))
@@ -370,15 +370,17 @@ def test_columns_in_another_order_are_put_in_order_or_refused(by):
 
     def release(region, *parts):
         data = Parts([part.select([*part.column_names[:2], *by]) for part in parts], by=by)
-        if by == ["store"]:
+        if "store" in by:
             sums = PrivateGroupSum(region, keys=["s", "t"], mu=1)
-            return sums(data, key="store", seed=3).integers.tolist()
+            return sums(
+                data, **dict(zip(("key", "user"), by, strict=False)), seed=3
+            ).integers.tolist()
         mean = PrivateMean(region, mu=1, **({"by": "user"} if by else {}))
         return mean(data, seed=3).integers.tolist()
 
     assert release(NAMED, first, turned) == release(NAMED, first, second)
     with pytest.raises(ValueError, match="no column 'b'"):
         release(NAMED, first, other)
-    for parts in ((first, other), (first, turned)) if not by else ():
+    for parts in ((first, other), (first, turned)):
         with pytest.raises(ValueError, match="other columns, or the same in another order"):
             release(NAMELESS, *parts)

@@ -61,10 +61,10 @@ class UserTask(InOnePiece):
 
     def split(self, data: Any, buckets: int) -> Iterator[tuple[int, bytes]]:
         """Rows of one part by the user's bucket; a row without a user is nobody's."""
-        kinds = [""]
+        kinds, columns = [""], Columns(self.names)
 
         def named() -> Iterator[tuple[Array, Words]]:
-            for rows, (labels,) in labelled_batches(data, self.d, self.by, Columns(self.names)):
+            for rows, (labels,) in labelled_batches(data, self.d, self.by, columns):
                 kinds[:] = one_kind(kinds, [labels.kind])
                 words = labels.rows()
                 if (known := words.any(1)).any():
@@ -72,7 +72,7 @@ class UserTask(InOnePiece):
 
         yield from pieces_of(named(), buckets, 1)
         if any(kinds):
-            yield last_piece(kinds, self.d, 2)
+            yield last_piece(kinds, columns, self.d, 2)
 
     def __call__(self, data: Iterator[bytes]) -> bytes:
         """What the users of some buckets give."""

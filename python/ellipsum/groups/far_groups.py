@@ -22,7 +22,7 @@ from ..rows.divided import Divided
 from ..rows.files import Rows
 from ..rows.labelled import label_batches, labelled_batches
 from ..rows.labels import Labels
-from ..rows.partitioned import InOnePiece, Partitioned, check_labels, once_each
+from ..rows.partitioned import InOnePiece, NamesSeen, Partitioned, check_labels, once_each
 from ..rows.pieces import Seen, last_piece, pieces_of, read_pieces
 from ..users import divided_runs
 from .bounded import Users, limited
@@ -81,11 +81,12 @@ class GroupTask(InOnePiece):
 
     def __call__(self, data: Any) -> bytes:
         """The table of a part's rows, and the kinds of its labels."""
-        state = self._empty()
-        for rows, labels in self.batches(data):
+        state, columns = self._empty(), Columns(self.names)
+        for rows, labels in self.batches(data, columns):
             state.seen.add([label.kind for label in labels])
             state.table.add_indexed(rows, self.groups(state.table.book, rows, labels))
             state.table.units += len(rows)
+        state.seen.names.take(NamesSeen(columns.names).mark)
         return state.to_bytes()
 
     def merge(self, parts: Iterable[bytes]) -> bytes:
@@ -102,12 +103,12 @@ class GroupTask(InOnePiece):
     def _empty(self) -> _State:
         return _State(self.make(), len(self.labels))
 
-    def batches(self, data: Any) -> Batches:
-        """Rows of a part, with their labels."""
+    def batches(self, data: Any, columns: Columns) -> Batches:
+        """Rows of a part, with their labels; ``columns`` learns their names."""
         if not self.labels:
-            return ((block, []) for block in as_batches(data, self.d, Columns(self.names)))
+            return ((block, []) for block in as_batches(data, self.d, columns, told=True))
         if self.d:
-            return labelled_batches(data, self.d, self.labels, Columns(self.names))
+            return labelled_batches(data, self.d, self.labels, columns)
         return label_batches(data.labels_alone() if isinstance(data, Rows) else data, self.labels)
 
 
@@ -129,11 +130,11 @@ class UserGroupTask(GroupTask):
 
     def split(self, data: Any, buckets: int) -> Iterator[tuple[int, bytes]]:
         """Rows of one part by the user's bucket, with their keys; those of nobody stay here."""
-        state = self._empty()
+        state, columns = self._empty(), Columns(self.names)
         book, sent = state.table.book, bytearray()
 
         def known() -> Iterator[tuple[Array, Words]]:
-            for rows, labels in self.batches(data):
+            for rows, labels in self.batches(data, columns):
                 state.seen.add([label.kind for label in labels])
                 user, index = labels[-1].rows(), self.groups(book, rows, labels)
                 kept = user.any(1) & (self.counted | (index >= 0))
@@ -158,7 +159,7 @@ class UserGroupTask(GroupTask):
         # A key that nobody's rows alone have is in the table, too, without a row.
         left = np.flatnonzero(mark() == 0)[: 0 if book.closed else None]
         if any(state.seen.kinds) or len(left):
-            yield last_piece(state.seen.kinds, state.table.d, 3, _keys_out(book, left))
+            yield last_piece(state.seen.kinds, columns, state.table.d, 3, _keys_out(book, left))
 
     def __call__(self, data: Iterator[bytes]) -> bytes:
         """The table of the users of some buckets."""

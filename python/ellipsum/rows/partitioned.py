@@ -142,21 +142,24 @@ class NamesSeen:
             self.mark = sha256(told).digest()[:_MARK_BYTES]
 
     def behind(self, part: bytes) -> bytes:
-        """What stands behind the mark of a part.
+        """What stands behind the mark of a part, as of :meth:`take`."""
+        self.take(part[:_MARK_BYTES])
+        return part[_MARK_BYTES:]
+
+    def take(self, mark: bytes) -> None:
+        """Add the mark of a part.
 
         Raises
         ------
         ValueError
-            The mark is another one than before.
+            It is another one than before.
         """
-        mark = part[:_MARK_BYTES]
         if any(self.mark) and any(mark) and mark != self.mark:
             raise ValueError(
                 "parts of data have other columns, or the same in another order: name the "
                 "coordinates where the bounds or the region are made, or give arrays"
             )
         self.mark = mark if any(mark) else self.mark
-        return part[_MARK_BYTES:]
 
 
 def once_each(parts: Iterable[tuple[str, bytes]]) -> Iterator[bytes]:

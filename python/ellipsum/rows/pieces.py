@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..column_names import Columns
 from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
 from .labelled import one_kind
 from .labels import KINDS, mixed
+from .partitioned import NamesSeen
 
 __all__ = ["Piece", "Seen", "last_piece", "pieces_of", "read_pieces"]
 
@@ -24,7 +26,8 @@ Array = NDArray[Any]
 Words = NDArray[np.uint64]
 
 _MAGIC = b"ELLIPIEC"
-_HEADER = struct.Struct("<8sBIIIIQ")  # magic, kinds, bucket, rows, coordinates, words, bytes more
+# magic, kinds, bucket, rows, coordinates, words, bytes more, mark of the columns' names
+_HEADER = struct.Struct("<8sBIIIIQ16s")
 _COUNT = struct.Struct("<I")
 
 #: Bytes of rows that are collected before they are divided.
@@ -43,11 +46,13 @@ class Piece(NamedTuple):
     words: Words  #: (n, k), the user's digest first
     more: bytes = b""  #: what else there is to say of them
     bucket: int = 0
+    mark: bytes = bytes(16)  #: of the coordinates' names, in the last piece of a part
 
     def to_bytes(self) -> bytes:
         """It as bytes."""
         (n, d), k = self.rows.shape, self.words.shape[1]
-        head = _HEADER.pack(_MAGIC, len(self.kinds), self.bucket, n, d, k, len(self.more))
+        sizes = len(self.kinds), self.bucket, n, d, k, len(self.more)
+        head = _HEADER.pack(_MAGIC, *sizes, self.mark)
         numbers = [np.ascontiguousarray(self.rows, "<f8"), np.ascontiguousarray(self.words, "<u8")]
         parts = [head, _codes_of(self.kinds), *(a.tobytes() for a in numbers), self.more]
         return sealed(b"".join(parts))
@@ -64,18 +69,19 @@ class Piece(NamedTuple):
         short = len(raw) < _HEADER.size + CHECKSUM_BYTES
         if short or raw[: len(_MAGIC)] != _MAGIC or not is_whole(raw):
             raise ValueError(_DAMAGED)
-        _, kinds, bucket, n, d, k, more = _HEADER.unpack_from(raw)
+        _, kinds, bucket, n, d, k, more, mark = _HEADER.unpack_from(raw)
         at = _HEADER.size + kinds
         if len(raw) != at + 8 * n * (d + k) + more + CHECKSUM_BYTES:
             raise ValueError(_DAMAGED)
         rows = np.frombuffer(raw, "<f8", n * d, at).reshape(n, d)
         words = np.frombuffer(raw, "<u8", n * k, at + rows.nbytes).reshape(n, k)
         end = at + rows.nbytes + words.nbytes
-        return cls(_kinds_of(raw[_HEADER.size : at]), rows, words, raw[end : end + more], bucket)
+        own = _kinds_of(raw[_HEADER.size : at])
+        return cls(own, rows, words, raw[end : end + more], bucket, mark)
 
 
 class Seen:
-    """Which buckets a task had, and the kinds of the labels in them.
+    """Which buckets a task had, the kinds of the labels in them, and the coordinates' names.
 
     No bucket may be in two tasks: a user would be two, and the guarantee is for one.
 
@@ -85,18 +91,20 @@ class Seen:
     """
 
     def __init__(self, labels: int) -> None:
-        self.kinds, self.buckets = [""] * labels, set[int]()
+        self.kinds, self.buckets, self.names = [""] * labels, set[int](), NamesSeen()
 
-    def add(self, kinds: list[str], bucket: int | None = None) -> None:
+    def add(self, kinds: list[str], bucket: int | None = None, mark: bytes = b"") -> None:
         """What one piece, or a batch of rows, says."""
         self.kinds = one_kind(self.kinds, kinds)
+        self.names.take(mark)
         if bucket is not None:
             self.buckets.add(bucket)
 
     def to_bytes(self, found: bytes) -> bytes:
         """It and what the task found, as bytes."""
         buckets = np.array(sorted(self.buckets), "<u4").tobytes()
-        return sealed(_codes_of(self.kinds) + _COUNT.pack(len(self.buckets)) + buckets + found)
+        told = self.names.mark + _codes_of(self.kinds) + _COUNT.pack(len(self.buckets))
+        return sealed(told + buckets + found)
 
     def merge(self, raw: bytes) -> bytes:
         """Add what another one wrote at the start of these bytes; what its task found.
@@ -107,9 +115,9 @@ class Seen:
             For other bytes, and for a bucket that both had.
         """
         at = len(self.kinds) + _COUNT.size
-        if len(raw) < at + CHECKSUM_BYTES or not is_whole(raw):
+        if len(raw) < len(self.names.mark) + at + CHECKSUM_BYTES or not is_whole(raw):
             raise ValueError("a part's result came back truncated or altered: run the job again")
-        raw = raw[:-CHECKSUM_BYTES]
+        raw = self.names.behind(raw[:-CHECKSUM_BYTES])
         (count,) = _COUNT.unpack_from(raw, len(self.kinds))
         buckets = set(np.frombuffer(raw, "<u4", count, at).tolist())
         if not self.buckets.isdisjoint(buckets):
@@ -152,7 +160,7 @@ def read_pieces(data: Iterable[bytes], seen: Seen, d: int, words: int) -> Iterat
         fits = shapes == (len(seen.kinds), d, words)
         if not fits or not piece.words[:, :2].any(1).all():
             raise ValueError("the piece is damaged, or another task's: run the job again")
-        seen.add(piece.kinds, piece.bucket)
+        seen.add(piece.kinds, piece.bucket, piece.mark)
         yield piece
 
 
@@ -186,13 +194,16 @@ def pieces_of(
         yield from _divided(kept, buckets, labels, named)
 
 
-def last_piece(kinds: list[str], d: int, words: int, more: bytes = b"") -> tuple[int, bytes]:
-    """The kinds of a part's columns, to the one bucket that those of all parts meet in.
+def last_piece(
+    kinds: list[str], columns: Columns, d: int, words: int, more: bytes = b""
+) -> tuple[int, bytes]:
+    """The kinds and names of a part's columns, to the one bucket that those of all parts meet in.
 
     A part sends them whether or not any of its rows has a user: it would be a record that decides.
     The other pieces have none, which would be those of the rows before them, in their order.
     """
-    return 0, Piece(kinds, np.empty((0, d)), np.empty((0, words), np.uint64), more).to_bytes()
+    none = np.empty((0, d)), np.empty((0, words), np.uint64)
+    return 0, Piece(kinds, *none, more, mark=NamesSeen(columns.names).mark).to_bytes()
 
 
 def _divided(
