@@ -130,6 +130,21 @@ def test_an_open_quote_does_not_swallow_the_lines_below(tmp_path):
     assert {(3.0, 4.0), (5.0, 6.0)} <= set(map(tuple, found))
 
 
+@pytest.mark.parametrize("open_line", [b'1,"Ann', b'1,"Ann"",\'', b'1,"'])
+def test_an_open_quote_in_a_label_is_no_users_line_below(tmp_path, open_line):
+    """All other cells are numbers, so that nothing but the count of lines tells."""
+    path = tmp_path / "x.csv"
+    path.write_bytes(b"\n".join([b"x,id", b"0,Ann", open_line, b'2,Bob"', b"3,Cid", b""]))
+    rows = open_rows(path, ["x"], by="id")
+    found = [
+        pair
+        for x, (id_,) in rows.labelled(1)
+        for pair in zip(x[:, 0], id_.to_pylist(), strict=True)
+    ]
+    assert len(found) == 4
+    assert found[0] == (0.0, "Ann") and found[2] == (2.0, 'Bob"') and found[3] == (3.0, "Cid")
+
+
 @pytest.mark.parametrize(
     "text, options, columns, want",
     [
