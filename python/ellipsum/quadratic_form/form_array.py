@@ -138,11 +138,11 @@ class FormArray:
         return self._single("entropy")
 
     def moment(self, order: int = 1, kind: str = "raw") -> Array:
-        """As :meth:`QuadraticForm.moment`, of each form."""
+        """As ``QuadraticForm.moment``, of each form."""
         return self._single("moment", order, kind)
 
     def stats(self, moments: str = "mv") -> tuple[Array, ...] | Array:
-        """As :meth:`QuadraticForm.stats`, of each form: an array for each letter."""
+        """As ``QuadraticForm.stats``, of each form: an array for each letter."""
         found = self._several(len(set(moments)), "stats", moments)
         return found[0] if len(found) == 1 else found
 
@@ -157,7 +157,7 @@ class FormArray:
         return low, high
 
     def sf_gradient(self, q: ArrayLike) -> Gradient:
-        """As :meth:`QuadraticForm.sf_gradient`, of each form: arrays of the common shape.
+        """As :meth:`ellipsum.QuadraticForm.sf_gradient`, of each form: arrays of the common shape.
 
         Those of the weights, dof and noncentralities have the axis of the weights last.
         """
@@ -174,7 +174,7 @@ class FormArray:
         return self.sf_gradient(q).negative()
 
     def isf_gradient(self, p: ArrayLike) -> Array:
-        """As :meth:`QuadraticForm.isf_gradient`, of each form, the axis of the weights last."""
+        """As :meth:`ellipsum.QuadraticForm.isf_gradient`, of each form, the axis of the weights last."""
         gradient = self.sf_gradient(self.isf(p))
         return np.asarray(gradient.weights / np.asarray(gradient.offset)[..., None])
 
