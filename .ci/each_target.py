@@ -19,7 +19,8 @@ ELSEWHERE = (
     *("attacks*", "arrow_records", "c_stream", "files", "frames", "lists", "npz_labels"),
     *("estimator", "fuzz_corpus", "labels_decide_nothing", "lineage", "mutation_list"),
     *("noise_keys", "one_record_decides_nothing", "partitioned_folders", "parts", "plan"),
-    *("budget_first", "rows_of_a_person"),
+    *("budget_first", "rows_of_a_person", "ahead", "displays", "group_streams", "several_sums"),
+    "quadratic_form_fit",
     *("progress", "radius", "release", "ridged_intervals", "second_moments", "tabular"),
 )
 
