@@ -174,7 +174,7 @@ class FormArray:
         return self.sf_gradient(q).negative()
 
     def isf_gradient(self, p: ArrayLike) -> Array:
-        """As :meth:`ellipsum.QuadraticForm.isf_gradient`, of each form; the weights' axis is last."""
+        """As :meth:`ellipsum.QuadraticForm.isf_gradient`, of each form, weights last."""
         gradient = self.sf_gradient(self.isf(p))
         return np.asarray(gradient.weights / np.asarray(gradient.offset)[..., None])
 
