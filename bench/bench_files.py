@@ -29,8 +29,8 @@ from ellipsum.jobs.resumable import sum_of_files
 from report import Table, family_folder, markdown
 
 D = 64
-#: What a reader alone hands over at a time: as much as the package's own.
-BATCH_BYTES = 64 << 20
+#: What a reader alone hands over at a time, and reads ahead of a column: as the package's own.
+BATCH_BYTES, BUFFER_BYTES = 16 << 20, 128 << 10
 LISTS = 4
 
 #: (what, against what): the most that the ratio of their times may be.
@@ -81,7 +81,7 @@ def columns_of(rows: np.ndarray, kinds: tuple[str, ...] = ("f8",), nulls: bool =
 
 def read_batches(paths: list[Path]) -> None:
     for path in paths:
-        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES) as file:
             for _ in file.iter_batches(BATCH_BYTES // (8 * D)):
                 pass
 

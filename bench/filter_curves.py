@@ -148,11 +148,11 @@ def at_one_budget(
 
 
 def seeds(results: Results, source: Source) -> None:
-    """Case 2 on three splits of the records, each with its own encoder and attackers."""
+    """Case 2 on five splits of the records, each with its own encoder and attackers."""
     from ellipsum.learned import GenerativeFilter
 
     rows = results.setdefault("seeds", {})
-    for seed in range(3):
+    for seed in range(5):
         if str(seed) in rows:
             continue
         data = source.digits(seed)

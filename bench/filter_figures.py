@@ -2,7 +2,8 @@
 
 python bench/filter_figures.py            everything that is not in bench/results yet
 python bench/filter_figures.py table1     digits at one budget, all releases, four attackers
-                               seeds      the same budget on three splits and encoders
+                               seeds      the same budget on five splits and encoders
+                               splits     Tables 2 and 3 at one budget on three splits
                                curve      both cases over the budget (Figures 3c, 7b, 7c, 9)
                                confusions both cases at b = 3 (Figures 3a, 3b, 7a)
                                table2 table3 table4 table5
@@ -35,6 +36,7 @@ from scipy.special import ndtr
 from ellipsum.tradeoff import LinearEraser, OracleShift
 from filter_curves import confusions, curve, seeds
 from filter_more import several, table4, table5
+from filter_splits import splits
 from learned_baselines import attacked, besides, flipped, label_only, releases_of
 from learned_data import BUDGET, Labelled, Source, encoded
 from learned_pictures import Results, options
@@ -165,6 +167,7 @@ def main(arguments: list[str] | None = None) -> None:
     jobs = {
         "table1": table1,
         "seeds": seeds,
+        "splits": splits,
         "curve": curve,
         "confusions": confusions,
         "table2": lambda r, s: small(r, s, 2),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from filter_curves import CASES, said
+from filter_splits import splits_cells
 from learned_pictures import Results
 
 USERS = """\
@@ -26,6 +27,10 @@ Case 2: 5 or more that were missed, and that were guessed of smaller ones."""
 AREAS = """\
 Accuracy and area under the ROC, the larger of a linear and an RBF attacker's; ± standard errors
 over the records held out (DeLong's for areas), of one split; raw is b = 0."""
+SPLITS = """\
+The same at one budget on three splits: accuracy of the stronger attacker, mean ± standard deviation
+over splits (filter, attackers and records held out are new in each), and beside it the mean of the
+standard errors over records, which one split tells."""
 FACTORS = """\
 Drawings with eight factors stand for CelebA's faces: one is kept (round) and the other seven are
 hidden, one at a time; the paper hides eight labels beside the one it keeps. RBF attacker, b = 6,
@@ -108,13 +113,21 @@ def confusion_lines(rows: dict) -> list[str]:
 
 
 def seeds_lines(rows: dict) -> list[str]:
-    """Splits, each with its own encoder."""
-    names = list(next(iter(rows.values()), {}))
-    lines = [
-        [name, *(f"{row[name]['private']:.3f}, {row[name]['useful']:.3f}" for row in rows.values())]
-        for name in names
-    ]
-    return _table(["release", *(f"seed {seed}" for seed in rows)], lines)
+    """Splits, each with its own encoder; mean and standard deviation over them."""
+    lines = []
+    for name in next(iter(rows.values()), {}):
+        both = np.array([[row[name]["private"], row[name]["useful"]] for row in rows.values()])
+        cells = [f"{hidden:.3f}, {kept:.3f}" for hidden, kept in both]
+        spread = zip(both.mean(0), both.std(0, ddof=1), strict=True)
+        lines.append([name, *(f"{mean:.3f} ± {sd:.3f}" for mean, sd in spread), *cells])
+    head = ["release", "private", "useful", *(f"seed {seed}" for seed in rows)]
+    return _table(head, lines)
+
+
+def splits_lines(rows: dict) -> list[str]:
+    """Table 2 or 3 over splits."""
+    head = ["release", "private, ± over splits", "se over records", "useful", "se over records"]
+    return _table(head, splits_cells(rows))
 
 
 def small_lines(rows: dict) -> list[str]:
@@ -183,13 +196,15 @@ def write_tables(results: Results) -> str:
             parts += [f"{said(case)[0].upper()}{said(case)[1:]}.", ""]
             parts += confusion_lines(results["confusions"][case])
     if "seeds" in results:
-        parts += ["## Case 2 on three splits (private, useful: strongest of the same three)", ""]
+        parts += ["## Case 2 on five splits (private, useful: strongest of the same three)", ""]
         parts += seeds_lines(results["seeds"])
     for table in ("table2", "table3"):
         if table in results:
             told = results[table]["labels"]
             title = f"Table {table[-1]}: private {told['private']}, useful {told['useful']}"
             parts += [f"## {title}", "", AREAS, "", *small_lines(results[table])]
+        if table in results.get("splits", {}):
+            parts += [SPLITS, "", *splits_lines(results["splits"][table])]
     if "table4" in results:
         parts += ["## Table 4: one factor hidden, one kept", "", FACTORS, "", "Accuracy.", ""]
         parts += table4_lines(results["table4"], "strongest", "se", _accuracy)

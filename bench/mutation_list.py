@@ -273,14 +273,14 @@ MUTATIONS = [
     Mutation(
         "noise, twin: nothing is ambiguous",
         T + "noise.py",
-        "0.5 - s * Z_ERROR)",
+        "0.5 - sigma * Z_ERROR)",
         "2.0)",
         "tests/test_noise.py tests/test_key_stream.py",
     ),
     Mutation(
         "noise, twin: the tail is not resolved",
         T + "noise.py",
-        "off + s * (2.0 / m) < 0.5",
+        "off + sigma * (2.0 / m) < 0.5",
         "off < 0.5",
         "tests/test_noise.py tests/test_key_stream.py",
     ),
@@ -375,8 +375,8 @@ MUTATIONS = [
     Mutation(
         "merge, twin: no carry",
         T + "exact_sum.py",
-        "if total < low[j]:",
-        "if False:",
+        "high += low < other_low",
+        "high += False",
         "tests/test_exact_sum.py",
     ),
     Mutation(

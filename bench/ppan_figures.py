@@ -2,6 +2,7 @@
 
 python bench/ppan_figures.py              everything that is not in bench/results yet
 python bench/ppan_figures.py affine       five Gaussian settings, three seeds (Figures 4, 5, 6)
+                             sampling     how far off 8,000 rows must be: exact beside learned
                              network      the same with networks, by three estimates
                              discrete     Figure 3
                              recipe       the paper's own recipe: plug-in against neighbours
@@ -30,6 +31,7 @@ from learned_data import Labelled, Source
 from learned_information import paired_information, scalar_information
 from learned_pictures import Results, options
 from learned_settings import MIDDLE, covariances, draw, pairs_observed, symmetric_pair
+from ppan_sampling import sampling
 
 TARGETS = {
     "scalar, useful": (0.1, 0.2, 0.35, 0.5, 0.65, 0.8),
@@ -304,7 +306,8 @@ def main(arguments: list[str] | None = None) -> None:
     import torch
 
     torch.set_num_threads(1)
-    jobs = {f.__name__: f for f in (affine, network, discrete, recipe, components, images, erasers)}
+    made = (affine, sampling, network, discrete, recipe, components, images, erasers)
+    jobs = {f.__name__: f for f in made}
     known = [*jobs, "pictures", "show"]
     given = options(__doc__, known, arguments)
     results = Results(given.results, "ppan_figures")

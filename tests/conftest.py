@@ -8,9 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cpu_seconds import CpuSeconds
 from ellipsum import Ellipsoid
 from ellipsum.kernels.backend import use_kernels
 from regions import KERNEL_SETS, _core, make_regions
+
+
+def pytest_addoption(parser):
+    parser.addoption("--cpu-seconds", action="store_true", help="print processor time of tests")
+
+
+def pytest_configure(config):
+    if config.getoption("--cpu-seconds"):
+        config.pluginmanager.register(CpuSeconds())
 
 
 @pytest.fixture(params=KERNEL_SETS)
@@ -50,6 +60,12 @@ def memory_path(tmp_path):
         return
     with tempfile.TemporaryDirectory(dir=shared) as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def without_rest(monkeypatch):
+    """A checkpoint whenever one is asked for, however soon after another."""
+    monkeypatch.setattr("ellipsum.jobs.checkpoint.REST", 0)
 
 
 @pytest.fixture

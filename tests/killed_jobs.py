@@ -161,12 +161,21 @@ def die_at(step: int, share: float) -> None:
 
 
 def small_blocks() -> None:
-    """Blocks of a few rows, so that a small file has many."""
+    """Blocks of a few rows, so that a small file has many; a checkpoint for each that asks."""
+    from ellipsum.jobs import checkpoint
     from ellipsum.rows import csv_file, divided, seek
 
+    checkpoint.REST = 0
     divided.MEMORY_BYTES = 1 << 13  # of users' rows, so that they go to files
     csv_file.CHUNK_BYTES = 1 << 11
     seek.PART_BYTES = 1 << 11
+
+
+def few_parts() -> None:
+    """Users' rows in 8 parts, where a run has 64, which are all written alike."""
+    from ellipsum.rows import divided
+
+    divided._PARTS = 8
 
 
 def forked(task: Any) -> int:
@@ -269,8 +278,8 @@ def every_step(kind: str, jobs: int) -> None:
 
 
 def main() -> None:
-    """``[[folder, kind, jobs, step, share], ...]``, ``random KILLS SEED``, or ``steps [FIRST]``,
-    of all kinds, or from that number of ``KINDS`` on."""
+    """``[[folder, kind, jobs, step, share], ...]``, ``random KILLS SEED``, or ``steps [FIRST
+    [END]]``, of all kinds, or of those numbers of ``KINDS``."""
     import pyarrow.csv  # once, before the children
     import pyarrow.parquet  # noqa: F401
 
@@ -278,7 +287,10 @@ def main() -> None:
     if sys.argv[1] == "random":
         random_kills(int(sys.argv[2]), int(sys.argv[3]))
     elif sys.argv[1] == "steps":
-        for kind, jobs in KINDS[int(sys.argv[2]) if len(sys.argv) > 2 else 0 :]:
+        few_parts()
+        first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+        end = int(sys.argv[3]) if len(sys.argv) > 3 else None
+        for kind, jobs in KINDS[first:end]:
             every_step(kind, jobs)
     else:
         print(json.dumps(one_after_the_other(json.loads(sys.argv[1]))))

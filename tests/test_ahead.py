@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ellipsum import Ellipsoid, ExactSum, open_rows
-from ellipsum.rows.ahead import read_ahead
+from ellipsum.rows.ahead import mapped_ahead, read_ahead
 
 
 def counted(made, n, fail_at=None):
@@ -56,6 +56,40 @@ def test_leaving_early_ends_the_thread_and_closes_the_file():
     assert [next(blocks), next(blocks)] == [0, 1]
     blocks.close()
     assert made[-1] == "closed" and len(made) <= 5
+    assert not [t for t in threading.enumerate() if t.name.startswith("ellipsum-read-ahead")]
+
+
+@pytest.mark.parametrize("n, workers", [(0, 1), (1, 3), (2, 1), (40, 3)])
+def test_what_several_threads_make_comes_in_the_order_of_the_items(n, workers):
+    made, most = [], 0
+    for k, square in enumerate(mapped_ahead(lambda k: k * k, counted(made, n), workers)):
+        assert square == k * k
+        most = max(most, sum(m != "closed" for m in made) - k)
+    assert most <= workers + 1 and made[-1] == "closed"
+
+
+@pytest.mark.parametrize("what", ["item", "work"])
+def test_an_error_of_several_threads_comes_where_its_block_would(what):
+    made, seen = [], []
+
+    def work(k):
+        if k == 4 and what == "work":
+            raise OSError("damaged")
+        return k
+
+    with pytest.raises(OSError, match="damaged"):
+        for k in mapped_ahead(work, counted(made, 9, fail_at=4 if what == "item" else None), 2):
+            seen.append(k)
+    assert seen == [0, 1, 2, 3] and made[-1] == "closed"
+    assert not [t for t in threading.enumerate() if t.name.startswith("ellipsum-read-ahead")]
+
+
+def test_leaving_several_threads_early_ends_them_and_closes_the_file():
+    made = []
+    blocks = mapped_ahead(abs, counted(made, 1000), 3)
+    assert next(blocks) == 0
+    blocks.close()
+    assert made[-1] == "closed" and len(made) <= 6
     assert not [t for t in threading.enumerate() if t.name.startswith("ellipsum-read-ahead")]
 
 

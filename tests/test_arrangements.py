@@ -13,8 +13,12 @@ import pytest
 
 from clip_cases import DTYPES, KINDS, Region, gaussian_rows, hostile_rows
 from ellipsum.kernels import twins
+from ellipsum.rows.columns import ColumnBlock
 
 _core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
+
+
+RANGES = {"f": (-3e38, 3e38), "d": (-np.inf, np.inf)}
 
 
 @pytest.fixture(params=_core.variants())
@@ -55,6 +59,41 @@ def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(varia
                 for name, view in layouts(rows).items():
                     assert region.sums_and_holes(_core, view) == wanted, (d, n, make.__name__, name)
                     assert region.sums_and_holes(_core, view, threads=2) == wanted, (d, n, name)
+
+
+def left_out(rows, holes, offset):
+    """The same rows as columns with bitmaps, and hostile numbers where they leave one out."""
+    n, d = rows.shape
+    below = np.resize([np.nan, -np.inf, 1e300, 7.0, 0.0], (n, d)).clip(*RANGES[rows.dtype.char])
+    columns = np.where(holes, below.astype(rows.dtype), rows)
+    bits = np.ones((offset + n, d), bool)
+    bits[offset:] = ~holes
+    valid = [np.packbits(column, bitorder="little") for column in bits.T]
+    some = [j % 3 != 1 for j in range(d)]  # of the other columns NaN alone says what is missing
+    columns[:, ~np.array(some)] = np.where(holes, np.nan, rows)[:, ~np.array(some)]
+    return ColumnBlock(
+        [np.ascontiguousarray(column) for column in columns.T],
+        [bits if has else None for bits, has in zip(valid, some, strict=True)],
+        [offset] * d,
+    )
+
+
+@pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_that_a_bitmap_leaves_out_are_holes_in_every_arrangement(variant, kind, dtype):
+    rng = np.random.default_rng(3)
+    for d in (2, 7, 16, 33, 150):
+        region = Region(kind, d, unit=2.0**26)
+        region.stretch = d == 16
+        for share, n, offset in ((0.002, 411, 0), (0.1, 79, 3), (0.1, 411, 13), (1.0, 17, 8)):
+            for make in (gaussian_rows, hostile_rows):
+                rows = make(n, d, dtype)
+                holes = rng.random((n, d)) < share
+                wanted = region.sums_and_holes(twins, np.where(holes, np.nan, rows).astype(dtype))
+                block = left_out(rows, holes, offset)
+                for threads in (1, 2):
+                    assert region.sums_and_holes(_core, block, threads=threads) == wanted, (d, n)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -222,14 +222,15 @@ def test_jin_finds_that_every_sample_runs_the_same_lines():
     """The fast path, in the source that the Numba twin compiles: no line is a sample's own."""
     words = np.random.default_rng(5).integers(0, 2**64, size=400, dtype=np.uint64)
     extreme = np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], np.uint64)
-    body = twin._gaussian_of_words.py_func
+    steps, polynomials = twin._gaussian_of_words, twin._quantiles.py_func
     seen = set()
     for word in np.concatenate([words, extreme]):
-        out, doubtful = np.empty(1, np.int64), np.empty(1, np.bool_)
+        out, f = np.empty(1, np.int64), np.array([float(word) / 2**65 - 0.25])
         with np.errstate(all="ignore"):
-            counts = lines_run(body, np.array([word]), np.array([2.0**20]), 0, out, doubtful)
-        seen.add(tuple(sorted(counts.items())))
-    assert len(seen) == 1 and len(next(iter(seen))) > 10
+            one = lines_run(steps, np.array([word]), np.array([2.0**20]), out)
+            two = lines_run(polynomials, np.array([64.0]), f, np.empty(1))
+        seen.add((tuple(sorted(one.items())), tuple(sorted(two.items()))))
+    assert len(seen) == 1 and min(map(len, next(iter(seen)))) > 10
 
 
 def test_jin_learns_no_size_from_what_takes_the_slow_path():

@@ -12,6 +12,7 @@ import pytest
 
 from ellipsum.cli.exit import Exit
 from ellipsum.cli.main import main
+from ellipsum.cli.read_columns import _text
 from ellipsum.tradeoff import GaussianTradeoff, audit
 
 N = 800
@@ -147,6 +148,29 @@ def test_a_label_may_be_text(capsys, tmp_path, monkeypatch):
         assert code == Exit.DATA and "nobody" in err
 
 
+def test_labels_that_mix_text_and_numbers_keep_their_rows(capsys, tmp_path, monkeypatch):
+    """The rows with text were left out, as if they had no label."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    a, grade = rng.normal(size=90), ["1", "2", "fail"] * 30
+    spelled = [{"1": "1.0"}.get(g, g) if i % 2 else g for i, g in enumerate(grade)]
+    wanted = audit(a[:, None], np.array(grade), attackers="linear")
+    rest = ["--columns", "a", "--attackers", "linear", "--json", "--label", "grade"]
+    for labels, lost in ((grade, 0), (spelled, 0), ([*grade, "NA", ""], 2)):
+        rows = [f"{x!r},{g}" for x, g in zip([*a.tolist(), 0.5, 0.5], labels, strict=False)]
+        (tmp_path / "mixed.csv").write_text("\n".join(["a,grade", *rows]) + "\n")
+        code, out, err = run(capsys, "audit", "mixed.csv", *rest)
+        assert (code, err) == (Exit.OK, "")
+        found = json.loads(out)
+        assert found["incomplete"] == lost
+        assert found["results"][0]["accuracy"] == wanted.results[0].accuracy
+    numbers = ["1", "2"] * 45 + ["NA", ""]
+    rows = [f"{x!r},{g}" for x, g in zip([*a.tolist(), 0.5, 0.5], numbers, strict=True)]
+    (tmp_path / "numbers.csv").write_text("\n".join(["a,grade", *rows]) + "\n")
+    code, out, _ = run(capsys, "audit", "numbers.csv", *rest)
+    assert code == Exit.OK and json.loads(out)["incomplete"] == 2
+
+
 def test_few_rows_text_and_seeds_are_no_internal_errors(capsys, tmp_path, monkeypatch):
     """Eight rows have fewer neighbours than an attacker asks for, and a text no number."""
     monkeypatch.chdir(tmp_path)
@@ -163,3 +187,11 @@ def test_few_rows_text_and_seeds_are_no_internal_errors(capsys, tmp_path, monkey
     pa.csv.write_csv(pa.table({"a": table["a"], "b": [0, 1] * 3 + [2, 0]}), "rare.csv")
     code, out, err = run(capsys, "audit", "rare.csv", *rest[2:], "b")
     assert (code, out) == (Exit.PARAMETER, "") and "join rare labels" in err
+
+
+def test_texts_that_are_no_plain_numbers_are_labels_of_their_own():
+    alike = [1, 1.0, "1", "1.0", b"1.00", "-0.5", -0.5]
+    assert len({_text(value) for value in alike}) == 2
+    apart = ["10", "1_0", "007", "7", "1e1", "9007199254740993", "9007199254740992", " 7"]
+    assert len({_text(value) for value in apart}) == len(apart)
+    assert _text(9007199254740993) == "9007199254740993" and _text(None) == ""

@@ -181,6 +181,22 @@ def test_pieces_that_no_part_sends_are_refused_and_not_quoted():
     assert task.merge([task(iter([raw]))]) == task(iter([raw]))
 
 
+@pytest.mark.parametrize("users", ["one", "none"])
+def test_a_key_that_no_user_is_left_in_is_never_named(users):
+    """As ``test_group_selection`` asks of one table: delta = 1/2 would name half of the keys."""
+    n = 600
+    user = ["me"] * n if users == "one" else pa.nulls(n, pa.string())
+    table = pa.table({"a": np.zeros(n), "g": [f"k{i}" for i in range(n)], "u": user})
+    known = {"epsilon": 1.0, "delta": 0.5}
+    for mechanism, columns in (
+        (PrivateCounts(**known), []),
+        (PrivateGroupSum(Ellipsoid.ball(1.0, d=1), **known), ["a"]),
+    ):
+        data = Tables(table, columns, ("g", "u"), 4)
+        found = [mechanism(data, key="g", user="u", seed=seed).keys for seed in range(20)]
+        assert len({key for named in found for key in named}) <= (users == "one")
+
+
 def test_a_key_in_a_table_of_public_keys_is_one_of_them():
     book = KeyBook(["x", "y"])
     assert book.add(["y", "x"]).tolist() == [1, 0]
@@ -363,18 +379,15 @@ NAMELESS = Ellipsoid.ball(50.0, d=2)
 def test_columns_in_another_order_are_put_in_order_or_refused(by):
     """As on one machine: by the region's names, else the first part's, which parts do not know."""
     first, second = columns_apart(("a", "b"), ("a", "b"))
-    turned, other = (
-        second.select(["b", "a", "store", "user"]),
-        second.rename_columns(["a", "zip_code", "store", "user"]),
-    )
+    turned = second.select(["b", "a", "store", "user"])
+    other = second.rename_columns(["a", "zip_code", "store", "user"])
 
     def release(region, *parts):
         data = Parts([part.select([*part.column_names[:2], *by]) for part in parts], by=by)
         if "store" in by:
             sums = PrivateGroupSum(region, keys=["s", "t"], mu=1)
-            return sums(
-                data, **dict(zip(("key", "user"), by, strict=False)), seed=3
-            ).integers.tolist()
+            labels = dict(zip(("key", "user"), by, strict=False))
+            return sums(data, **labels, seed=3).integers.tolist()
         mean = PrivateMean(region, mu=1, **({"by": "user"} if by else {}))
         return mean(data, seed=3).integers.tolist()
 

@@ -24,6 +24,7 @@ from ellipsum.rows import npz_file as _npz
 from ellipsum.rows import sources as _sources
 from ellipsum.rows.batches import as_batches
 from ellipsum.rows.files import open_rows
+from ellipsum.rows.sources import wide_rows
 from file_rows import CANARY, fails, gather
 
 N, D = 5000, 3
@@ -181,6 +182,33 @@ def test_memory_stays_flat_over_a_large_row_group(tmp_path):
     assert int(run.stdout) < 160e6
 
 
+@pytest.mark.parametrize(("d", "n", "most"), [(64, 300_000, 60e6), (1000, 24_000, 160e6)])
+def test_wide_columns_share_what_is_read_ahead_and_decoded_at_once(tmp_path, d, n, most):
+    """What Arrow takes: a small buffer for every column, and two batches."""
+    column = pa.array(np.ones(n, np.float32))
+    table = pa.table([column] * d, names=[f"x{j}" for j in range(d)])
+    plain = {"compression": "none", "use_dictionary": False}
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=n, **plain)
+    code = (
+        "import sys, pyarrow, ellipsum.rows.files as f\n"
+        "assert sum(len(b) for b in f.open_rows(sys.argv[1]).kernel_batches(int(sys.argv[2])))\n"
+        "print(pyarrow.default_memory_pool().max_memory())"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "x.parquet"), str(d)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(run.stdout) < most
+
+
+@pytest.mark.parametrize(
+    ("d", "mib"), [(0, 16), (1, 16), (64, 16), (512, 16), (1024, 32), (2048, 64), (9999, 64)]
+)
+def test_rows_decoded_at_once_are_enough_for_every_column(d, mib):
+    size = wide_rows(d, 64 << 20)
+    assert size == (mib << 20) // (8 * (d or 8))
+    assert size >= 4096 or mib == 64
+    assert wide_rows(d, 1) == 1
+
+
 def test_a_list_column_needs_its_length_said(folder):
     with pytest.raises(ValueError, match="List column"):
         iter(open_rows(folder / "list.parquet"))
@@ -312,26 +340,19 @@ def test_a_file_that_vanishes_before_a_pass_is_an_error(folder, tmp_path, name):
 
 
 @pytest.mark.parametrize("threads, by_arrow", [(1, {False}), (2, {False}), (3, {True})])
-@pytest.mark.parametrize("suffix", ["parquet", "csv"])
 def test_jobs_decode_their_own_files_where_arrow_has_no_more_threads(
-    tmp_path, monkeypatch, threads, by_arrow, suffix
+    tmp_path, monkeypatch, threads, by_arrow
 ):
     """Its threads are one for all with OMP_NUM_THREADS=1: two jobs would take turns."""
     table = pa.table({"user": [1, 2, 3], "x": [0.5, 0.25, 1.0]})
     for k in range(2):
-        path = tmp_path / f"{k}.{suffix}"
-        pq.write_table(table, path) if suffix == "parquet" else pa.csv.write_csv(table, path)
+        pq.write_table(table, tmp_path / f"{k}.parquet")
     used = []
-    if suffix == "parquet":
-        given = pq.ParquetFile.iter_batches
-        seen = lambda *a, **kw: (used.append(kw["use_threads"]), given(*a, **kw))[1]  # noqa: E731
-        monkeypatch.setattr(pq.ParquetFile, "iter_batches", seen)
-    else:
-        options = pa.csv.ReadOptions
-        seen = lambda **kw: (used.append(kw["use_threads"]), options(**kw))[1]  # noqa: E731
-        monkeypatch.setattr(pa.csv, "ReadOptions", seen)
+    given = pq.ParquetFile.iter_batches
+    seen = lambda *a, **kw: (used.append(kw["use_threads"]), given(*a, **kw))[1]  # noqa: E731
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", seen)
     monkeypatch.setattr(pa, "cpu_count", lambda: threads)
-    folder = str(tmp_path / f"*.{suffix}")
+    folder = str(tmp_path / "*.parquet")
     mechanism = PrivateMean(Ellipsoid.ball(2, d=1), mu=1)
     mechanism(open_rows(folder, columns=["x"]), jobs=2)
     assert set(used) == by_arrow
@@ -342,3 +363,18 @@ def test_jobs_decode_their_own_files_where_arrow_has_no_more_threads(
     users = PrivateMean(Ellipsoid.ball(2, d=1), mu=1, by="user")
     users(open_rows(folder, columns=["x"], by="user"), jobs=2)
     assert set(used) == by_arrow
+
+
+@pytest.mark.parametrize("threads, alone, beside", [(1, 1, 1), (2, 2, 1), (5, 5, 2), (99, 8, 8)])
+def test_jobs_share_the_threads_that_parse_csv(tmp_path, monkeypatch, threads, alone, beside):
+    for k in range(2):
+        (tmp_path / f"{k}.csv").write_text("x\n0.5\n0.25\n")
+    used, given = [], _csv.mapped_ahead
+    seen = lambda work, items, n: (used.append(n), given(work, items, n))[1]  # noqa: E731
+    monkeypatch.setattr(_csv, "mapped_ahead", seen)
+    monkeypatch.setattr(pa, "cpu_count", lambda: threads)
+    mechanism = PrivateMean(Ellipsoid.ball(2, d=1), mu=1)
+    for jobs, wanted in ((1, alone), (2, beside)):
+        mechanism(open_rows(str(tmp_path / "*.csv")), jobs=jobs)
+        assert set(used) == {wanted}
+        used.clear()

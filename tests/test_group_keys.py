@@ -17,9 +17,9 @@ import pytest
 from ellipsum import Ellipsoid, ExactGroupSum, PrivateCounts
 from ellipsum.groups.keys import KeyBook
 from ellipsum.kernels.backend import use_kernels
-from ellipsum.rows import labels as rows_labels
+from ellipsum.rows import cells as rows_cells
 from ellipsum.rows.cells import plain_value
-from ellipsum.rows.distinct import Strings, StringTable, joined, joined_text
+from ellipsum.rows.distinct import Strings, StringTable, joined, python_texts
 from ellipsum.rows.divided import _together
 from ellipsum.rows.labels import labels_of
 from regions import KERNEL_SETS
@@ -256,8 +256,8 @@ def test_much_text_of_python_is_read_at_once_as_it_is_one_by_one(odd):
     column[:] = cells
     assert (labels_of("k", column).rows() == labels.rows()).all()
     assert (labels.rows()[got >= 0] == book.digests()[got[got >= 0]]).all()
-    assert (joined_text(cells) is None) == any(
-        not isinstance(cell, str) or "\0" in cell or "\ud800" in cell for cell in cells
+    assert (python_texts(cells) is None) == any(
+        not isinstance(cell, (str, type(None))) for cell in cells
     )
 
 
@@ -325,7 +325,7 @@ def test_rows_of_one_user_and_group_stand_together_whatever_their_digests(alike,
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_wide_and_narrow_blocks_of_numpys_text_know_one_another(order, monkeypatch):
     """A text is one key, whether all characters of its block fit a byte or not."""
-    monkeypatch.setattr(rows_labels, "_BLOCK", 3)
+    monkeypatch.setattr(rows_cells, "_BLOCK_BYTES", 36)
     cells = [
         "a",
         "\xff",

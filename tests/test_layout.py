@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "guarantee": {"_validate", "accounting", "calibrate", "privacy_unit"},
     "noise": {"_validate", "kernels", "noise_keys"},
     "quadratic_form": {"_validate", "kernels", "notebook", "plot"},
-    "tradeoff": {"_estimator", "_validate", "guarantee", "notebook", "plot"},
+    "tradeoff": {"_estimator", "_validate", "column_names", "guarantee", "notebook", "plot"},
     "low_rank": {"_validate", "grid"},
     "shapes": {
         "_validate", "calibrate", "column_names", "grid", "guarantee", "low_rank", "quadratic_form",

@@ -14,6 +14,7 @@ from ellipsum.learned import (  # noqa: E402
     GuaranteedFilter,
     PrivacyNetwork,
     VariationalEncoder,
+    label_reader,
 )
 
 torch.set_num_threads(1)
@@ -25,8 +26,9 @@ def people(n):
 
 
 @pytest.mark.filterwarnings("error")
-def test_nothing_escapes_through_an_encoder():
+def test_nothing_escapes_through_an_encoder(monkeypatch):
     """A row with a hole counts as latents of 0, and its neighbours do not notice."""
+    monkeypatch.setattr(label_reader, "_STEPS", 20)  # how well labels are read is not asked
     z, first, second = people(120)
     encoder = VariationalEncoder(3, epochs=2).fit(z)
     users, labels = np.arange(120) % 2, {0: (first, second), 1: (second, first)}
@@ -112,3 +114,41 @@ def test_a_generator_takes_the_promise_away_as_a_number_does():
         for _ in range(2)
     ]
     assert found[0] == found[1]
+
+
+class Odd:
+    __hash__ = None
+
+
+def test_one_odd_label_or_row_changes_nobody_elses_release():
+    """As an array, labels beside one of another type would all be text, and all unknown."""
+    z, first, second = people(80)
+    one = GenerativeFilter(1.0, clip=2.0, method="isotropic", uses_label=True).fit(z, first)
+    one.V_ = np.outer(np.ones(4), [1e3, -1e3])  # which shift is taken shows
+    plain = list(map(bool, first))
+    wanted = one._which(z, plain)
+    assert set(wanted.tolist()) == {0, 1}
+    for odd in ("a", None, [1, 2], np.nan, Odd(), 10**400):
+        assert np.array_equal(one._which(z, [*plain[:-1], odd])[:-1], wanted[:-1])
+    users = np.arange(80) % 2
+    bank = FilterBank(one).fit(z, users, {0: (first, None), 1: (second, None)})
+    given = {0: [*plain[:-1], "a"], 1: [*plain[:-1], [1, 2]]}
+    whole = bank.transform(z, users, {0: plain, 1: plain}, seed=3)
+    np.testing.assert_array_equal(bank.transform(z, users, given, seed=3)[:-1], whole[:-1])
+    rows = z.tolist()
+    rows[3], rows[4], rows[5] = ["a", 0, 0, 0], [1.0], [10**400, 0, 0, 0]
+    released = bank.transform(rows, users, given)
+    assert released.shape == whole.shape and np.isfinite(released).all()
+    others = np.delete(np.arange(80), [3, 4, 5])
+    np.testing.assert_array_equal(bank._latents(rows, proved=True)[others], z[others])
+
+
+def test_a_bank_without_an_encoder_meets_its_columns_by_name():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    z, first, second = people(80)
+    frame, users = pandas.DataFrame(z, columns=list("abcd")), np.arange(80) % 2
+    bank = FilterBank(GenerativeFilter(1.0, method="isotropic"))
+    bank.fit(frame, users, {0: (first, None), 1: (second, None)})
+    assert bank.transform(frame, users).shape == z.shape
+    with pytest.raises(ValueError, match="columns of fit, in their order"):
+        bank.transform(frame[list("bacd")], users)

@@ -8,14 +8,14 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: ellipsum[learned]")
 pytest.importorskip("safetensors", reason="safetensors is not installed: ellipsum[learned]")
 
-from ellipsum.learned import PrivacyNetwork, load  # noqa: E402
+from ellipsum.learned import PrivacyNetwork, leakage, load  # noqa: E402
 from ellipsum.learned.descent import Adam  # noqa: E402
 from ellipsum.learned.limit import Limit  # noqa: E402
 from ellipsum.tradeoff import (  # noqa: E402
     DiscreteTradeoff,
     GaussianTradeoff,
-    audit,
 )
+from fresh_attackers import accuracies  # noqa: E402
 from learned_information import paired_information, scalar_information  # noqa: E402
 from learned_settings import (  # noqa: E402
     MIDDLE,
@@ -24,6 +24,7 @@ from learned_settings import (  # noqa: E402
     pairs_observed,
     symmetric_pair,
 )
+from ppan_sampling import exact_off  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -77,6 +78,9 @@ def test_with_the_papers_rows_the_distortion_errs_by_sampling_alone(setting, see
     ) ** 0.5
     assert made.distortion_error_ == pytest.approx(error, rel=0.1)
     assert abs(point.distortion - wanted) < 5 * error
+    # and by no more than the exact optimum of the same rows: this short descent ends beside it
+    exact = exact_off(rows, setting, wanted)
+    assert point.distortion / wanted - 1 == pytest.approx(exact, abs=1.5e-3)
 
 
 def test_the_distortion_of_a_network_is_stated_with_its_error():
@@ -105,10 +109,11 @@ def test_the_affine_evaluation_is_that_of_the_release():
 
 
 @pytest.mark.parametrize("mechanism", ["universal", "gaussian", "mixture"])
-def test_networks_on_top_stay_at_the_optimum(mechanism):
+def test_networks_on_top_stay_at_the_optimum(mechanism, monkeypatch):
+    monkeypatch.setattr(leakage, "_FRESH_STEPS", 300)  # the rest of 600 changes nothing here
     _, covariance, _ = covariances()["scalar, useful"]
     rows = draw(covariance, 8000, 0)
-    made = PrivacyNetwork(mechanism, distortion=0.5, components=2, steps=100, batch_size=500)
+    made = PrivacyNetwork(mechanism, distortion=0.5, components=2, steps=80, batch_size=500)
     made.fit(rows[:, :1], rows[:, 1:])
     test = draw(covariance, 20_000, 1)
     error = ((made.transform(test[:, 1:], seed=0) - test[:, 1:]) ** 2).mean()
@@ -151,21 +156,25 @@ def test_quadrature_by_pairs_is_exact_for_gaussian_noise_and_sees_uniform_noise(
 
 
 def test_a_label_is_hidden_from_classifiers_and_pixels_are_kept():
-    """Y = (place of the label, a sign): the sign is kept, noise of the same size blurs it."""
+    """Y = (place of the label, a sign): the sign is kept, noise of the same size tells more.
+
+    An adversary that never learns leaves the affine map, whose margin below noise is .11.
+    """
     rng = np.random.default_rng(0)
     label, other = rng.integers(0, 3, 2000), rng.choice([-1.0, 1.0], 2000)
     centers = np.array([[2.0, 0.0], [-1.0, 1.7], [-1.0, -1.7]])
     y = np.c_[centers[label], 2 * other] + 0.3 * rng.normal(size=(2000, 3))
-    made = PrivacyNetwork(sensitive="labels", distortion=4.5, steps=80, batch_size=200)
+    made = PrivacyNetwork(sensitive="labels", distortion=3.0, steps=50, batch_size=200)
     made.fit(np.array(["a", "b", "c"])[label[:1000]], y[:1000])
     z = made.transform(y, seed=0)
     error = ((z - y)[1000:] ** 2).sum(1).mean()
-    assert error < 4.8
-    options = {"attackers": ("linear", "rbf"), "test": np.arange(1000, 2000)}
+    assert error < 3.3
     noisy = y + (error / 3) ** 0.5 * rng.normal(size=y.shape)
-    hidden, kept = (audit(z, v, **options).strongest.accuracy for v in (label, other))
-    noise = audit(noisy, label, **options).strongest.accuracy
-    assert hidden < noise - 0.1 and kept > 0.95
+    hidden, kept, noise = (
+        max(accuracies(rows, v, np.arange(1000, 2000), ("linear", "rbf")).values())
+        for rows, v in ((z, label), (z, other), (noisy, label))
+    )
+    assert hidden < noise - 0.2 and kept > 0.95
     with pytest.raises(ValueError, match="audit to labels"):
         made.measure(label, y)
 
@@ -209,7 +218,7 @@ def test_discrete_from_labels_and_with_a_multiplier():
     rng = np.random.default_rng(0)
     x = rng.integers(0, 3, 4000)
     y = np.where(rng.random(4000) < 0.6, x, rng.integers(0, 3, 4000)) + 10
-    made = PrivacyNetwork("discrete", multiplier=2.0, steps=600).fit(x, y)
+    made = PrivacyNetwork("discrete", multiplier=2.0, steps=400).fit(x, y)
     best = DiscreteTradeoff(multiplier=2.0).fit_samples(x, y, 1 - np.eye(3))
     reached = made.leakage_ + 2 * made.distortion_
     assert best.objective_ - 1e-9 <= reached <= best.objective_ + 1e-3
@@ -219,7 +228,7 @@ def test_discrete_from_labels_and_with_a_multiplier():
 
 def test_information_as_utility():
     joint = np.array([[0.30, 0.05, 0.10], [0.05, 0.35, 0.15]])
-    made = PrivacyNetwork("discrete", utility="information", least_information=0.8, steps=1000)
+    made = PrivacyNetwork("discrete", utility="information", least_information=0.8, steps=600)
     made.fit_law(joint, np.zeros((3, 4)), np.diag(joint.sum(0)))
     assert made.distortion_ == pytest.approx(-0.8, abs=2e-3)
     # erasing at random keeps a share of both informations: the funnel must not be worse
@@ -282,7 +291,7 @@ def test_a_discriminator_pulls_releases_towards_the_data():
 def test_a_cost_of_ones_own():
     rows = draw(covariances()["scalar, useful"][1], 1500, 0)
     made = PrivacyNetwork(
-        utility=lambda y, z: (y - z).abs().sum(1), distortion=0.4, steps=80, batch_size=300
+        utility=lambda y, z: (y - z).abs().sum(1), distortion=0.4, steps=50, batch_size=300
     )
     made.fit(rows[:, :1], rows[:, 1:])
     z = made.transform(rows[:, 1:], seed=0)
@@ -323,3 +332,29 @@ def test_what_is_refused(params, said):
     rows = np.random.default_rng(0).normal(size=(30, 1))
     with pytest.raises(ValueError, match=said):
         PrivacyNetwork(**params).fit(rows, rows)
+
+
+def test_a_sensitive_column_that_comes_twice_or_is_constant_changes_no_leakage():
+    once = np.array([[1.0, 0.8], [0.8, 1.0]])
+    twice = np.array([[1.0, 1.0, 0.8], [1.0, 1.0, 0.8], [0.8, 0.8, 1.0]])
+    flat = np.array([[1.0, 0.0, 0.8], [0.0, 0.0, 0.0], [0.8, 0.0, 1.0]])
+    net = PrivacyNetwork("affine", distortion=0.5).fit_covariance(once, 1)
+    wanted = net.evaluate(once, 1).leakage
+    assert wanted == pytest.approx(-0.5 * np.log(1 - 0.8**2 * 0.5), abs=1e-4)
+    for law in (twice, flat):
+        assert net.evaluate(law, 2).leakage == pytest.approx(wanted, abs=1e-12)
+        assert net.guarantee_.leakage == pytest.approx(wanted, abs=1e-12)
+
+
+def test_a_frame_in_another_order_is_refused():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    rows = draw(covariances()["vector, useful"][1], 200, 0)
+    x, y = pandas.DataFrame(rows[:, :2], columns=["a", "b"]), pandas.DataFrame(rows[:, 5:7])
+    y.columns = ["c", "d"]
+    net = PrivacyNetwork("affine", observe="full", distortion=1.0, steps=20).fit(x, y)
+    both = pandas.concat([x, y], axis=1)
+    assert net.transform(both, seed=1).shape == (200, 2)
+    with pytest.raises(ValueError, match="columns of fit, in their order"):
+        net.transform(both[["c", "d", "a", "b"]])
+    again = net.fit(x.to_numpy(), y.to_numpy())
+    assert again.transform(both[["c", "d", "a", "b"]]).shape == (200, 2)

@@ -363,7 +363,7 @@ def test_files_give_the_same_mean_of_present_cells_whichever_way_they_are_read(t
         PrivateMean(Ellipsoid.ball(50.0, d=3), mu=1.0)(files, resume=tmp_path / "job.ck")
 
 
-def test_a_job_that_was_broken_off_keeps_its_missing_cells(tmp_path, monkeypatch):
+def test_a_job_that_was_broken_off_keeps_its_missing_cells(tmp_path, monkeypatch, without_rest):
     rows = rows_with_holes(4000)
     np.save(tmp_path / "a.npy", rows)
     files, job = open_rows(tmp_path / "a.npy"), Checkpoint(tmp_path / "job.ck", every=1 << 12)

@@ -328,11 +328,25 @@ def test_the_thread_count_can_come_from_the_environment(monkeypatch):
         noise.rounded_gaussian(5, 3.0, key=KEY)
 
 
-def test_the_copy_of_the_key_is_wiped_and_the_callers_is_not():
-    mine = bytearray(KEY)
-    with noise._key(mine) as own:
-        assert own == KEY and own is not mine
-    assert own == bytes(32) and mine == KEY
+def test_the_copy_of_the_key_is_wiped_and_the_callers_is_not(monkeypatch):
+    mine, copies = bytearray(KEY), []
+
+    def copied(key, known=noise._copied):
+        copies.append(known(key))
+        assert copies[-1] == KEY and copies[-1] is not mine
+        return copies[-1]
+
+    monkeypatch.setattr(noise, "_copied", copied)
+    noise.rounded_gaussian(5, 3.0, key=mine)
+    noise.keystream(5, key=mine)
+    monkeypatch.setattr(noise, "kernels", lambda: None)  # which has no such function: it fails
+    for draw in (
+        lambda: noise.rounded_gaussian(5, 3.0, key=mine),
+        lambda: noise.keystream(5, key=mine),
+    ):
+        with pytest.raises(AttributeError):
+            draw()
+    assert copies == [bytes(32)] * 4 and mine == KEY
 
 
 def test_keys_may_be_any_buffer():

@@ -86,9 +86,9 @@ def test_no_two_draws_of_one_release_share_a_key(monkeypatch, neighbors):
     """A count under the sum's key has the sum's first noise, on another scale."""
     draw, keys = noise.rounded_gaussian, []
 
-    def record(n, sigma, *, key):
+    def record(n, sigma, *, key, **how):
         keys.append(bytes(key))
-        return draw(n, sigma, key=key)
+        return draw(n, sigma, key=key, **how)
 
     monkeypatch.setattr(noise, "rounded_gaussian", record)
     moved = Ellipsoid.ball(1.0, [1.0, 2.0, 3.0])  # a count is needed for the sum, too

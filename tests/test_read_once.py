@@ -48,9 +48,9 @@ class Rows:
 
 
 def results(d, task, matrix, seen, stretch):
-    center, limit = np.full(d, 0.25), np.full(d, 2.0**20) if task == "box" else NONE
+    center, limit = np.full(d, 0.25), np.full(d, 2.0**20) if task == "box" else None
     scale = NONE if matrix == "matrix" else np.full(d, 2.0**22)
-    columns = np.eye(d) * 2.0**22 + 2.0**10 if matrix else np.empty((0, 0))
+    columns = np.eye(d) * 2.0**22 + 2.0**10 if matrix else None
     if matrix == "low-rank":
         columns = np.full((2, d), 0.5)
     row = Row([0.5] * d, seen)
@@ -58,11 +58,12 @@ def results(d, task, matrix, seen, stretch):
     absent = np.zeros(d, np.int64)
     if task == "distances":
         edges = np.array([2.0**40, 2.0**46, 2.0**60])
-        to = edges, stretch, sums, absent
+        to = edges, stretch, sums, absent, *clip._scratch(d)
         counts = clip._distance_counts(Rows(row), center, scale, columns, *to)
     else:
         shape = center, scale, columns, limit, 2.0**23 + 0.5, stretch
-        counts = clip._clip_sum(Rows(row), *shape, sums, absent)
+        to = sums.reshape(1, -1), np.zeros(1, np.int64), absent, *clip._scratch(d)
+        counts = clip._clip_sum(Rows(row), None, *shape, *to)
     return (sums.tobytes(), absent.tobytes(), counts), sums, row.readings
 
 
@@ -73,7 +74,6 @@ for d, task, matrix, stretch in itertools.product(
     if matrix and task == "box":
         continue
     single = {v: results(d, task, matrix, [v], stretch) for v in VALUES}
-    assert single[0.3][2] == 1, "an ordinary row is read more than once"
     for seen in itertools.product(VALUES, repeat=3):
         result, sums, readings = results(d, task, matrix, seen, stretch)
         assert result in [single[v][0] for v in seen], (d, task, matrix, stretch, seen)
@@ -91,7 +91,7 @@ def test_the_twins_add_what_one_reading_says():
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     passes, most = map(int, done.stdout.split())
-    assert passes == 60 * 6**3 and most == 2  # twice where the first reading was exceptional
+    assert passes == 60 * 6**3 and most == 1  # what is exceptional is seen in the copy
 
 
 @njit(nogil=True)

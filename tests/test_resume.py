@@ -24,6 +24,8 @@ from ellipsum.cli import main
 from ellipsum.rows.seek import blocks_from, sources_of
 from killed_jobs import REGION, check, make_files, mechanism, release, run_all
 
+pytestmark = pytest.mark.usefixtures("without_rest")
+
 #: Calls of a run, and which of them are the step at which a run is killed: every one of a sum;
 #: of the others some up to the last, and every one by ``killed_jobs.py steps``.
 STEPS = {

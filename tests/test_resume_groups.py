@@ -23,6 +23,7 @@ from ellipsum.rows import divided, seek
 from ellipsum.rows.files import Rows
 from killed_jobs import EVERY, PEOPLE, REGION, bits, make_files, named
 
+pytestmark = pytest.mark.usefixtures("without_rest")
 NAMES = ["0.parquet", "1.arrow", "2.csv"]
 KEYS = ["g0", "g3", "none"]
 EDGES = [-1.5, -0.25, 0.0, 0.5, 3.0]

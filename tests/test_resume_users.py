@@ -20,6 +20,7 @@ from ellipsum.rows import divided
 from ellipsum.rows.files import Rows
 from killed_jobs import PEOPLE, REGION, make_files
 
+pytestmark = pytest.mark.usefixtures("without_rest")
 NAMES = ["0.parquet", "1.arrow", "2.csv"]
 USERS = PrivateMean(REGION, mu=0.9, by="u")
 

@@ -193,3 +193,32 @@ def test_exact_releases_name_their_columns():
     assert list(best.get_feature_names_out()) == ["released0", "released1"]
     with pytest.raises(ValueError, match="not fitted"):
         GaussianTradeoff(distortion=0.5).get_feature_names_out()
+
+
+def test_a_direction_without_noise_has_no_last_bits_of_what_is_observed():
+    """Read along the direction that the noise does not reach: it said .7 of X where 0 is stated."""
+    law = np.array([[1, 0.8, 0.3], [0.8, 1.3, 0.4], [0.3, 0.4, 0.7]])
+    release = GaussianTradeoff("useful", distortion=1.5).from_covariance(law, 1)
+    assert release.leakage_ == 0
+    rows = np.random.default_rng(1).multivariate_normal(np.zeros(3), law, 20_000)
+    z = release.transform(rows[:, 1:], seed=5)
+    for basis in (np.linalg.eigh(release.noise_covariance_)[1], np.linalg.eigh(np.cov(z.T))[1]):
+        read = np.corrcoef(z @ basis[:, 0], rows[:, 0])[0, 1]
+        assert abs(read) < 0.05  # seven standard deviations
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_erased_directions_have_no_last_bits_of_the_label(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 5000)
+    rows = rng.normal(size=(5000, 6)) @ rng.normal(size=(6, 6)) + np.outer(y, rng.normal(size=6))
+    eraser = LinearEraser().fit(rows, y)
+    left = np.linalg.svd(np.eye(6) - eraser.matrix_)[0][:, -1]
+    assert abs(np.corrcoef(eraser.transform(rows) @ left, y)[0, 1]) < 0.1
+
+
+def test_a_column_that_is_flat_but_for_a_label_in_its_last_digits_is_released_as_its_mean():
+    y = np.arange(200) % 2
+    rows = np.column_stack([1e15 + y, np.sin(np.arange(200.0)), np.cos(np.arange(200.0))])
+    released = LinearEraser().fit_transform(rows, y)
+    assert len(np.unique(released[:, 0])) == 1 and len(np.unique(released[:, 1])) > 100

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from ellipsum.tradeoff import GaussianTradeoff, gaussian_bottleneck, maxdet
+from learned_settings import covariances, draw
 from learned_truth import group
+from ppan_sampling import least_deviation, off_of
 
 RHO = [0.47, 0.24, 0.85, 0.07, 0.66]
 
@@ -327,3 +329,21 @@ def test_the_guarantee_is_not_differential_privacy():
     assert json.loads(json.dumps(promise.to_dict()))["leakage"] == found.leakage_
     with pytest.raises(AttributeError, match="not differential privacy"):
         promise.epsilon(1e-6)
+
+
+@pytest.mark.parametrize(
+    "setting, target, samples", [("scalar, full", 0.3, 40), ("vector, useful", 1.5, 3)]
+)
+def test_rows_tell_with_which_error_their_distortion_stands_for_the_law(setting, target, samples):
+    """That of the closed form; on the law each sample's release is within five of it."""
+    observe, covariance, k = covariances()[setting]
+    least, off = least_deviation(setting, target, 2000), []
+    for seed in range(samples):
+        rows = draw(covariance, 2000, seed)
+        made = GaussianTradeoff(observe, distortion=target).fit(rows[:, :k], rows[:, k:])
+        assert made.distortion_ == pytest.approx(target, rel=1e-6)
+        assert made.distortion_error_ / target == pytest.approx(least, rel=0.2)
+        off.append(off_of(made, setting))
+    assert np.abs(off).max() < 5 * least
+    assert samples < 40 or np.std(off) == pytest.approx(least, rel=0.5)
+    assert made.from_covariance(covariance, k).distortion_error_ == 0

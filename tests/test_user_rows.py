@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum
+from ellipsum.rows.labels import labels_of
 from ellipsum.users import UserRows
 
 REGION = Ellipsoid.ball(2.0, d=3)
@@ -145,3 +146,13 @@ def test_users_beyond_the_memory_are_kept_in_a_file_for_every_pass(monkeypatch):
     monkeypatch.setattr("ellipsum.rows.divided.MEMORY_BYTES", 1 << 14)
     spilt = plan(rows, users=users, seed=1)
     assert (spilt.value == whole.value).all() and spilt.n == 5000
+
+
+@pytest.mark.parametrize("n", [50, 2000])
+@pytest.mark.parametrize("kind", ["object", "U2", "int64", "float64"])
+def test_masked_labels_are_refused_whatever_they_mask(n, kind):
+    """Beyond some size their mask was lost: users that were nobody's came in."""
+    labels = np.ma.array((np.arange(n) % 5).astype(kind), mask=np.arange(n) % 5 == 0)
+    for refused in (labels, labels[:0]):
+        with pytest.raises(TypeError, match="users is a masked array: give a list"):
+            labels_of("users", refused)

@@ -1,7 +1,12 @@
 #include <pybind11/numpy.h>
 
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
 #include "bindings.hpp"
 #include "keys/key_table.hpp"
+#include "keys/utf8.hpp"
 #include "numpy_view.hpp"
 
 namespace py = pybind11;
@@ -15,9 +20,12 @@ static Strings strings_view(const py::array& data, const py::array& starts, cons
           n};
 }
 
-// `state` is (number of strings, seed).
+// `state` is (number of strings, seed); `cache` has eight words a set, or none.
 static KeyTable table_view(py::array& slots, py::array& arena, py::array& ends,
-                           const py::array& state) {
+                           const py::array& state, py::array* cache = nullptr) {
+  const std::size_t cached = cache ? std::size_t(cache->size()) : 0;
+  constexpr std::size_t set_words = 2 * sizeof(ellipsum::CacheEntry) / sizeof(std::uint64_t);
+  if (cached % set_words || cached & (cached - 1)) bad_view("cache");
   const std::size_t slot_count = std::size_t(slots.size()), size = std::size_t(arena.size());
   const std::size_t capacity = std::size_t(ends.size()) - 1;
   const std::uint64_t* counted = input_view<std::uint64_t>(state, 2, "state");
@@ -32,18 +40,37 @@ static KeyTable table_view(py::array& slots, py::array& arena, py::array& ends,
           until,
           capacity,
           std::size_t(counted[0]),
-          counted[1]};
+          counted[1],
+          cached ? reinterpret_cast<ellipsum::CacheEntry*>(
+                       output_view<std::uint64_t>(*cache, cached, "cache"))
+                 : nullptr,
+          cached / set_words};
 }
 
 static std::size_t find_strings(const py::array& data, const py::array& starts,
                                 const py::array& ends, py::array slots, py::array arena,
-                                py::array known, py::array state, bool add, py::array places) {
+                                py::array known, py::array state, py::array cache, bool add,
+                                py::array places) {
   const Strings strings = strings_view(data, starts, ends);
-  KeyTable table = table_view(slots, arena, known, state);
+  KeyTable table = table_view(slots, arena, known, state, &cache);
   std::int64_t* to = output_view<std::int64_t>(places, strings.n, "places");
   std::uint64_t* counted = output_view<std::uint64_t>(state, 2, "state");
   py::gil_scoped_release nogil;
   const std::size_t done = ellipsum::find_strings(strings, table, add, to);
+  counted[0] = table.count;
+  return done;
+}
+
+static std::size_t find_integers(const py::array& words, bool is_signed, py::array slots,
+                                 py::array arena, py::array known, py::array state, py::array cache,
+                                 bool add, py::array places) {
+  const std::size_t n = std::size_t(words.size());
+  const std::uint64_t* from = input_view<std::uint64_t>(words, n, "words");
+  KeyTable table = table_view(slots, arena, known, state, &cache);
+  std::int64_t* to = output_view<std::int64_t>(places, n, "places");
+  std::uint64_t* counted = output_view<std::uint64_t>(state, 2, "state");
+  py::gil_scoped_release nogil;
+  const std::size_t done = ellipsum::find_integers(from, n, is_signed, table, add, to);
   counted[0] = table.count;
   return done;
 }
@@ -75,11 +102,123 @@ static void integer_digests(const py::array& words, bool is_signed, py::array ou
   ellipsum::integer_digests(from, n, is_signed, to);
 }
 
+static void wide_texts(const py::array& words, std::size_t width, py::array data, py::array starts,
+                       py::array ends) {
+  const std::size_t n = std::size_t(starts.size());
+  if (width == 0 || std::size_t(words.size()) != n * width) bad_view("words");
+  const std::uint32_t* from = input_view<std::uint32_t>(words, n * width, "words");
+  std::uint8_t* to = output_view<std::uint8_t>(data, 4 * n * width, "data");
+  std::int64_t* first = output_view<std::int64_t>(starts, n, "starts");
+  std::int64_t* last = output_view<std::int64_t>(ends, n, "ends");
+  py::gil_scoped_release nogil;
+  ellipsum::wide_texts(from, n, width, to, first, last);
+}
+
+static void trimmed_ends(const py::array& data, std::size_t width, py::array ends) {
+  const std::size_t n = std::size_t(ends.size());
+  const std::uint8_t* from = input_view<std::uint8_t>(data, n * width, "data");
+  std::int64_t* to = output_view<std::int64_t>(ends, n, "ends");
+  py::gil_scoped_release nogil;
+  ellipsum::trimmed_ends(from, n, width, to);
+}
+
+namespace {
+
+// Bytes that grow, without what a vector does to new ones.
+struct Buffer {
+  unsigned char* data = nullptr;
+  std::size_t size = 0, room = 0;
+  ~Buffer() { std::free(data); }
+  unsigned char* for_more(std::size_t bytes) {
+    if (size + bytes > room) {
+      const std::size_t wanted = 2 * (size + bytes) + 4096;
+      void* more = std::realloc(data, wanted);
+      if (!more) throw std::bad_alloc();
+      data = static_cast<unsigned char*>(more);
+      room = wanted;
+    }
+    return data + size;
+  }
+};
+
+// Appends a str as UTF-8; false for what has none of Python's three ways to hold it.
+bool append_text(PyObject* text, Buffer& to) {
+#if PY_VERSION_HEX < 0x030c0000
+  if (!PyUnicode_IS_READY(text)) return false;
+#endif
+  const std::size_t n = std::size_t(PyUnicode_GET_LENGTH(text));
+  const void* from = PyUnicode_DATA(text);
+  const std::size_t unit = std::size_t(PyUnicode_KIND(text));
+  if (PyUnicode_IS_ASCII(text)) {
+    if (n) std::memcpy(to.for_more(n), from, n);
+    to.size += n;
+    return true;
+  }
+  unsigned char* start = to.for_more(n * ellipsum::utf8_most(unit));
+  unsigned char* end = unit == 1   ? ellipsum::to_utf8(static_cast<const Py_UCS1*>(from), n, start)
+                       : unit == 2 ? ellipsum::to_utf8(static_cast<const Py_UCS2*>(from), n, start)
+                                   : ellipsum::to_utf8(static_cast<const Py_UCS4*>(from), n, start);
+  if (!end) return false;
+  to.size += std::size_t(end - start);
+  return true;
+}
+
+// The cells of a list, a tuple, or a contiguous array of objects.
+PyObject* const* cells_view(const py::object& cells, std::size_t n) {
+  if (PyList_Check(cells.ptr()) || PyTuple_Check(cells.ptr())) {
+    if (std::size_t(PySequence_Fast_GET_SIZE(cells.ptr())) != n) bad_view("cells");
+    return PySequence_Fast_ITEMS(cells.ptr());
+  }
+  if (!py::isinstance<py::array>(cells)) bad_view("cells");
+  const auto array = py::reinterpret_borrow<py::array>(cells);
+  if (array.dtype().kind() != 'O' || std::size_t(array.size()) != n ||
+      !(array.flags() & py::array::c_style))
+    bad_view("cells");
+  return static_cast<PyObject* const*>(array.data());
+}
+
+}  // namespace
+
+// No code of a cell is run.
+static py::object python_texts(const py::object& cells, py::array starts, py::array ends) {
+  const std::size_t n = std::size_t(starts.size());
+  std::int64_t* first = output_view<std::int64_t>(starts, n, "starts");
+  std::int64_t* last = output_view<std::int64_t>(ends, n, "ends");
+  PyObject* const* from = cells_view(cells, n);
+  constexpr std::size_t ahead = 16;
+  Buffer text;
+  text.for_more(8 * n);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i + ahead < n) __builtin_prefetch(from[i + ahead]);
+    first[i] = std::int64_t(text.size);
+    last[i] = -1;
+    if (from[i] == nullptr || from[i] == Py_None) continue;
+    if (!PyUnicode_Check(from[i]) || !append_text(from[i], text)) return py::none();
+    last[i] = std::int64_t(text.size);
+  }
+  unsigned char* const data = text.data;
+  const std::size_t size = text.size;
+  text.data = nullptr;
+  py::capsule owner(data, [](void* p) { std::free(p); });
+  return py::array_t<std::uint8_t>(py::ssize_t(size), data, owner);
+}
+
 void bind_keys(py::module_& m) {
   m.def("find_strings", &find_strings, py::arg("data"), py::arg("starts"), py::arg("ends"),
-        py::arg("slots"), py::arg("arena"), py::arg("known"), py::arg("state"), py::arg("add"),
-        py::arg("places"),
+        py::arg("slots"), py::arg("arena"), py::arg("known"), py::arg("state"), py::arg("cache"),
+        py::arg("add"), py::arg("places"),
         "Write the place of each string in a table, -1 for none; return how many had room.");
+  m.def("find_integers", &find_integers, py::arg("words"), py::arg("is_signed"), py::arg("slots"),
+        py::arg("arena"), py::arg("known"), py::arg("state"), py::arg("cache"), py::arg("add"),
+        py::arg("places"), "The same of integers, whose strings are their digests.");
+  m.def("wide_texts", &wide_texts, py::arg("words"), py::arg("width"), py::arg("data"),
+        py::arg("starts"), py::arg("ends"),
+        "Write texts of so many code points as UTF-8, without the zeros at their ends.");
+  m.def("trimmed_ends", &trimmed_ends, py::arg("data"), py::arg("width"), py::arg("ends"),
+        "Write where stretches of so many bytes end, without the zeros at their ends.");
+  m.def(
+      "python_texts", &python_texts, py::arg("cells"), py::arg("starts"), py::arg("ends"),
+      "UTF-8 of Python's texts, with their starts and ends, -1 for None; None with another cell.");
   m.def("seat_strings", &seat_strings, py::arg("slots"), py::arg("arena"), py::arg("known"),
         py::arg("state"), "Put all strings of a table into its slots, which are zeros.");
   m.def("string_digests", &string_digests, py::arg("data"), py::arg("starts"), py::arg("ends"),

@@ -68,7 +68,7 @@ class ColumnViews {
       if (std::size_t(bytes.size()) < (first + n_ + 7) / 8) bad_view("valid");
       bitmap = static_cast<const std::uint8_t*>(bytes.data());
     }
-    columns_.push_back({numbers.data(), dtype_of(numbers), bitmap, first});
+    columns_.push_back({numbers.data(), dtype_of(numbers), {bitmap, first}});
   }
   std::size_t n_ = 0;
   std::vector<ellipsum::Column> columns_;

@@ -7,8 +7,16 @@ namespace ellipsum {
 
 enum class Dtype { float32, float64 };
 
+// Which numbers of a column are there: a bit for each, the lowest of a byte first. Whatever lies in a
+// number's place whose bit is 0, it is a hole. Null: all of them are there.
+struct Validity {
+  const std::uint8_t* bits = nullptr;
+  std::size_t first = 0;  // bit of the column's first number
+};
+
 // n rows of d coordinates; strides in bytes, of any sign. Where `columns` is set, coordinate j lies
-// at columns[j] + offset in place of data + j * column_stride.
+// at columns[j] + offset in place of data + j * column_stride, and numbers that valid[j] leaves out
+// are holes, if it is set.
 struct Batch {
   const void* data;
   Dtype dtype;
@@ -16,6 +24,7 @@ struct Batch {
   std::ptrdiff_t row_stride, column_stride;
   const void* const* columns = nullptr;
   std::ptrdiff_t offset = 0;
+  const Validity* valid = nullptr;
 };
 
 // What a pass makes of its rows y = b (x - c) or B (x - c), B = diag(b) + U V' where it has a rank.

@@ -24,8 +24,9 @@ from .sum_bytes import MISSING, POLICIES, SumState, as_integers, not_a_sum, pack
 
 __all__ = ["ExactSum", "add_partial", "as_integers", "kernel_parts"]
 
-#: Numbers of a batch that goes by one short call: more are worth the microseconds of a long one.
-_FEW = 1 << 10
+#: Numbers of a batch that goes by one short call, which takes some ten microseconds and keeps the
+#: interpreter's lock so long: more are worth the preparations of a long one.
+_FEW = 1 << 14
 
 
 class ExactSum:
@@ -238,6 +239,11 @@ class ExactSum:
         """What holes count for: ``"center"`` or ``"ignore"``."""
         return self._missing
 
+    @property
+    def threads(self) -> int:
+        """Threads of each :meth:`add`."""
+        return self._threads
+
     def integers(self) -> NDArray[np.object_]:
         """Return the exact sums. **Private.**
 
@@ -369,18 +375,10 @@ class ExactSum:
         return np.zeros(self._ellipsoid.d if self._missing == "ignore" else 0, np.int64)
 
     def _state(self) -> SumState:
-        return SumState(
-            self._ellipsoid.to_state(),
-            self._nonfinite,
-            self._low.copy(),
-            self._high.copy(),
-            self._count,
-            self._clipped,
-            self._nonfinite_rows,
-            self._releases,
-            self._missing,
-            self._absent.copy(),
-        )
+        sums = (self._nonfinite, self._low.copy(), self._high.copy())
+        counts = (self._count, self._clipped, self._nonfinite_rows, self._releases)
+        holes = (self._missing, self._absent.copy())
+        return SumState(self._ellipsoid.to_state(), *sums, *counts, *holes)
 
     def _restore(self, state: SumState) -> None:
         if is_impossible(state, self._ellipsoid.row_bound()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import enum
+import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -206,7 +207,7 @@ class GaussianGuarantee(Guarantee):
         multiplier = calibrate.noise_multiplier(epsilon, delta, rho=rho, mu=mu)
         return cls(relation, multiplier, epsilon, delta, rho, mu, unit)
 
-    @property
+    @functools.cached_property
     def asked(self) -> tuple[float | None, ...]:
         """What the noise levels follow from: the budget as asked, or the noise multiplier.
 
@@ -258,10 +259,8 @@ class GaussianGuarantee(Guarantee):
         """
         if (unit := unit_of_rows(self.unit, k)) is None:
             return self
-        multiplier, times = (
-            multiplier_of_rows(self.noise_multiplier, k),
-            mu_of_rows(self.asked_mu, k),
-        )
+        multiplier = multiplier_of_rows(self.noise_multiplier, k)
+        times = mu_of_rows(self.asked_mu, k)
         return GaussianGuarantee(self.neighbors, multiplier, asked_mu=times, unit=unit)
 
     def cost(self) -> Cost:

@@ -14,8 +14,8 @@ file or a network are those of another sum, as far as anybody can tell: name the
 
 from __future__ import annotations
 
+import secrets
 import threading
-import uuid
 from typing import Any
 
 __all__ = ["MarkedBytes", "Marks", "claim", "marks_of", "new_marks"]
@@ -27,8 +27,8 @@ _released: set[int] = set()
 
 
 def new_marks() -> Marks:
-    """The mark of a sum that gets its first batch: 122 random bits, unlike any other anywhere."""
-    return frozenset([uuid.uuid4().int])
+    """The mark of a sum that gets its first batch: 128 random bits, unlike any other anywhere."""
+    return frozenset([secrets.randbits(128)])
 
 
 class MarkedBytes(bytes):

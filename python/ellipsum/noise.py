@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -163,8 +161,11 @@ def keystream(n: int, *, key: Any, nonce: int = 0) -> NDArray[np.uint64]:
     """
     out = np.empty(whole("n", n), dtype=np.uint64)
     nonce = whole("nonce", nonce, most=WORD_COUNT - 1)
-    with _key(key) as own:
+    own = _copied(key)
+    try:
         kernels().keystream(out, own, nonce, 0)
+    finally:
+        _wipe(own)
     return out
 
 
@@ -184,10 +185,13 @@ def _fill(
 ) -> None:
     """Fill ``out``: sample i from words start + i and sigma[i % d]."""
     workers = thread_count(threads)
-    with _key(_fresh_key() if key is None else key) as own:
+    own = _copied(_fresh_key() if key is None else key)
+    try:
         undecided = kernels().rounded_gaussian(out, sigma, own, start, workers)
         for i in undecided.tolist():
             out[i] = _resolve(own, start + i, float(sigma[i % sigma.size]))
+    finally:
+        _wipe(own)
 
 
 def _resolve(key: bytearray, index: int, sigma: float) -> int:
@@ -204,9 +208,8 @@ def _fresh_key() -> bytes:
     return os.urandom(KEY_BYTES)
 
 
-@contextmanager
-def _key(key: Any) -> Iterator[bytearray]:
-    """Our own copy of the key, wiped afterwards (the caller's object is the caller's)."""
+def _copied(key: Any) -> bytearray:
+    """Our own copy of the key, to be wiped afterwards (the caller's object is the caller's)."""
     try:
         view = memoryview(key)
     except TypeError:
@@ -214,11 +217,11 @@ def _key(key: Any) -> Iterator[bytearray]:
         raise TypeError(f"key must be {KEY_BYTES} bytes, got an object of type {kind}") from None
     if view.nbytes != KEY_BYTES:
         raise ValueError(f"key must have {KEY_BYTES} bytes, got {view.nbytes}")
-    own = bytearray(view.cast("B") if view.c_contiguous else view.tobytes())
-    try:
-        yield own
-    finally:
-        own[:] = bytes(KEY_BYTES)
+    return bytearray(view.cast("B") if view.c_contiguous else view.tobytes())
+
+
+def _wipe(own: bytearray) -> None:
+    own[:] = bytes(KEY_BYTES)
 
 
 def _deviations(name: str, value: ArrayLike) -> NDArray[np.float64]:

@@ -14,9 +14,11 @@ import enum
 import hashlib
 import secrets
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = ["KEY_BYTES", "JobKeys", "Use", "digest", "root_key"]
 
@@ -89,29 +91,41 @@ def digest(*parts: Any) -> bytes:
 def _joined(parts: tuple[Any, ...]) -> bytes:
     """Kind, length and data of each: no two tuples of parts share them."""
     pieces: list[bytes] = []
-    for kind, data in map(_encoded, parts):
+    for part in parts:
+        kind, data = _ENCODED.get(type(part), _of_another_type)(part)
         pieces += (kind, len(data).to_bytes(8, "little"), data)
     return b"".join(pieces)
 
 
-def _encoded(part: Any) -> tuple[bytes, bytes]:
-    """A letter for the type, and the value's bytes: no two values share both."""
-    if part is None:
-        return b"n", b""
-    if isinstance(part, bytes):
-        return b"b", part
-    if isinstance(part, str):
-        return b"s", str(part).encode()
-    if isinstance(part, bool):
-        return b"t", bytes([part])
-    if isinstance(part, (int, np.integer)):
-        return b"i", str(int(part)).encode()
-    if isinstance(part, (float, np.floating)):
-        return b"f", struct.pack("<d", float(part))
-    array = np.asarray(part)
+def _array(array: NDArray[Any]) -> tuple[bytes, bytes]:
     if array.dtype == object:  # integers wider than 64 bits
         return b"o", repr((array.shape, [int(x) for x in array.ravel()])).encode()
     if array.dtype.str[0] == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     head, body = f"{array.dtype.str}{array.shape}".encode(), array.tobytes()
     return b"a", struct.pack("<Q", len(head)) + head + body
+
+
+#: A letter for the type, and the value's bytes: no two values share both.
+_ENCODED: dict[type, Callable[[Any], tuple[bytes, bytes]]] = {
+    type(None): lambda part: (b"n", b""),
+    bytes: lambda part: (b"b", part),
+    str: lambda part: (b"s", part.encode()),
+    bool: lambda part: (b"t", bytes([part])),
+    int: lambda part: (b"i", str(part).encode()),
+    float: lambda part: (b"f", struct.pack("<d", part)),
+    np.ndarray: _array,
+}
+
+
+def _of_another_type(part: Any) -> tuple[bytes, bytes]:
+    """A number of NumPy's, a subclass, or what NumPy makes an array of."""
+    if isinstance(part, bytes):
+        return b"b", part
+    if isinstance(part, str):
+        return b"s", str(part).encode()
+    if isinstance(part, (int, np.integer)):
+        return b"i", str(int(part)).encode()
+    if isinstance(part, (float, np.floating)):
+        return b"f", struct.pack("<d", float(part))
+    return _array(np.asarray(part))

@@ -118,7 +118,8 @@ def one_sum(
     keys = _keys(kind, promise, total.ellipsoid, state, root)
     total.claim_release(again=again, only_ask=True)
     entry = draw(keys.of(Use.ENTRY).hex())
-    added = noise.rounded_gaussian(total.ellipsoid.d, levels.sum_sigma, key=keys.of(Use.SUM))
+    d, key, threads = total.ellipsoid.d, keys.of(Use.SUM), total.threads
+    added = noise.rounded_gaussian(d, levels.sum_sigma, key=key, threads=threads)
     count: float | None = state.rows if promise.neighbors.count_is_public else None
     if levels.count_sigma is not None:
         count = noise.noisy_count(state.rows, levels.count_sigma, key=keys.of(Use.COUNT))

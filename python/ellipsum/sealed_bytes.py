@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Collection
 from typing import Any
 
-__all__ = ["CHECKSUM_BYTES", "header_of", "is_whole", "sealed"]
+__all__ = ["CHECKSUM_BYTES", "fields_of", "header_of", "is_whole", "sealed"]
 
 CHECKSUM_BYTES = 16
 
@@ -27,6 +27,20 @@ def sealed(body: bytes) -> bytes:
 def is_whole(raw: bytes) -> bool:
     """Does the checksum at the end fit what is before it?"""
     return _checksum(raw[:-CHECKSUM_BYTES]) == raw[-CHECKSUM_BYTES:]
+
+
+def fields_of(raw: bytes, header: struct.Struct, magic: bytes, error: str) -> tuple[Any, ...]:
+    """What a header without a version says after its magic word.
+
+    Raises
+    ------
+    ValueError
+        With the text ``error``, for bytes that are too short, of another kind, or altered.
+    """
+    short = len(raw) < header.size + CHECKSUM_BYTES
+    if short or raw[: len(magic)] != magic or not is_whole(raw):
+        raise ValueError(error)
+    return header.unpack_from(raw)[1:]
 
 
 def header_of(

@@ -16,7 +16,7 @@ from .rows.queries import shape_of
 
 __all__ = ["sums_of"]
 
-_ROWS_AT_ONCE = 1 << 14  #: of columns that do not stand together, which are copied
+_NUMBERS_AT_ONCE = 1 << 18  #: of columns that do not stand together, which are copied
 
 
 def sums_of(
@@ -116,5 +116,6 @@ def _taken(block: Any, order: Sequence[int]) -> Iterator[Any]:
     elif list(order) == list(range(order[0], order[0] + len(order))):
         yield block[:, order[0] : order[0] + len(order)]
     else:
-        for start in range(0, len(block), _ROWS_AT_ONCE):
-            yield block[start : start + _ROWS_AT_ONCE, order]
+        rows = max(1, _NUMBERS_AT_ONCE // len(order))
+        for start in range(0, len(block), rows):
+            yield block[start : start + rows, order]

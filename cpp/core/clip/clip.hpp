@@ -72,6 +72,27 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
   return static_cast<const char*>(batch.data) + std::ptrdiff_t(j) * batch.column_stride;
 }
 
+// The row of a batch in columns that lies where its first one does not.
+[[maybe_unused]] inline std::size_t rows_before(const Batch& batch) {
+  return std::size_t(batch.offset / batch.row_stride);
+}
+
+[[maybe_unused]] inline bool is_valid(const Validity& valid, std::size_t i) {
+  const std::size_t bit = valid.first + i;
+  return !valid.bits || (valid.bits[bit / 8] >> (bit % 8) & 1);
+}
+
+// Are n numbers from the i-th on there?
+[[maybe_unused]] inline bool all_valid(const Validity& valid, std::size_t i, std::size_t n) {
+  if (!valid.bits || !n) return true;
+  const std::size_t bit = valid.first + i, first = bit / 8, last = (bit + n - 1) / 8;
+  const unsigned above = 0xffu >> (7 - (bit + n - 1) % 8), below = 0xffu << bit % 8 & 0xff;
+  if (first == last) return (valid.bits[first] & above & below) == (above & below);
+  unsigned all = (valid.bits[first] | (0xffu ^ below)) & (valid.bits[last] | (0xffu ^ above));
+  for (std::size_t k = first + 1; k < last; ++k) all &= valid.bits[k];
+  return all == 0xff;
+}
+
 // The sums of max(q, 0) and of max(-q, 0) from those of q and |q|, for coordinate j of d.
 [[maybe_unused]] inline void add_halves(std::int64_t sum, std::int64_t size, std::size_t d,
                                         std::size_t j, std::int64_t* partial) {
@@ -160,7 +181,7 @@ constexpr std::size_t block_step = 16, most_block_rows = 128,
   plan.doubles = (record_slots + most_rows_in_flight + 4) * plan.stride + packed + product;
   const std::size_t columns =
       plan.columns ? 2 * batch.d * column_stride_of(batch) + 3 * plan.stride +
-                         (batch.d + 9) * rows_in_column_block(batch.d, most_block_bytes)
+                         (batch.d + 10) * rows_in_column_block(batch.d, most_block_bytes)
                    : 0;
   if (plan.doubles < columns) plan.doubles = columns;
   if (region.task == Task::distances) plan.doubles += 2 * round_up(region.bins, 8) + 256;

@@ -6,6 +6,7 @@
 // (stream.inl), those with a matrix or strided coordinates by way of a block of scratch.
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "clip/clip.hpp"
 #include "dispatch.hpp"
@@ -108,6 +109,10 @@ template <class T> void pack_rows(const Batch& batch, std::size_t first, std::si
         std::memcpy(&to[i * batch.d + j],
                     column_at(batch, j) + std::ptrdiff_t(first + i) * batch.row_stride, sizeof(T));
   }
+  for (std::size_t j = 0; batch.valid && j < batch.d; ++j)
+    for (std::size_t i = 0; i < n; ++i)
+      if (!is_valid(batch.valid[j], rows_before(batch) + first + i))
+        to[i * batch.d + j] = std::numeric_limits<T>::quiet_NaN();
 }
 
 // Hands the batch, or contiguous copies of its blocks, to `pass`.
@@ -215,12 +220,21 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
     std::memset(records + j * stride, 0, column_slots * vec_lanes * sizeof *records);
   double* copies = scratch.take(d * (stride - column_slots * vec_lanes));
   const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
-  Columns s{region, batch, records, stride, copies, alone, make_bins(region, scratch), {0, 0}};
+  Columns s{region,
+            batch,
+            records,
+            stride,
+            copies,
+            alone,
+            make_bins(region, scratch),
+            {0, 0},
+            rows_before(batch)};
   rows = 0;
   if (arrangement.block) {
     const std::size_t most = rows_in_column_block(d, arrangement.block);
     double *lanes = scratch.take(norm_lanes * most), *factors = scratch.take(most);
-    const Block block{lanes, factors, scratch.take(d * most), most};
+    double* missing = scratch.take(most);
+    const Block block{lanes, factors, missing, scratch.take(d * most), most};
     add_blocks<T, task>(s, block, arrangement.ahead, rows);
   } else {
     if (d <= short_columns) add_slabs<T, 4, task>(s, rows);

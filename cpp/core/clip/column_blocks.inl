@@ -7,17 +7,21 @@
 // a row, coordinate j in the one of j mod 8 in the order of j. The y of a run wait for the factors.
 // Cost per 8 coordinates: 8 vector operations, 4 loads and 2 stores (ball).
 //
-// A block with an exceptional row is dropped and read again in slabs.
+// A block with an exceptional row is dropped and read again with its holes filled and counted, as are
+// the next ones after a hole, at once; and one that still has a huge row then, in slabs.
 
 struct Block {
-  double *lanes, *factors, *y;  // a number for each row: 8 times, once, once a column
-  std::size_t rows;             // a whole number of block_step
+  double *lanes, *factors, *missing,
+      *y;            // a number for each row: 8 times, once, once, once a column
+  std::size_t rows;  // a whole number of block_step
 };
+
+constexpr std::size_t block_absent_slot = column_y_slot;  // of a record: holes of the block
 
 constexpr std::size_t box_lane = 0, changed_lane = 1;  // of a box: what `Slab` says
 
 // The run of column j in the block from row i on; asks for as much from `next` on.
-template <class T, Task task>
+template <class T, Task task, bool holes>
 static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size_t i, std::size_t j,
                                      const char* next) {
   constexpr std::size_t line = 64, step = line / sizeof(T);
@@ -26,13 +30,23 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
   const Vec limit = fill(task == Task::box ? s.region.limit[j] : 0.0);
   double* lane = b.lanes + (task == Task::box ? box_lane : j % norm_lanes) * b.rows;
   double *changed = b.lanes + changed_lane * b.rows, *to = b.y + j * b.rows;
+  const Validity valid = holes && s.batch.valid ? s.batch.valid[j] : Validity{};
+  VecInt absent{};
   __builtin_prefetch(next + b.rows * sizeof(T) - 1, 0, 2);
   for (std::size_t r0 = 0; r0 < b.rows; r0 += step) {
     __builtin_prefetch(next + r0 * sizeof(T), 0, 2);
     ELLIPSUM_UNROLL
     for (std::size_t r = r0; r < r0 + step; r += vec_lanes) {
       Vec x = load<T>(from + r * sizeof(T));
-      if (task == Task::box) x = held(x);
+      if (task == Task::box || holes) x = held(x);
+      if (holes) {
+        VecInt hole = holes_of(x);
+        if (valid.bits) hole = with_gaps(hole, valid, s.before + i + r);
+        std::int64_t* missing = integers_at(b.missing + r);
+        store(missing, count_holes(load_ints(missing), hole));
+        absent = count_holes(absent, hole);
+        x = fill_holes(x, hole, center);
+      }
       Vec y = (x - center) * scale;
       if (task == Task::box) {
         const Vec inside = clamp(y, limit);
@@ -46,28 +60,34 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
       if (task != Task::distances) store(to + r, y);
     }
   }
+  if (holes) store(integers_at(s.records + j * s.stride + block_absent_slot), absent);
 }
 
 // y and the accumulators of the block from row i on; asks for what follows `ahead` columns later.
-template <class T, Task task>
-static inline void read_block(const Columns& s, const Block& b, std::size_t i, std::size_t ahead) {
+template <class T, Task task, bool holes>
+static __attribute__((noinline)) void read_block(const Columns& s, const Block& b, std::size_t i,
+                                                 std::size_t ahead) {
   const std::size_t d = s.batch.d, next = i + b.rows < s.batch.n ? i + b.rows : i;
   std::memset(b.lanes, 0, norm_lanes * b.rows * sizeof *b.lanes);
+  if (holes) std::memset(b.missing, 0, b.rows * sizeof *b.missing);
   for (std::size_t j = 0; j < d; ++j) {
     const bool here = ahead < d - j;
     const char* ask = column_at(s.batch, here ? j + ahead : j + ahead - d);
-    read_run<T, task>(s, b, i, j, ask + (here ? i : next) * sizeof(T));
+    read_run<T, task, holes>(s, b, i, j, ask + (here ? i : next) * sizeof(T));
   }
 }
 
 // The squared norms (of a box: 0 or NaN), to the first lane. Is no row exceptional?
-template <Task task> static inline bool norms_of_block(const Block& b) {
+template <Task task, bool holes>
+static inline bool norms_of_block(const Columns& s, const Block& b) {
   bool ordinary = true;
   for (std::size_t r = 0; r < b.rows; r += vec_lanes) {
     const auto lane = [&](std::size_t l) { return load<double>(b.lanes + l * b.rows + r); };
-    const Vec norm2 = task == Task::box ? lane(box_lane)
-                                        : ((lane(0) + lane(4)) + (lane(2) + lane(6))) +
-                                              ((lane(1) + lane(5)) + (lane(3) + lane(7)));
+    Vec norm2 = task == Task::box ? lane(box_lane)
+                                  : ((lane(0) + lane(4)) + (lane(2) + lane(6))) +
+                                        ((lane(1) + lane(5)) + (lane(3) + lane(7)));
+    if (holes && s.region.stretch)
+      norm2 = norm2 * stretches_of(load_ints(integers_at(b.missing + r)), s.batch.d);
     ordinary &= bool(all_below(norm2, fill(exceptional_norm2)));
     store(b.lanes + r, norm2);
   }
@@ -101,6 +121,35 @@ template <Task task> static inline void add_block(const Columns& s, const Block&
   }
 }
 
+// Adds the holes of a block; how many rows have some?
+static inline std::int64_t add_holes(Columns& s, const Block& b) {
+  double* record = s.records;
+  for (std::size_t j = 0; j < s.batch.d; ++j, record += s.stride) {
+    std::int64_t *absent = integers_at(record + column_absent_slot),
+                 *more = integers_at(record + block_absent_slot);
+    for (int l = 0; l < vec_lanes; ++l) absent[l] += more[l];
+  }
+  std::int64_t rows = 0;
+  for (std::size_t r = 0; r < b.rows; r += vec_lanes)
+    rows += count_nonzero(load_ints(integers_at(b.missing + r)));
+  s.counts.nonfinite += rows;
+  return rows;
+}
+
+// The block from row i on, unless it has rows that it cannot add: then nothing is changed.
+template <class T, Task task, bool holes>
+static inline bool take_block(Columns& s, const Block& b, std::size_t i, std::size_t ahead) {
+  read_block<T, task, holes>(s, b, i, ahead);
+  if (!__builtin_expect(norms_of_block<task, holes>(s, b), 1)) return false;
+  finish_block<task>(s, b);
+  add_block<task>(s, b);
+  if (!holes) return true;
+  const std::size_t slabs = b.rows / block_step;
+  if (add_holes(s, b)) s.careful = careful_slabs;
+  else s.careful -= slabs < s.careful ? slabs : s.careful;
+  return true;
+}
+
 // Whole steps from row `i` on, in blocks of at most b.rows.
 template <class T, Task task>
 static void add_blocks(Columns& s, Block b, std::size_t ahead_bytes, std::size_t& i) {
@@ -109,18 +158,11 @@ static void add_blocks(Columns& s, Block b, std::size_t ahead_bytes, std::size_t
   const std::size_t end = s.batch.n / block_step * block_step;
   for (; i < end; i += b.rows) {
     if (b.rows > end - i) b.rows = end - i;
-    if (!s.careful) {
-      read_block<T, task>(s, b, i, ahead);
-      if (__builtin_expect(norms_of_block<task>(b), 1)) {
-        finish_block<task>(s, b);
-        add_block<task>(s, b);
-        continue;
-      }
-    }
-    const std::size_t next = i + b.rows;
-    AskingColumns asking{s.careful && next < end ? 0 : d, d, next * sizeof(T), b.rows * sizeof(T),
-                         0};
-    for (std::size_t r = i; r < next; r += block_step)
-      add_one_slab<T, block_step / vec_lanes, task>(s, r, asking);
+    const bool careful = s.careful || has_gaps(s, i, b.rows);
+    if (!careful && take_block<T, task, false>(s, b, i, ahead)) continue;
+    if (take_block<T, task, true>(s, b, i, ahead)) continue;
+    AskingColumns nothing{d, d, 0, 0, 0};
+    for (std::size_t r = i; r < i + b.rows; r += block_step)
+      add_one_slab<T, block_step / vec_lanes, task>(s, r, nothing);
   }
 }

@@ -10,6 +10,7 @@
 
 // A slab with an exceptional row is read again as a whole, and what was seen of it before is
 // dropped: holes are filled and counted in vectors, and a huge row comes from the copy made then.
+// Where numbers are left out (Validity) it is read like that at once, and what lies there is nothing.
 
 // A record for each column: sums, magnitudes (halves), holes, then y of the slab.
 constexpr std::size_t column_sum_slot = 0, column_size_slot = 8, column_absent_slot = 16;
@@ -25,6 +26,7 @@ struct Columns {
   RowScratch alone;
   Bins bins;
   ClipCounts counts;
+  std::size_t before;       // rows before this batch, of the columns' own
   std::size_t careful = 0;  // slabs to come that are read as if they had holes
 };
 
@@ -63,7 +65,9 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, std::size_t i, std::si
     Vec x = load<T>(from + v * vec_lanes * int(sizeof(T)));
     if (task == Task::box || holes) x = held(x);
     if (holes) {
-      const VecInt hole = holes_of(x);
+      VecInt hole = holes_of(x);
+      if (s.batch.valid && s.batch.valid[j].bits)
+        hole = with_gaps(hole, s.batch.valid[j], s.before + i + std::size_t(v) * vec_lanes);
       std::int64_t* absent = integers_at(record + column_absent_slot);
       store(absent, count_holes(load_ints(absent), hole));
       slab.holes[v] = count_holes(slab.holes[v], hole);
@@ -104,6 +108,14 @@ static inline void read_slab(const Columns& s, std::size_t i, AskingColumns& ask
   for (int v = 0; v < V; ++v)
     slab.norm2[v] = ((lane[0][v] + lane[4][v]) + (lane[2][v] + lane[6][v])) +
                     ((lane[1][v] + lane[5][v]) + (lane[3][v] + lane[7][v]));
+}
+
+// Is a number of the rows from i on left out?
+static inline bool has_gaps(const Columns& s, std::size_t i, std::size_t rows) {
+  bool gaps = false;
+  for (std::size_t j = 0; s.batch.valid && j < s.batch.d && !gaps; ++j)
+    gaps = !all_valid(s.batch.valid[j], s.before + i, rows);
+  return gaps;
 }
 
 template <int V> static inline bool is_ordinary(const Slab<V>& slab) {
@@ -185,7 +197,7 @@ template <class T, int V, Task task>
 static __attribute__((noinline)) void add_one_slab(Columns& s, std::size_t i,
                                                    AskingColumns& asking) {
   Slab<V> slab;
-  bool careful = s.careful > 0;
+  bool careful = s.careful > 0 || has_gaps(s, i, V * vec_lanes);
   if (!careful) read_slab<T, V, task, false>(s, i, asking, slab);
   careful = careful || __builtin_expect(!is_ordinary(slab), 0);
   if (careful && read_carefully<T, V, task>(s, i, asking, slab)) s.careful = careful_slabs;

@@ -36,6 +36,22 @@ static inline VecInt holes_of(const Vec& x) {
   return r;
 }
 
+// And of those that are left out: eight numbers of a column from the i-th on, all within the table.
+static inline VecInt with_gaps(const VecInt& holes, const Validity& valid, std::size_t i) {
+  const std::size_t bit = valid.first + i;
+  const std::uint8_t* at = valid.bits + bit / 8;
+  std::int64_t there = at[0] >> bit % 8;
+  if (bit % 8) there |= std::int64_t(at[1]) << (8 - bit % 8);
+  VecInt r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) {
+    Mask lane;
+    for (int l = 0; l < register_lanes; ++l) lane[l] = std::int64_t{1} << (p * register_lanes + l);
+    r.part[p] = holes.part[p] | Mask(((Mask{} + there) & lane) == Mask{});
+  }
+  return r;
+}
+
 static inline Vec fill_holes(const Vec& x, const VecInt& holes, const Vec& filling) {
   Vec r;
   ELLIPSUM_UNROLL

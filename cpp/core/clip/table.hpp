@@ -11,8 +11,7 @@ namespace ellipsum {
 struct Column {
   const void* data;
   Dtype dtype;
-  const std::uint8_t* valid;  // a bit for each number, the lowest of a byte first; null: all are
-  std::size_t first_bit;      // of the first number
+  Validity valid;
 };
 
 struct Table {
@@ -20,8 +19,8 @@ struct Table {
   std::size_t n, d;
 };
 
-// What kernels take of a table: columns of one type without gaps, where they are. Others are copied
-// to a tile, a block of rows at a time, NaN where a number is not valid; no number is read twice here.
+// What kernels take of a table: columns of one type, where they are. Others are copied to a tile, a
+// block of rows at a time, and a single one with gaps, NaN in these; no number is read twice here.
 class Tiles {
  public:
   explicit Tiles(const Table& table);
@@ -38,6 +37,7 @@ class Tiles {
   std::size_t rows_, stride_ = 0;    // of the tile's columns, in numbers
   std::vector<std::size_t> copied_;  // columns
   std::vector<const void*> columns_;
+  std::vector<Validity> valid_;  // empty where no column has gaps
   std::vector<double> tile_;
 };
 

@@ -1,4 +1,5 @@
-// Values as strings of bytes, and a table of the distinct ones: open addressing, linear probing.
+// Values as strings of bytes, and a table of the distinct ones: open addressing, linear probing; and
+// a cache of short ones, which is one cache line to look at in place of three.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,14 @@ struct Strings {
   std::size_t n;
 };
 
+// What was found last: a string of at most 16 bytes, whole (its first and last eight bytes and its
+// length tell it from all others), or an integer. A set of two is a cache line.
+struct CacheEntry {
+  std::uint64_t first, last;
+  std::uint64_t what;  // length or sort of integer, and 1 + the place; 0 where nothing is
+  std::uint64_t unused;
+};
+
 // The distinct strings so far, one after the other in `arena`, and where their hashes are.
 struct KeyTable {
   std::uint64_t* slots;    // 0, or the hash's upper half and 1 + the string's place
@@ -23,13 +32,19 @@ struct KeyTable {
   std::int64_t* ends;  // in the arena; capacity + 1 of them, the first is 0
   std::size_t capacity;
   std::size_t count;
-  std::uint64_t seed;  // secret, so that nobody can choose strings that collide
+  std::uint64_t seed;      // secret, so that nobody can choose strings that collide
+  CacheEntry* cache;       // of no table but this one
+  std::size_t cache_sets;  // a power of two, or 0
 };
 
 // Places of strings in the table, -1 for none; with `add` a new one gets the next place. Returns
 // how many were done: fewer than n where the table must have more room first (half of the slots,
 // all ends, or the arena are in use).
 std::size_t find_strings(const Strings& strings, KeyTable& table, bool add, std::int64_t* places);
+
+// The same of integers modulo 2^64 by what integer_digests makes of them, as strings of 16 bytes.
+std::size_t find_integers(const std::uint64_t* words, std::size_t n, bool is_signed,
+                          KeyTable& table, bool add, std::int64_t* places);
 
 // Puts all strings of the table into its slots, which are zeros.
 void seat_strings(KeyTable& table);

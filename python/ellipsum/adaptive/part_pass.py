@@ -20,7 +20,7 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..rows.batches import OF_USERS, as_batches
 from ..rows.partitioned import InOnePiece, NamesSeen, Partitioned, check_coordinates, once_each
-from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
+from ..sealed_bytes import fields_of, sealed
 from .domain import Frame
 from .passes import Passes
 
@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 _MAGIC = b"ELLITALY"
 _HEADER = struct.Struct("<8sQQ")  # magic, rows, numbers
 _NUMBER_BYTES = 16
+_DAMAGED = "a part of a pass came back truncated or altered: run the job again"
 
 
 class Tally(NamedTuple):
@@ -53,10 +54,7 @@ class Tally(NamedTuple):
         ValueError
             For other bytes.
         """
-        short = len(raw) < _HEADER.size + CHECKSUM_BYTES
-        if short or raw[: len(_MAGIC)] != _MAGIC or not is_whole(raw):
-            raise ValueError("a part of a pass came back truncated or altered: run the job again")
-        _, rows, size = _HEADER.unpack_from(raw)
+        rows, size = fields_of(raw, _HEADER, _MAGIC, _DAMAGED)
         at = range(_HEADER.size, _HEADER.size + size * _NUMBER_BYTES, _NUMBER_BYTES)
         return cls(
             rows, [int.from_bytes(raw[k : k + _NUMBER_BYTES], "little", signed=True) for k in at]

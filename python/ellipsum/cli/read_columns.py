@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,13 @@ from .exit import Exit, Problem, own_text
 
 __all__ = ["read_columns", "read_labelled"]
 
+#: How tables write that a value is missing, in small letters: among numbers no label of its own.
+_MISSING = frozenset(("na", "n/a", "#n/a", "nan", "-nan", "null", "none", "?", "-", "."))
+
 NOT_PRIVATE = "computed from the rows as they are: nothing here is private"
+
+#: A number that a double holds, in the way that most write it.
+_PLAIN = re.compile(r"(?!.{16})-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 
 
 def read_columns(files: list[str], names: list[str]) -> tuple[NDArray[np.float64], int]:
@@ -41,34 +49,51 @@ def read_labelled(
 ) -> tuple[NDArray[np.float64], NDArray[Any], int]:
     """The complete rows (n, columns) and their labels (n,), and how many were incomplete.
 
-    A label is a number, or text where the column holds no number at all.
+    Labels are numbers where all of the column are, else text: one that mixes both keeps all of
+    its rows. What stands for a missing value (``_MISSING``) is no label beside numbers.
     """
     try:
         rows, incomplete = read_columns(files, [*names, label])
     except Problem as problem:
-        found = _labelled_by_text(files, names, label) if problem.code == Exit.DATA else None
+        found = _labelled_by_text(files, names, label, ()) if problem.code == Exit.DATA else None
         if found is None:
             raise
         return found
+    if incomplete:
+        found = _labelled_by_text(files, names, label, _MISSING)
+        if found is not None and found[2] < incomplete:
+            return found
     return rows[:, :-1], rows[:, -1], incomplete
 
 
 def _labelled_by_text(
-    files: list[str], names: list[str], label: str
+    files: list[str], names: list[str], label: str, missing: Collection[str]
 ) -> tuple[NDArray[np.float64], NDArray[Any], int] | None:
     """As `read_labelled`; None where this does not help either."""
     rows: list[NDArray[np.float64]] = [np.empty((0, len(names)))]
-    labels: list[Any] = []
+    labels: list[str] = []
     try:
         for block, (column,) in open_rows(files, names, by=[label]).labelled(len(names)):
             rows.append(np.asarray(block, dtype=np.float64))
-            labels += column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+            values = column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
+            labels += [_text(value) for value in values]
     except (OSError, TypeError, ValueError):
         return None
     read = np.concatenate(rows)
-    there = np.array([value not in (None, "", b"") for value in labels], dtype=bool)
+    there = np.array([text != "" and text.lower() not in missing for text in labels], dtype=bool)
     whole = np.logical_and(np.isfinite(read).all(1), there)
     if whole.sum() < 2:
         return None
-    kept = np.array([str(labels[i]) for i in np.flatnonzero(whole)])
+    kept = np.array([labels[i] for i in np.flatnonzero(whole)])
     return read[whole], kept, int((~whole).sum())
+
+
+def _text(value: Any) -> str:
+    """A label as text, the same for 1, 1.0 and "1.0"; empty where it is missing.
+
+    What is no plain number of up to 15 digits is itself: 007, 1_0, an id of 17 digits.
+    """
+    if value in (None, "", b""):
+        return ""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return f"{float(text):.17g}" if _PLAIN.fullmatch(text) else text

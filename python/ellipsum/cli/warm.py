@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Callable
@@ -44,14 +45,18 @@ def _read_only(rows: Array) -> Array:
     return view
 
 
-def _sums() -> None:
-    regions = [
+def _regions() -> list[Ellipsoid]:
+    """One of each kind that is compiled for itself."""
+    return [
         Ellipsoid.ball(2.0, d=_D),
         Ellipsoid.box([-2.0] * _D, [2.0] * _D),
         Ellipsoid.for_covariance(np.eye(_D) + 0.5),
     ]
+
+
+def _sums() -> None:
     for rows in _layouts():
-        for region in regions:
+        for region in _regions():
             ExactSum(region).add(rows)
             ExactSum(region, missing="ignore").add(rows)
 
@@ -64,13 +69,13 @@ def _plans() -> None:
 
 
 def _groups() -> None:
-    region, named = Ellipsoid.ball(2.0, d=_D), np.array([f"shop {key}" for key in _KEYS])
+    named = np.array([f"shop {key}" for key in _KEYS])
     users = np.arange(64) // 2
+    for keys, region, rows in itertools.product((_KEYS, named), _regions(), _layouts()):
+        PrivateGroupMean(region, epsilon=1, delta=1e-6)(rows, key=keys, seed=1)
+        twice = PrivateGroupMean(region, max_keys=2, epsilon=1, delta=1e-6)
+        twice(rows, key=keys, user=users, seed=1)
     for keys in (_KEYS, named):
-        for rows in _layouts():
-            PrivateGroupMean(region, epsilon=1, delta=1e-6)(rows, key=keys, seed=1)
-            twice = PrivateGroupMean(region, max_keys=2, epsilon=1, delta=1e-6)
-            twice(rows, key=keys, user=users, seed=1)
         PrivateCounts(epsilon=1, delta=1e-6)(keys, seed=1)
 
 

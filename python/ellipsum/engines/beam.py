@@ -25,7 +25,7 @@ __all__ = ["BeamRows", "SumRows", "SumRowsFn"]
 
 #: Numbers of single rows that are kept until they are added together (4 MiB).
 _NUMBERS_KEPT = 1 << 19
-#: Buckets of users.
+#: Buckets of users: a runner may give each to another worker, and holds one at a time in memory.
 _BUCKETS = 256
 
 

@@ -20,7 +20,7 @@ __all__ = ["DaskRows", "exact_sum"]
 
 #: Results that one task of the tree adds up.
 _FAN_IN = 16
-#: Buckets of users, where there are as many parts.
+#: Buckets of users, where there are as many parts: the graph has parts times buckets pieces.
 _BUCKETS = 64
 
 

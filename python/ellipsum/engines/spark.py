@@ -22,7 +22,7 @@ __all__ = ["SparkRows", "exact_sum"]
 
 _RESULT = "part string, result binary"
 _PIECES = "bucket int, piece binary"
-#: Buckets of users: several for each task behind the shuffle.
+#: Buckets of users: several for each of the 200 tasks that Spark puts behind a shuffle.
 _BUCKETS = 1024
 #: Where PySpark logs an error of a query, in JSON and with the value that it failed on.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")

@@ -191,7 +191,7 @@ def _of_users(
             if number is None:  # what has no number is all that is left
                 continue
             done.add(number)
-            if job is not None and since >= ROWS_PER_STATE * size:
+            if job is not None and since >= ROWS_PER_STATE * size and job.due:
                 size, since = keep(job), 0
                 job.save_soon()
     table.units = len(users)

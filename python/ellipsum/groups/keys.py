@@ -168,12 +168,15 @@ class KeyBook:
 
     def _find(self, cells: Cells, *, add: bool) -> Ints:
         """The index of each cell; new keys in the order in which they come first."""
+        out, size = np.empty(len(cells), np.int64), 0
         found: list[tuple[_Sort, Any, Ints]] = []
         fresh: list[tuple[_Sort, Ints]] = []
         for name, at, strings in cells.parts():
             sort = self._sorts[name]
             before = len(sort.table)
-            local = sort.table.find(strings, add=add)
+            here = out[at] if isinstance(at, slice) else np.empty(len(at), np.int64)
+            local = sort.table.find(strings, here, add=add)
+            size += len(local) if isinstance(at, slice) else 0
             found.append((sort, at, local))
             if len(sort.table) > before:
                 first = newcomers(local, before)
@@ -182,12 +185,14 @@ class KeyBook:
                 )
         if fresh:
             self._name(cells, fresh)
-        out = np.full(len(cells), -1, np.int64)
+        # Keys of one sort alone that came part by part have the same indices in both.
+        same = self._in_turn and all(len(sort.table) == len(self) for sort, _, _ in found)
+        if same and size == len(cells):
+            return out
+        placed = np.full(len(cells), -1, np.int64)
         for sort, at, local in found:
-            # Keys of one sort alone that came part by part have the same indices in both.
-            same = self._in_turn and len(sort.table) == len(self)
-            out[at] = local if same else np.append(sort.places, -1)[local]
-        return out
+            placed[at] = np.append(sort.places, -1)[local]
+        return placed
 
     def _name(self, cells: Cells, fresh: list[tuple[_Sort, Ints]]) -> None:
         """Indices for new keys, of the sort and cells where each came first."""

@@ -121,11 +121,10 @@ class FileSums(Generic[_Part]):
                 self.add(part, block, labels)
             self.meter.add(len(block))
             since += block.nbytes + sum(column.nbytes for column in labels)
-            if self.job is not None and since >= max(self.every, ROWS_PER_STATE * self.kept_bytes):
+            if self._due(since):
                 with self.lock:
                     self.places[k] = (place, bytes(part.partial()))
-                    self._keep()
-                    self.job.save_soon()
+                    self._keep_soon()
                 since = 0
         source.position = float(source.nbytes)
         with self.lock:
@@ -133,11 +132,18 @@ class FileSums(Generic[_Part]):
             self.finished.add(k)
             self.places.pop(k, None)
             self.unsaved += since
-            if self.job is not None and self.unsaved >= max(
-                self.every, ROWS_PER_STATE * self.kept_bytes
-            ):
-                self._keep()
-                self.job.save_soon()
+            if self._due(self.unsaved):
+                self._keep_soon()
+
+    def _due(self, unsaved: int) -> bool:
+        """Whether so many bytes of rows are worth a checkpoint."""
+        enough = max(self.every, ROWS_PER_STATE * self.kept_bytes)
+        return self.job is not None and unsaved >= enough and self.job.due
+
+    def _keep_soon(self) -> None:
+        assert self.job is not None
+        self._keep()
+        self.job.save_soon()
 
     def _load(self) -> None:
         if self.job is None or "sum" not in self.job.blobs:

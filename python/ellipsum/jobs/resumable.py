@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 #: The version of what a checkpoint holds: a run of another one does not go on from it.
-_FORMAT = 2
+_FORMAT = 3
 
 
 def binding_of(
@@ -206,8 +206,9 @@ def sum_of_users(data: Any, empty: ExactSum, job: Job, files: Rows) -> ExactSum:
             empty.add(batch)
         if number is not None:  # what has no number is all that is left
             done.add(number)
-            keep()
-            job.save_soon()
+            if job.due:
+                keep()
+                job.save_soon()
     job.check_inputs(inputs_of(files))
     keep(whole=True)
     job.save()

@@ -78,9 +78,26 @@ def find_strings(
     arena: NDArray[np.uint8],
     known: _Ints,
     state: _Words,
+    cache: _Words,
     add: bool,
     places: _Ints,
 ) -> int: ...
+def find_integers(
+    words: _Words,
+    is_signed: bool,
+    slots: _Words,
+    arena: NDArray[np.uint8],
+    known: _Ints,
+    state: _Words,
+    cache: _Words,
+    add: bool,
+    places: _Ints,
+) -> int: ...
+def wide_texts(
+    words: NDArray[np.uint32], width: int, data: NDArray[np.uint8], starts: _Ints, ends: _Ints
+) -> None: ...
+def trimmed_ends(data: NDArray[np.uint8], width: int, ends: _Ints) -> None: ...
+def python_texts(cells: Any, starts: _Ints, ends: _Ints) -> NDArray[np.uint8] | None: ...
 def seat_strings(slots: _Words, arena: NDArray[np.uint8], known: _Ints, state: _Words) -> None: ...
 def string_digests(
     data: NDArray[np.uint8], starts: _Ints, ends: _Ints, person: bytes, out: _Words

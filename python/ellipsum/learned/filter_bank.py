@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _validate
 from ..tradeoff import Audit, audit
+from ..tradeoff.frames import names_of
+from ..tradeoff.seeds import short_number_of
 from . import networks
 from .generative_filter import GenerativeFilter
 from .storage import Learned, dump, flat, grouped, rebuild
@@ -69,6 +71,8 @@ class FilterBank(Learned):
         users : array (n,), whose row it is
         labels : mapping of user to (private, useful), each an array (n,) over *all* rows
         """
+        if hasattr(self, "filters_"):
+            del self.filters_
         latents, owners = self._latents(X), np.asarray(users)
         if owners.shape != (len(latents),) or set(np.unique(owners)) != set(labels):
             raise ValueError("users must name one user for each row, and labels every user")
@@ -82,6 +86,7 @@ class FilterBank(Learned):
             hidden, kept = (None if label is None else label[own] for label in (hidden, kept))
             self.filters_[user] = base.fit(latents[own], hidden, kept)
         self.n_features_in_ = np.asarray(X).shape[1]
+        self._learn_names(names_of(X))
         return self
 
     def transform(
@@ -109,7 +114,7 @@ class FilterBank(Learned):
         for number, (user, own_filter) in enumerate(self.filters_.items()):
             own = owners == user
             if own.any():
-                private = None if labels is None else np.asarray(labels[user])[own]
+                private = None if labels is None else _of_rows(labels[user], own)
                 own_seed = None if base is None else base * len(self.filters_) + number
                 released[own] = own_filter.transform(latents[own], private, seed=own_seed)
         return released
@@ -147,10 +152,10 @@ class FilterBank(Learned):
         wanted : array (n,), the label that is attacked
         test : array of int, optional
             Rows held out (of all users); by default two in five.
-        seed : int, 32 bytes or numpy Generator
+        seed : int, 32 bytes, numpy Generator or None
         """
         owners, given = np.asarray(users), np.asarray(wanted)
-        seed = networks.number_of(seed) % 2**32
+        seed = short_number_of(seed)
         if user not in self.filters_:
             raise ValueError("user must be known from fit")
         held = np.zeros(len(owners), dtype=bool)
@@ -178,6 +183,10 @@ class FilterBank(Learned):
             return np.asarray(self.encoder.encoded_whatever(X))
         if self.encoder is not None:
             return np.asarray(self.encoder.transform(X))
+        if hasattr(self, "filters_"):
+            self._same_names("X", X)
+        if proved:  # no error depends on a value
+            return np.asarray(_validate.rows("X", X, d=self.n_features_in_), dtype=np.float64)
         rows = _validate.numbers("X", X)
         if rows.ndim != 2:
             raise ValueError("X must have two dimensions, (rows, columns)")
@@ -198,3 +207,11 @@ class FilterBank(Learned):
             for number, part in enumerate(values["users"])
         }
         self.n_features_in_ = values["d"]
+
+
+def _of_rows(labels: ArrayLike, rows: NDArray[np.bool_]) -> list[Any]:
+    """Labels of these rows, each as it is: in an array one of another type would change all."""
+    listed = labels if isinstance(labels, (list, tuple)) else np.asarray(labels)
+    if len(listed) != len(rows):
+        raise ValueError(f"labels must be of all {len(rows)} rows, for each user")
+    return [listed[i] for i in np.flatnonzero(rows)]

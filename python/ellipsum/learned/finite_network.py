@@ -80,7 +80,7 @@ def _information(joint: torch.Tensor) -> torch.Tensor:
 
 def reader_of(channel: Array, letters: Any, guarantee: Any) -> DiscreteTradeoff:
     """The same table in the exact solver's object, which knows how to draw."""
-    made = DiscreteTradeoff(multiplier=0.0)
+    made = DiscreteTradeoff(multiplier=0.0).set_output(transform="default")
     made.channel_, made.guarantee_ = channel, guarantee
     if letters is not None:
         made.observed_values_ = letters

@@ -310,11 +310,12 @@ class GenerativeFilter(Noisy):
             return None if self._reader is None else self._reader.read(rows)
         if private is None:
             raise ValueError("this filter shifts by the private label: give it, row by row")
-        given = np.asarray(private)
-        if given.shape != (len(rows),):
+        # Each label by itself: in an array one of another type would change all of them.
+        given: list[Any] = private.tolist() if isinstance(private, np.ndarray) else list(private)  # type: ignore[arg-type]
+        if getattr(private, "ndim", 1) != 1 or len(given) != len(rows):
             raise ValueError("private must have one label for each row")
-        matches = given[:, None] == self.classes_[None]
-        return np.asarray(np.where(matches.any(1), matches.argmax(1), 0), dtype=np.int64)
+        cells = {label: cell for cell, label in enumerate(self.classes_.tolist())}
+        return np.array([_cell_of(cells, label) for label in given], dtype=np.int64)
 
     def _more_state(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         arrays = {"A": self.A_, "V": self.V_}
@@ -329,6 +330,14 @@ class GenerativeFilter(Noisy):
         read = grouped("reader", arrays)
         self._reader = LabelReader.of_state(read, self._cells, self.device) if read else None
         self._prove()
+
+
+def _cell_of(cells: dict[Any, int], label: Any) -> int:
+    """The cell of a label, whatever it is."""
+    try:
+        return cells.get(label, 0)
+    except _validate.OWN_ERRORS:  # no label at all
+        return 0
 
 
 def _metric(latents: Array) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -31,6 +32,10 @@ Array = NDArray[np.float64]
 
 #: Of `measured`: half train, half are held out.
 LEAST_ROWS = 20
+
+#: Share of the largest variance below which a combination of columns is rounding; and what one less
+#: a squared correlation is of, of two coordinates that tell each other.
+_DEPENDENT, _TOLD = 1e-12, 1e-15
 
 _FRESH_STEPS = 600
 _FRESH_BATCH = 2000
@@ -89,9 +94,26 @@ class Leakage:
 
 
 def gaussian_information(joint: Array, size: int) -> float:
-    """I(X; Z) of jointly Gaussian (X, Z) with this covariance, nats; X the first coordinates."""
-    logs = [np.linalg.slogdet(part)[1] for part in (joint[:size, :size], joint[size:, size:])]
-    return max(0.0, 0.5 * float(sum(logs) - np.linalg.slogdet(joint)[1]))
+    """I(X; Z) of jointly Gaussian (X, Z) with this covariance, nats; X the first coordinates.
+
+    By canonical correlations, so that a coordinate which others determine counts once; infinite
+    where one of them is 1.
+    """
+    x, z = independent(joint[:size, :size]), independent(joint[size:, size:])
+    shared = np.linalg.svd(x.T @ joint[:size, size:] @ z, compute_uv=False)
+    rest = (1 - shared) * (1 + shared)
+    if (rest < _TOLD).any():
+        return math.inf
+    return max(0.0, -0.5 * float(np.log(rest).sum()))
+
+
+def independent(covariance: Array) -> Array:
+    """A map (d, r) of the coordinates to as many as are independent, with variance 1 each."""
+    unit = np.sqrt(covariance.diagonal())
+    unit = np.where(unit > 0, unit, 1.0)
+    values, basis = np.linalg.eigh(covariance / np.outer(unit, unit))
+    kept = values > _DEPENDENT * values[-1]
+    return np.asarray(basis[:, kept] / np.sqrt(values[kept]) / unit[:, None])
 
 
 def affine_point(
@@ -138,6 +160,7 @@ def measured(x: Array, y: Array, z: Array, distortion: float, seed: Any) -> Leak
     x = (x - x.mean(0)) / np.abs(x - x.mean(0)).max(0)  # of any size
     if not (x.shape[1] and z.shape[1]):
         return Leakage(distortion, 0.0, 0.0, 0.0, 0.0, len(x))
+    x = _without_copies(x)
     joint = np.atleast_2d(np.cov(np.hstack([x, z]), rowvar=False))
     gain, error = _fresh(x, z, seed)
     near = None
@@ -145,6 +168,12 @@ def measured(x: Array, y: Array, z: Array, distortion: float, seed: Any) -> Leak
         near = max(0.0, sum(ksg_information(a, b) for a, b in zip(x.T, z.T, strict=True)))
     plug_in = gaussian_information(joint, x.shape[1])
     return Leakage(distortion, plug_in, gain, error, near, len(x) // 2)
+
+
+def _without_copies(x: Array) -> Array:
+    """Columns as they are; if some follow from others, as many combinations as are independent."""
+    reduced = independent(np.atleast_2d(np.cov(x, rowvar=False)))
+    return x if reduced.shape[1] == x.shape[1] else x @ reduced
 
 
 def _fresh(x: Array, z: Array, seed: Any) -> tuple[float, float]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from .. import _validate
+from ..tradeoff.seeds import number_of, numpy_generator
 
 __all__ = [
     "as_numpy",
@@ -42,18 +43,6 @@ def generator_of(seed: Any) -> torch.Generator:
     """
     number = int(numpy_generator(seed).integers(2**62))
     return torch.Generator().manual_seed(number)
-
-
-def numpy_generator(seed: Any) -> np.random.Generator:
-    """NumPy's, from a seed or None (fresh)."""
-    return np.random.default_rng(int.from_bytes(seed, "big") if isinstance(seed, bytes) else seed)
-
-
-def number_of(seed: Any) -> int:
-    """A seed as an int of at most 256 bits: of a NumPy generator, from its next 32 bytes."""
-    if isinstance(seed, np.random.Generator):
-        seed = seed.bytes(32)
-    return int.from_bytes(seed, "big") if isinstance(seed, bytes) else _validate.whole("seed", seed)
 
 
 def normal(generator: torch.Generator, *shape: int, like: torch.Tensor) -> torch.Tensor:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from ..tradeoff.frames import names_of
 from . import affine_training, mechanisms, networks
 from .adversary import Adversary, LabelAdversary
 from .descent import Adam
@@ -23,6 +24,7 @@ __all__ = [
     "check_limit",
     "cost_of",
     "mean_cost",
+    "seen_names",
     "sensitive_columns",
     "train_affine",
     "train_network",
@@ -51,6 +53,16 @@ class Problem(NamedTuple):
     seeds: torch.Generator
     labels: torch.Tensor | None = None  # class numbers, where X is labels
     unit: float = 1.0  # of the cost, in that of the data
+
+
+def seen_names(observe: str, X: Any, Y: Any, W: Any) -> tuple[str, ...] | None:
+    """Names of the columns of what the mechanism observes, where all of them have one."""
+    if observe == "given":
+        return names_of(W)
+    x, y = names_of(X), names_of(Y)
+    if observe == "useful" or y is None:
+        return y
+    return None if x is None else x + y
 
 
 def sensitive_columns(

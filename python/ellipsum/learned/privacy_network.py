@@ -174,6 +174,7 @@ class PrivacyNetwork(Learned):
             )
         networks.check_trained(*self._made.parameters())
         self.n_features_in_, self._released = w.shape[1], size
+        self._learn_names(ppan_training.seen_names(self.observe, X, Y, W))
         self._set_affine()
         if not problem.information:
             self.distortion_, self.distortion_error_ = ppan_training.mean_cost(problem, self._made)
@@ -254,6 +255,7 @@ class PrivacyNetwork(Learned):
             letters = getattr(self, "observed_values_", None)
             reader = finite_network.reader_of(self.channel_, letters, self.guarantee_)
             return np.asarray(reader.transform(W, seed=networks.numpy_generator(seed)))
+        self._same_names("W", W)
         rows = networks.finite_rows("W", W, self.n_features_in_)
         with torch.no_grad():
             w = self._tensor((rows - self._center_w) / self._scale_w)
@@ -305,7 +307,7 @@ class PrivacyNetwork(Learned):
         seen = np.atleast_2d(_validate.numbers("observe", observe)) if given else self.observe
         parts = self.matrix_, self.noise_root_, self.offset_
         found = leakage.affine_point(parts, joint, n_sensitive, seen)
-        gap, law = max(0.0, found.excess) + found.gap, "the Gaussian law of this covariance"
+        gap, law = abs(found.excess) + found.gap, "the Gaussian law of this covariance"
         self.guarantee_ = MutualInformation(found.leakage, gap, law)
         return found
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from .. import _validate
 from ..guarantee import Guarantee
 from ..tradeoff import EstimatedInformation, MutualInformation
+from ..tradeoff.frames import names_of
 from . import networks
 
 __all__ = ["Learned", "Noisy", "dump", "flat", "grouped", "load", "rebuild"]
@@ -50,6 +51,19 @@ class Learned(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if fitting:
             networks.check_spread("X", rows)
         return np.asarray(rows)
+
+    def _learn_names(self, names: tuple[str, ...] | None) -> None:
+        """Keep the columns' names, where each has one, or that there are none."""
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if names is not None:
+            self.feature_names_in_: NDArray[np.object_] = np.array(names, dtype=object)
+
+    def _same_names(self, name: str, value: Any) -> None:
+        """Refuse a frame with other columns than those of ``fit``, or in another order."""
+        known, names = getattr(self, "feature_names_in_", None), names_of(value)
+        if known is not None and names is not None and list(names) != list(known):
+            raise ValueError(f"{name} must have the columns of fit, in their order")
 
     def _met_names(self, X: Any, *, fitting: bool = False) -> None:
         """Number and names of the columns are learned, or are those of ``fit``."""

@@ -20,11 +20,15 @@ from numpy.typing import ArrayLike
 from .. import _validate
 from .parameters import Array
 
-__all__ = ["FormFit", "fit_form"]
+__all__ = ["FormFit", "Model", "fit_form", "model_of"]
 
 _STEP = 2.0**-16  #: of a central difference, in logarithms or standard deviations
 _SPREADS = (0.9, 0.4, 0.1)  #: of the weights of a start: equal ones would stay equal
-_MOST_ORDERS, _STARTS, _RANKED_BY = 24, 3, 512
+#: Starts: all orders of four weights, or so many of more; draws that rank them, at even quantiles;
+#: and climbs from the best (where two maxima are near, the second or third start finds the higher).
+_MOST_ORDERS, _RANKED_BY, _STARTS = 24, 512, 3
+#: Share of a start's variance that a free normal part has, and the least that the weights have.
+_NORMAL_SHARE, _LEAST_SHARE = 0.2, 0.1
 #: Ends of a logarithm of a weight, or of a gap, over the sample's standard deviation.
 _SMALLEST, _LARGEST = math.log(1e-7), math.log(1e3)
 
@@ -40,7 +44,7 @@ class FormFit(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Model:
+class Model:
     """What is known, and how the free numbers make a form: make(weights, dof, nc, s, m)."""
 
     make: Callable[..., Any]
@@ -117,9 +121,9 @@ class _Model:
         orders = itertools.islice(itertools.permutations(range(d)), _MOST_ORDERS)
         for order, spread in itertools.product(list(orders), _SPREADS):
             shape = self.signs * spread ** np.asarray(order, np.float64)
-            room = 0.8 if self.normal_sd is None else 1.0
+            room = 1.0 - (_NORMAL_SHARE if self.normal_sd is None else 0.0)
             spent = (self.normal_sd or 0.0) / unit
-            room = max(room - spent * spent, 0.1)
+            room = max(room - spent * spent, _LEAST_SHARE)
             energy = float(np.sum(2 * shape**2 * (self.dof + 2 * self.noncentrality)))
             scale = math.sqrt(room / energy)
             mean = float(np.sum(shape * (self.dof + self.noncentrality)))
@@ -127,7 +131,7 @@ class _Model:
                 scale = float(np.mean(self.sample) - self.offset) / mean / unit
             free = list(np.log(np.abs(shape) * scale))
             if self.normal_sd is None:
-                free.append(math.log(math.sqrt(0.2)))
+                free.append(0.5 * math.log(_NORMAL_SHARE))
             if self.offset is None:
                 middle = (float(np.mean(self.sample)) / unit) - scale * mean
                 if self.side:
@@ -139,19 +143,10 @@ class _Model:
             yield np.clip(np.array(free), _SMALLEST + 1, _LARGEST - 1)
 
 
-def fit_form(
-    make: Callable[..., Any],
-    sample: ArrayLike,
-    dof: ArrayLike,
-    noncentrality: ArrayLike,
-    signs: ArrayLike,
-    normal_sd: float | None,
-    offset: float | None,
-) -> FormFit:
+def fit_form(model: Model) -> FormFit:
     """The form of the highest likelihood; see :meth:`QuadraticForm.fit`."""
     from scipy import optimize
 
-    model = _checked(make, sample, dof, noncentrality, signs, normal_sd, offset)
     ranked = np.sort(model.sample)[:: max(1, model.sample.size // _RANKED_BY)]
 
     def rank(free: Array) -> float:
@@ -175,7 +170,7 @@ def fit_form(
     return _result(model, _ordered(model, np.asarray(best.x)))
 
 
-def _result(model: _Model, free: Array) -> FormFit:
+def _result(model: Model, free: Array) -> FormFit:
     weights, sd, offset, slopes = model.natural(free)
     errors = np.abs(slopes) * _errors(model.scores(free), free)
     d = model.dof.size
@@ -197,7 +192,7 @@ def _errors(scores: Array, free: Array) -> Array:
     return np.sqrt(squared)
 
 
-def _ordered(model: _Model, free: Array) -> Array:
+def _ordered(model: Model, free: Array) -> Array:
     """Weights of the same dof, noncentrality and sign are in descending order of size."""
     out, kinds = free.copy(), np.stack([model.dof, model.noncentrality, model.signs], axis=1)
     for kind in np.unique(kinds, axis=0):
@@ -206,7 +201,7 @@ def _ordered(model: _Model, free: Array) -> Array:
     return out
 
 
-def _checked(
+def model_of(
     make: Callable[..., Any],
     sample: ArrayLike,
     dof: ArrayLike,
@@ -214,7 +209,8 @@ def _checked(
     signs: ArrayLike,
     normal_sd: float | None,
     offset: float | None,
-) -> _Model:
+) -> Model:
+    """What :meth:`QuadraticForm.fit` was given, checked."""
     draws = _validate.vector("sample", sample)
     known = _validate.vector("dof", np.atleast_1d(dof), above=0)
     nc = _validate.vector("noncentrality", np.broadcast_to(noncentrality, known.shape))
@@ -230,7 +226,7 @@ def _checked(
     free = known.size + (normal_sd is None) + (offset is None)
     if draws.size <= free or np.ptp(draws) == 0:
         raise ValueError(f"sample must have more than {free} draws, which are not all equal")
-    model = _Model(make, draws, known, nc, side, normal_sd, offset)
+    model = Model(make, draws, known, nc, side, normal_sd, offset)
     if offset is None and normal_sd in (None, 0) and (known.min() < 2 or known.sum() <= 4):
         raise ValueError(
             "offset=None needs dof of 2 or more, above 4 together, or a normal_sd: else the "

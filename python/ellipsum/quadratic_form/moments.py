@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -21,8 +22,12 @@ _GRID = (np.arange(400) + 0.5) / 400
 _RESOLVED = 2.0**-26
 
 
+#: Tail probabilities between which the entropy is integrated, and at which it is cut in pieces.
+_ENTROPY_ENDS, _ENTROPY_KNOTS = 1e-18, (1e-12, 1e-6, 1e-3, 0.02, 0.1, 0.3)
+
+
 class Moments(Tails):
-    """Moments of any order and kind, the mode, and SciPy's two sets of names."""
+    """Moments of any order and kind, the mode, the entropy, and SciPy's two sets of names."""
 
     def stats(self, moments: str = "mv") -> tuple[float, ...] | float:
         """Mean, variance, skewness and excess kurtosis, as ``scipy.stats`` has them.
@@ -99,6 +104,32 @@ class Moments(Tails):
         """The density without the warnings of its error: for comparisons alone."""
         out, _ = self._evaluate(q)
         return np.exp(out[:, 1])
+
+    def entropy(self) -> float:
+        """Differential entropy, by quadrature over the quantiles; to about 1e-8.
+
+        Returns
+        -------
+        float, nats; -inf for a point mass
+        """
+        from scipy import integrate
+
+        low, high = (float(v) for v in (self.ppf(_ENTROPY_ENDS), self.isf(_ENTROPY_ENDS)))
+        if low == high:
+            return -math.inf
+        knots = [self.ppf(p) for p in (*_ENTROPY_KNOTS, 0.5)]
+        knots += [self.isf(p) for p in reversed(_ENTROPY_KNOTS)]
+
+        def integrand(q: float) -> float:
+            log_pdf = self._table.tail(q - self._offset)[1]
+            return -log_pdf * math.exp(log_pdf) if math.isfinite(log_pdf) else 0.0
+
+        edges = sorted({low, *map(float, knots), high})
+        pieces = itertools.pairwise(edges)
+        return math.fsum(
+            integrate.quad(integrand, a, b, epsabs=1e-11, epsrel=1e-9, limit=200)[0]
+            for a, b in pieces
+        )
 
     def variance(self) -> float:
         """As :meth:`var`."""

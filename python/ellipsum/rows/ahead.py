@@ -1,15 +1,17 @@
-"""Reading ahead: the next block is decoded while the kernel runs on the one before."""
+"""Reading ahead: next blocks are decoded while the kernel runs on the one before."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
-__all__ = ["read_ahead"]
+__all__ = ["mapped_ahead", "read_ahead"]
 
 
-def read_ahead(blocks: Generator[Any, None, None]) -> Iterator[Any]:
+def read_ahead(blocks: Generator[Any, None, None]) -> Generator[Any, None, None]:
     """Yield the same blocks; each next one is made by another thread meanwhile, one and no more.
 
     What making a block raises is raised where that block would come. Where the rows are left
@@ -29,3 +31,34 @@ def read_ahead(blocks: Generator[Any, None, None]) -> Iterator[Any]:
                 del block
     finally:
         blocks.close()
+
+
+def mapped_ahead(
+    work: Callable[[Any], Any], items: Generator[Any, None, None], workers: int
+) -> Generator[Any, None, None]:
+    """Yield ``work(item)`` of each item, in their order, made by so many threads at the same time.
+
+    One item more waits for a thread. Errors and early ends are as of :func:`read_ahead`.
+    """
+    coming: deque[Future[Any]] = deque()
+    with closing(items), ThreadPoolExecutor(workers, "ellipsum-read-ahead") as pool:
+        failed: Exception | None = None
+        try:
+            while True:
+                try:
+                    item = next(items)
+                except StopIteration:
+                    break
+                except Exception as error:  # behind the blocks of the items before it
+                    failed = error
+                    break
+                coming.append(pool.submit(work, item))
+                if len(coming) > workers:
+                    yield coming.popleft().result()
+            while coming:
+                yield coming.popleft().result()
+        finally:
+            for made in coming:
+                made.cancel()
+        if failed is not None:
+            raise failed

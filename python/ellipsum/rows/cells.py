@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.backend import kernels
-from .distinct import Strings, StringTable, fixed_width, joined
+from .distinct import Numbers, Strings, StringTable, fixed_width, joined
 
 __all__ = [
     "BYTES",
@@ -23,6 +23,7 @@ __all__ = [
     "TEXT",
     "Cells",
     "Column",
+    "FixedWidth",
     "Integers",
     "Mixed",
     "cell_digests",
@@ -34,7 +35,7 @@ __all__ = [
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Places = Any  # a slice, or an array of int64
-Part = tuple[str, Places, Strings]
+Part = tuple[str, Places, Any]  # Strings or Numbers
 
 NUMBER, TEXT, BYTES = "number", "text", "bytes"
 
@@ -45,10 +46,12 @@ _WORD = (1 << 64) - 1
 _PRINTED_BITS = 2048
 #: Cells that are looked at together: what is made of them stays in the cache.
 _BLOCK = 1 << 15
+#: Bytes of NumPy's text, or bytes, that are looked at together.
+_BLOCK_BYTES = 1 << 19
 
 
 class Cells(Protocol):
-    """Values of a column: what all three ways to hold them do."""
+    """Values of a column: what all ways to hold them do."""
 
     def __len__(self) -> int: ...
 
@@ -83,7 +86,7 @@ class Integers:
         wide = np.int64 if self._column.dtype.kind == "i" else np.uint64
         for start in range(0, len(self), _BLOCK):
             here = np.ascontiguousarray(self._column[start : start + _BLOCK], wide)
-            yield NUMBER, slice(start, start + len(here)), _digested(here)
+            yield NUMBER, slice(start, start + len(here)), Numbers(here)
 
     def plain(self, places: Ints) -> list[Any]:
         return list(self._column[places].tolist())
@@ -120,6 +123,34 @@ class Column:
         return found if self._kind == BYTES else [value.decode() for value in found]
 
 
+class FixedWidth:
+    """NumPy's text or bytes, which zeros fill; 32 bits that are no character are no text."""
+
+    def __init__(self, column: NDArray[Any]) -> None:
+        self._column = column
+        self._kind = TEXT if column.dtype.kind == "U" else BYTES
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    def __getitem__(self, part: slice) -> FixedWidth:
+        return FixedWidth(self._column[part])
+
+    def take(self, places: Ints) -> FixedWidth:
+        return FixedWidth(self._column[places])
+
+    def parts(self) -> Iterator[Part]:
+        rows = max(1, _BLOCK_BYTES // self._column.itemsize)
+        for start in range(0, len(self), rows):
+            here = self._column[start : start + rows]
+            yield self._kind, slice(start, start + len(here)), _of_fixed_width(here)
+
+    def plain(self, places: Ints) -> list[Any]:
+        return Column(self._kind, _of_fixed_width(self._column[places])).plain(
+            np.arange(len(places))
+        )
+
+
 class Mixed:
     """Python's own integers, fractions, text and bytes: what :func:`plain_value` returns."""
 
@@ -136,7 +167,7 @@ class Mixed:
         return Mixed([self._values[i] for i in places.tolist()])
 
     def parts(self) -> Iterator[Part]:
-        of: dict[type, tuple[str, Callable[[list[Any]], Strings]]] = {
+        of: dict[type, tuple[str, Callable[[list[Any]], Strings | Numbers]]] = {
             str: (TEXT, lambda v: joined([x.encode("utf-8", "surrogatepass") for x in v])),
             bytes: (BYTES, joined),
             int: (NUMBER, _of_integers),
@@ -155,19 +186,26 @@ class Mixed:
         return [self._values[i] for i in places.tolist()]
 
 
-def _of_integers(numbers: list[int]) -> Strings:
+def _of_fixed_width(cells: NDArray[Any]) -> Strings:
+    """NumPy's text or bytes as strings, without the zeros that fill them."""
+    native = np.ascontiguousarray(cells, cells.dtype.newbyteorder("="))
+    ends = np.empty(len(native), np.int64)
+    if native.dtype.kind == "S":
+        raw = native.view(np.uint8).reshape(-1)
+        kernels().trimmed_ends(raw, native.itemsize, ends)
+        return Strings(raw, np.arange(0, raw.size, native.itemsize), ends)
+    words, starts = native.view(np.uint32).reshape(-1), np.empty(len(native), np.int64)
+    data = np.empty(words.nbytes, np.uint8)
+    kernels().wide_texts(words, native.itemsize // 4, data, starts, ends)
+    return Strings(data, starts, ends)
+
+
+def _of_integers(numbers: list[int]) -> Strings | Numbers:
     try:
         words = np.array(numbers, np.int64)
     except OverflowError:
         return _of_numbers(numbers)
-    return _digested(words)
-
-
-def _digested(integers: NDArray[Any]) -> Strings:
-    """The digests of an array of int64 or uint64, as strings."""
-    out = np.empty((len(integers), 2), np.uint64)
-    kernels().integer_digests(integers.view(np.uint64), integers.dtype.kind == "i", out)
-    return fixed_width(out, _DIGEST_BYTES)
+    return Numbers(words)
 
 
 def _of_numbers(numbers: list[Any]) -> Strings:
@@ -180,7 +218,8 @@ def cell_digests(cells: Cells) -> Words:
     tables: dict[str, tuple[StringTable, list[Words]]] = {}
     for kind, at, strings in cells.parts():
         if kind == NUMBER:
-            out[at] = strings.data.view(np.uint64).reshape(-1, 2)
+            known = isinstance(strings, Numbers)
+            out[at] = strings.digests() if known else strings.data.view(np.uint64).reshape(-1, 2)
             continue
         table, digests = tables.setdefault(kind, (StringTable(), [np.zeros((1, 2), np.uint64)]))
         before = len(table)

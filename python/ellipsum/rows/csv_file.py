@@ -12,12 +12,13 @@ import codecs
 import csv
 import re
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
-from .ahead import read_ahead
-from .arrow import has_threads_left, pyarrow
+from .ahead import mapped_ahead
+from .arrow import pyarrow
 from .columns import wide_block
 from .csv_cells import as_numbers
 from .csv_lines import Parser
@@ -25,8 +26,9 @@ from .sources import LabelledBlock, Source, check_labels, reading
 
 __all__ = ["CsvFile"]
 
-#: Bytes of text parsed at once: about 30 ms of work for two threads.
-CHUNK_BYTES = 8 << 20
+#: Bytes of text that a thread parses at once, and the most threads: by then cutting chunks takes
+#: as long. (Arrow's own threads would share out one chunk, and wait for each other at its end.)
+CHUNK_BYTES, _MOST_PARSERS = 4 << 20, 8
 
 #: Bytes of the longest line that is read: a longer one is a row of NaN, and is not kept. (pyarrow
 #: counts the bytes of a chunk in 31 bits; a line of ten million numbers is shorter.)
@@ -197,17 +199,21 @@ class CsvFile(Source):
             if self._by_place
             else Parser(self._pa, self._delimiter, self._width, self._chosen, self._labels)
         )
-        parser.threads = has_threads_left(self.jobs)
+
+        def rows_of(chunk: tuple[bytes, int]) -> tuple[LabelledBlock, int]:
+            lines, position = chunk
+            table = parser.numbers(lines)
+            table = parser.parse(lines)[0] if table is None else table
+            last = len(table.columns) - len(self._labels)
+            columns = [as_numbers(self._pa, cells) for cells in table.columns[:last]]
+            rows = wide_block(columns) if columns else np.empty((table.num_rows, 0))
+            return (rows, table.columns[last:]), position
+
+        parsers = max(1, min(self._pa.cpu_count() // self.jobs, _MOST_PARSERS))
         with self._lines() as lines:
-            lines.header() if self._header else None
-            for chunk in read_ahead(lines.chunks()):
-                table = parser.numbers(chunk)
-                table = parser.parse(chunk)[0] if table is None else table
-                last = len(table.columns) - len(self._labels)
-                columns = [as_numbers(self._pa, cells) for cells in table.columns[:last]]
-                self.position = lines.position
-                rows = wide_block(columns) if columns else np.empty((table.num_rows, 0))
-                yield rows, table.columns[last:]
+            with closing(mapped_ahead(rows_of, lines.rest(self._header), parsers)) as blocks:
+                for block, self.position in blocks:
+                    yield block
             if lines.position < self.nbytes:
                 raise OSError(f"{self.path} was cut short while it was read: write it again")
 
@@ -247,8 +253,11 @@ class _Lines:
                 return (line.take() + newline).removeprefix(_MARK)
         return line.take().removeprefix(_MARK)
 
-    def chunks(self) -> Generator[bytes, None, None]:
-        """Yield the lines that are left."""
+    def rest(self, header: bool) -> Generator[tuple[bytes, int], None, None]:
+        """Yield the lines that are left, behind the first one if that is a header, and how far the
+        file was read."""
+        if header:
+            self.header()
         line = _Line()
         while more := self._read():
             first, last = more.find(b"\n"), more.rfind(b"\n")
@@ -256,10 +265,11 @@ class _Lines:
                 line.append(more)
                 continue
             line.append(more[:first])
-            yield _clean(b"".join((line.take(), memoryview(more)[first : last + 1])), self._mark)
+            whole = b"".join((line.take(), memoryview(more)[first : last + 1]))
+            yield _clean(whole, self._mark), self.position
             line.append(more[last + 1 :])
         if not line.empty:
-            yield _clean(line.take() + b"\n", self._mark)
+            yield _clean(line.take() + b"\n", self._mark), self.position
 
     def _read(self) -> bytes:
         if more := self._ahead:

@@ -18,7 +18,7 @@ _CELL = rb'(?:"[^"]*(?:""[^"]*)*"(?!")[^,]*|(?!")[^,]*)'
 _OPEN_QUOTE = rb'(?:%s,)*"[^"]*(?:""[^"]*)*' % _CELL
 
 
-#: Bytes of a chunk that one thread reads at a time, of numbers without a quote.
+#: Bytes of a chunk that are read at a time, of numbers without a quote: they stay in the cache.
 _BLOCK_BYTES = 1 << 20
 
 #: After chunks with a cell that is no number so many, at most, are not tried as numbers.
@@ -26,7 +26,10 @@ _MOST_PAUSE = 63
 
 
 class Parser:
-    """Lines to cells of the columns ``chosen`` out of ``width``, and of ``labels`` behind them."""
+    """Lines to cells of the columns ``chosen`` out of ``width``, and of ``labels`` behind them.
+
+    Several threads may call it: which chunks are tried as numbers may depend on them, and no cell.
+    """
 
     def __init__(
         self,
@@ -43,7 +46,6 @@ class Parser:
         numbers = dict.fromkeys((str(j) for j in chosen), pa.float64())
         self._numbers = numbers | dict.fromkeys((str(j) for j in labels), pa.string())
         self._pause = self._waits = 0
-        self.threads = True  #: whether Arrow's threads may help
         mark = delimiter.encode()
         self._open = re.compile(_OPEN_QUOTE.replace(b",", mark))
         self._next = re.compile(_CELL.replace(b",", mark) + mark)
@@ -97,7 +99,7 @@ class Parser:
                 read_options=reader.ReadOptions(
                     column_names=self._keys,
                     block_size=size or len(chunk) + 1,
-                    use_threads=self.threads,
+                    use_threads=False,
                 ),
                 parse_options=reader.ParseOptions(
                     delimiter=self._delimiter, ignore_empty_lines=False

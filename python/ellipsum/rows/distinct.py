@@ -11,10 +11,20 @@ from numpy.typing import NDArray
 
 from ..kernels.backend import kernels
 
-__all__ = ["StringTable", "Strings", "fixed_width", "joined", "joined_text", "newcomers"]
+__all__ = [
+    "Numbers",
+    "StringTable",
+    "Strings",
+    "fixed_width",
+    "joined",
+    "newcomers",
+    "python_texts",
+]
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
+
+_DIGEST_BYTES = 16
 
 
 class Strings:
@@ -53,6 +63,27 @@ class Strings:
         return [raw[start:end] for start, end in pairs]
 
 
+class Numbers:
+    """Integers of 64 bits, whose strings are their digests.
+
+    Parameters
+    ----------
+    integers : contiguous array of int64 or uint64
+    """
+
+    def __init__(self, integers: NDArray[Any]) -> None:
+        self.words, self.signed = integers.view(np.uint64), integers.dtype.kind == "i"
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def digests(self, _kind: bytes = b"") -> Words:
+        """128 bits of each (n, 2), one to one."""
+        out = np.empty((len(self), 2), np.uint64)
+        kernels().integer_digests(self.words, self.signed, out)
+        return out
+
+
 def joined(strings: Sequence[bytes]) -> Strings:
     """Python's bytes objects, one after the other."""
     ends = np.cumsum([len(s) for s in strings], dtype=np.int64)
@@ -60,19 +91,11 @@ def joined(strings: Sequence[bytes]) -> Strings:
     return Strings(data, np.concatenate([[0], ends[:-1]]).astype(np.int64)[: len(ends)], ends)
 
 
-def joined_text(texts: Sequence[Any]) -> Strings | None:
-    """Python's texts as UTF-8, all at once: a look at each of them would take most of the time.
-
-    None where one is no text, has no UTF-8, or holds the zero that parts them.
-    """
-    try:
-        data = np.frombuffer("\0".join(texts).encode(), np.uint8)
-    except (TypeError, UnicodeEncodeError):
-        return None
-    edges = np.concatenate([[-1], np.flatnonzero(data == 0), [data.size]])
-    if len(edges) != len(texts) + 1:
-        return None
-    return Strings(data, edges[:-1] + 1, edges[1:])
+def python_texts(texts: Sequence[Any] | NDArray[Any]) -> Strings | None:
+    """Python's texts as UTF-8, all at once, and no value for None; None where one is no text."""
+    starts, ends = np.empty(len(texts), np.int64), np.empty(len(texts), np.int64)
+    data = kernels().python_texts(texts, starts, ends)
+    return None if data is None else Strings(data, starts, ends)
 
 
 def fixed_width(data: NDArray[Any], width: int) -> Strings:
@@ -90,33 +113,55 @@ def newcomers(places: NDArray[np.int64], before: int) -> NDArray[np.int64]:
     return np.flatnonzero((top >= before) & (np.diff(top, prepend=-2) > 0))
 
 
+#: Words of a set of the table's cache, a cache line; and most of its sets: 2 MiB.
+_SET_WORDS, _MOST_SETS = 8, 1 << 15
+_LINE = 64
+
+
 class StringTable:
-    """Distinct strings, by the order in which they came; 25 bytes each, and their own."""
+    """Distinct strings, by the order in which they came; 25 bytes each, and their own.
+
+    And a cache of at most 2 MiB of those that came last.
+    """
 
     def __init__(self) -> None:
         self._slots = np.zeros(64, np.uint64)
         self._arena = np.empty(1 << 10, np.uint8)
         self._ends = np.zeros(33, np.int64)
+        self._cache = _lines(len(self._slots) // 2)
         # How many, and where the hashes begin: no key of noise, and in nothing that leaves.
         self._state = np.array([0, secrets.randbits(64)], np.uint64)
 
     def __len__(self) -> int:
         return int(self._state[0])
 
-    def find(self, strings: Strings, *, add: bool) -> Ints:
-        """The place of each string, -1 for none; with ``add`` a new one gets the next."""
-        starts, ends = (np.ascontiguousarray(a, np.int64) for a in (strings.starts, strings.ends))
-        places = np.empty(len(starts), np.int64)
+    def find(self, strings: Strings | Numbers, places: Ints | None = None, *, add: bool) -> Ints:
+        """The place of each string, -1 for none; with ``add`` a new one gets the next. They are
+        written to ``places``, where it is given."""
         done = 0
+        if places is None:
+            places = np.empty(len(strings), np.int64)
+        if isinstance(strings, Numbers):
+            while done < len(strings):
+                words = strings.words[done:]
+                done += kernels().find_integers(
+                    words, strings.signed, *self._parts(), add, places[done:]
+                )
+                if done < len(strings):
+                    self._grow(_DIGEST_BYTES)
+            return places
+        starts, ends = (np.ascontiguousarray(a, np.int64) for a in (strings.starts, strings.ends))
         while done < len(starts):
             rest = slice(done, None)
             done += kernels().find_strings(
-                strings.data, starts[rest], ends[rest], self._slots, self._arena, self._ends,
-                self._state, add, places[rest],
-            )  # fmt: skip
+                strings.data, starts[rest], ends[rest], *self._parts(), add, places[rest]
+            )
             if done < len(starts):
                 self._grow(int(ends[done] - starts[done]))
         return places
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self._slots, self._arena, self._ends, self._state, self._cache
 
     def known(self, start: int = 0) -> Strings:
         """The strings of the table, from a place on."""
@@ -129,6 +174,8 @@ class StringTable:
         if 2 * (count + 1) > len(self._slots):
             self._slots = np.zeros(2 * len(self._slots), np.uint64)
             kernels().seat_strings(self._slots, self._arena, self._ends, self._state)
+            if len(self._cache) < _SET_WORDS * _MOST_SETS:
+                self._cache = _lines(len(self._slots) // 2)
         if count + 1 >= len(self._ends):
             self._ends = np.concatenate([self._ends, np.zeros(len(self._ends), np.int64)])
         used = int(self._ends[count])
@@ -136,3 +183,10 @@ class StringTable:
             arena = np.empty(max(2 * len(self._arena), used + size), np.uint8)
             arena[:used] = self._arena[:used]
             self._arena = arena
+
+
+def _lines(sets: int) -> Words:
+    """Zeros for so many sets of a cache, each in a cache line of its own."""
+    words = np.zeros(_SET_WORDS * (sets + 1), np.uint64)
+    first = -words.ctypes.data % _LINE // words.itemsize
+    return words[first : first + _SET_WORDS * sets]

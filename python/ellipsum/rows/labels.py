@@ -16,8 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrow import pyarrow
-from .cells import BYTES, TEXT, Cells, Column, Integers, Mixed, cell_digests, plain_value
-from .distinct import Strings, StringTable, fixed_width, joined_text, newcomers
+from .cells import (
+    BYTES,
+    TEXT,
+    Cells,
+    Column,
+    FixedWidth,
+    Integers,
+    Mixed,
+    cell_digests,
+    plain_value,
+)
+from .distinct import Strings, python_texts
 
 __all__ = ["KINDS", "Labels", "labels_of", "labels_of_cells", "mixed"]
 
@@ -29,10 +39,7 @@ KINDS = ("integer", "text", "bytes", "object")
 #: Largest span of integers that become codes by subtraction, per row.
 _DENSE = 4
 
-#: Rows of text that are looked up at once.
-_BLOCK = 1 << 15
-
-_LAST_CHARACTER = 0x10FFFF
+_ASCII = 0x80
 
 #: Python's texts that are worth a copy into one buffer.
 _MANY = 1 << 10
@@ -90,8 +97,10 @@ def labels_of(name: str, column: Any) -> Labels:
     Raises
     ------
     TypeError
-        For a column whose type is none of the kinds, as dates and booleans.
+        For a column whose type is none of the kinds, as dates and booleans, and for masked arrays.
     """
+    if isinstance(column, np.ma.MaskedArray):  # as of rows: what lies below is nobody's value
+        raise TypeError(f"{name} is a masked array: give a list with None where it masks")
     if isinstance(column, np.ndarray):
         return _of_numpy(name, column)
     package = type(column).__module__.partition(".")[0]
@@ -124,9 +133,13 @@ def _of_numpy(name: str, column: NDArray[Any]) -> Labels:
         raise ValueError(f"{name} must be one-dimensional, one value for each row")
     kind = column.dtype.kind
     if kind == "O":
-        return labels_of_cells(column.tolist())
+        return _of_much_text(np.ascontiguousarray(column)) or labels_of_cells(column.tolist())
     if kind in "SU":
-        return _of_fixed_width(column, "text" if kind == "U" else "bytes")
+        sort = "text" if kind == "U" else "bytes"
+        empty = column.itemsize == 0 or not len(column)
+        if empty:
+            return labels_of_cells(column.tolist(), sort)
+        return Labels(sort, None, FixedWidth(column))
     if kind == "f":
         with np.errstate(all="ignore"):  # a warning would tell of a value
             column = column.astype(np.float64, copy=False)  # as cells of it are read
@@ -158,59 +171,11 @@ def _of_integers(column: NDArray[Any], missing: NDArray[np.bool_] | None) -> Lab
     return Labels("integer", codes, Integers(values))
 
 
-def _of_fixed_width(column: NDArray[Any], kind: str) -> Labels:
-    """NumPy's text or bytes: equal cells have equal bytes, since zeros fill them."""
-    if column.itemsize == 0 or not len(column):
-        return labels_of_cells(column.tolist(), kind)
-    # A table of wide characters, and one of blocks whose characters fit a byte: a quarter of the
-    # work. A text of both has two codes, whose cells are equal.
-    tables, codes = (StringTable(), StringTable()), np.empty(len(column), np.int64)
-    first: list[NDArray[np.int64]] = []
-    places = [np.empty(0, np.int64)] * 2
-    for start in range(0, len(column), _BLOCK):
-        raw = np.ascontiguousarray(column[start : start + _BLOCK])
-        raw, narrow = _narrowed(raw)
-        table, width = tables[narrow], raw.nbytes // min(_BLOCK, len(column) - start)
-        before = len(table)
-        here = table.find(fixed_width(raw.view(np.uint8), width), add=True)
-        if len(table) > before:
-            new = newcomers(here, before)
-            done = sum(map(len, first))
-            places[narrow] = np.append(places[narrow], np.arange(done, done + len(new)))
-            first.append(start + new)
-        codes[start : start + len(here)] = places[narrow][here]
-    distinct = column[np.concatenate(first)]
-    none: NDArray[np.bool_] = np.zeros(len(distinct), np.bool_)
-    if column.dtype.kind == "U":  # 32 bits may hold what is no character: no text, and nobody's
-        distinct = distinct.astype(distinct.dtype.newbyteorder("="))
-        beyond = distinct.view(np.uint32).reshape(len(distinct), -1) > _LAST_CHARACTER
-        none = np.asarray(beyond.any(axis=1))
-        distinct[none] = ""
-    entries = labels_of_cells(distinct.tolist(), kind)
-    known = entries.codes_of(np.where(none, -1, np.arange(len(distinct))))
-    in_turn = (known == np.arange(len(known))).all()
-    return Labels(kind, codes if in_turn else known[codes], entries.cells)
-
-
-def _narrowed(raw: NDArray[Any]) -> tuple[NDArray[Any], bool]:
-    """NumPy's text with a byte a character, and whether it is so: where all of them fit."""
-    if raw.dtype.kind != "U" or not raw.dtype.isnative:
-        return raw, False
-    wide = raw.view(np.uint32)
-    return (wide.astype(np.uint8), True) if wide.max() < 256 else (raw, False)
-
-
 def labels_of_cells(cells: Sequence[Any], kind: str = "object") -> Labels:
     """Labels of Python objects, each of its own kind."""
-    if len(cells) > _MANY and (strings := joined_text(cells)) is not None:
-        return Labels(kind, None, Column(TEXT, strings))
+    if (labels := _of_much_text(cells, kind)) is not None:
+        return labels
     types = set(map(type, cells))
-    if types <= {str, type(None)} and len(cells) > _MANY:
-        try:
-            pa = pyarrow("much text")
-            return _of_strings(pa, pa.array(cells, pa.large_string()), TEXT, kind)
-        except Exception:  # without pyarrow, or text that has no UTF-8: it is read one by one
-            pass
     if types <= _PLAIN:
         places = dict.fromkeys(cells)
         places.pop(None, None)
@@ -233,6 +198,14 @@ def labels_of_cells(cells: Sequence[Any], kind: str = "object") -> Labels:
         if code == len(values):
             values.append(value)
     return Labels(kind, codes, Mixed(values))
+
+
+def _of_much_text(cells: Any, kind: str = "object") -> Labels | None:
+    """Labels of many texts and nulls of Python: a look at each of them would take most of the
+    time."""
+    if len(cells) <= _MANY or (strings := python_texts(cells)) is None:
+        return None
+    return Labels(kind, None, Column(TEXT, strings))
 
 
 def _of_no_kind(rows: int) -> Labels:
@@ -302,23 +275,38 @@ def _one_array(pa: Any, array: Any) -> Any:
 def _of_strings(pa: Any, array: Any, kind: str, column: str = "") -> Labels:
     """Text or bytes where Arrow has them: no copy of the data."""
     wide = pa.large_string() if kind == TEXT else pa.large_binary()
-    if array.type != wide:
+    narrow = pa.string() if kind == TEXT else pa.binary()
+    if array.type not in (wide, narrow) or not len(array):
         array = array.cast(wide)
-    if kind == TEXT:
+    edges, raw = _edges_of(pa, array, wide)
+    if kind == TEXT and not _is_ascii(edges, raw):
         try:
             array.validate(full=True)
         except pa.ArrowInvalid:  # no UTF-8
             cells = array.cast(pa.large_binary()).to_pylist()
             texts = [None if c is None else c.decode("utf-8", "surrogateescape") for c in cells]
             return labels_of_cells(texts, kind)
-    _, offsets, data = array.buffers()
-    edges = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    edges = np.require(edges if len(array) else np.zeros(1, np.int64), requirements="A")
-    raw = np.frombuffer(data or b"", np.uint8)
     ends = edges[1:]
     if array.null_count:
         ends = np.where(array.is_null().to_numpy(zero_copy_only=False), -1, ends)
     return Labels(column or kind, None, Column(kind, Strings(raw, edges[:-1], ends)))
+
+
+def _edges_of(pa: Any, array: Any, wide: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Where the strings of an array begin, and the last one ends; and their bytes."""
+    _, offsets, data = array.buffers()
+    dtype = np.int64 if array.type == wide else np.int32
+    edges = np.frombuffer(offsets, dtype)[array.offset : array.offset + len(array) + 1]
+    known: NDArray[np.int64] = np.require(edges if len(array) else np.zeros(1), np.int64, "A")
+    return known, np.frombuffer(data or b"", np.uint8)
+
+
+def _is_ascii(edges: NDArray[np.int64], raw: NDArray[np.uint8]) -> bool:
+    """Whether all strings are, which is then known in a tenth of the time of UTF-8's rules."""
+    first, last = int(edges[0]), int(edges[-1])
+    if not 0 <= first <= last <= len(raw) or (edges[1:] < edges[:-1]).any():
+        return False
+    return first == last or int(raw[first:last].max()) < _ASCII
 
 
 def _wrong_type(name: str, kind: str) -> str:

@@ -7,7 +7,6 @@ import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
-from hashlib import sha256
 from typing import Any, Protocol
 
 from ..column_names import Columns, coordinate_names
@@ -136,10 +135,8 @@ class NamesSeen:
     def __init__(self, names: Sequence[str] | None = None) -> None:
         self.mark = bytes(_MARK_BYTES)
         if names is not None:
-            told = b"".join(
-                sha256(name.encode("utf-8", "surrogatepass")).digest() for name in names
-            )
-            self.mark = sha256(told).digest()[:_MARK_BYTES]
+            told = ascii(tuple(map(str, names))).encode()
+            self.mark = hashlib.blake2b(told, digest_size=_MARK_BYTES).digest()
 
     def behind(self, part: bytes) -> bytes:
         """What stands behind the mark of a part, as of :meth:`take`."""

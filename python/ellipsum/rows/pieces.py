@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..column_names import Columns
-from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
+from ..sealed_bytes import CHECKSUM_BYTES, fields_of, is_whole, sealed
 from .labelled import one_kind
 from .labels import KINDS, mixed
 from .partitioned import NamesSeen
@@ -66,10 +66,7 @@ class Piece(NamedTuple):
         ValueError
             For other bytes.
         """
-        short = len(raw) < _HEADER.size + CHECKSUM_BYTES
-        if short or raw[: len(_MAGIC)] != _MAGIC or not is_whole(raw):
-            raise ValueError(_DAMAGED)
-        _, kinds, bucket, n, d, k, more, mark = _HEADER.unpack_from(raw)
+        kinds, bucket, n, d, k, more, mark = fields_of(raw, _HEADER, _MAGIC, _DAMAGED)
         at = _HEADER.size + kinds
         if len(raw) != at + 8 * n * (d + k) + more + CHECKSUM_BYTES:
             raise ValueError(_DAMAGED)

@@ -15,7 +15,6 @@ from .arrow import PART_BYTES
 from .files import Rows
 from .sources import (
     BLOCK_BYTES,
-    LABELS_AS_NUMBERS,
     NumpyFile,
     ParquetFile,
     Source,
@@ -85,9 +84,8 @@ def _numpy(source: NumpyFile, d: int, start: Place) -> Generator[Marked, None, N
 
 
 def _parquet(source: ParquetFile, d: int, start: Place) -> Generator[Marked, None, None]:
-    width = 8 * (d or LABELS_AS_NUMBERS)
-    size = max(1, (BLOCK_BYTES if source._layout.is_list else PART_BYTES) // width)
-    with source._open() as file:
+    size = source.rows_at_once(d, BLOCK_BYTES, PART_BYTES)
+    with source.opened() as file:
         groups = file.metadata.num_row_groups
         for group in range(start[0], groups):
             skipped = start[1] if group == start[0] else 0

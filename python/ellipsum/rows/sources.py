@@ -28,14 +28,18 @@ __all__ = [
     "check_labels",
     "labelled_blocks",
     "reading",
+    "wide_rows",
 ]
 
 #: Bytes of one block read from a file: from 1 to 8 MiB the speed is the same, and falls beyond.
 BLOCK_BYTES = 8 << 20
 #: Rows of labels alone are read so many at a time as rows of so many numbers.
 LABELS_AS_NUMBERS = 8
-#: Bytes read ahead of each column of a Parquet file.
-_PAGE_BUFFER_BYTES = 1 << 20
+#: Rows of a column decoded at once, at least, where PART_BYTES has room for them: what a column
+#: costs beside its numbers is then little. More than a quarter of PART_BYTES gains nothing.
+_COLUMN_ROWS = 4096
+#: Bytes read ahead of each column of a Parquet file, least and most, and of all columns.
+_PAGE_BUFFER_BYTES, _FILE_BUFFER_BYTES = (16 << 10, 1 << 20), 8 << 20
 
 
 #: Rows (an array or a ColumnBlock), and columns (Arrow arrays) of as many entries.
@@ -107,6 +111,12 @@ class Source(ABC):
         """Yield the rows, each block with the columns of ``by`` beside it."""
 
 
+def wide_rows(d: int, most: int) -> int:
+    """Rows of d Parquet columns that are decoded at once, in at most so many bytes."""
+    width = 8 * (d or LABELS_AS_NUMBERS)
+    return max(1, min(most, max(most // 4, _COLUMN_ROWS * width)) // width)
+
+
 def labelled_blocks(
     layout: Layout, batch: Any, d: int, by: Sequence[str]
 ) -> Iterator[LabelledBlock]:
@@ -152,6 +162,16 @@ class ParquetFile(Source):
             self.n = file.metadata.num_rows
         self.columns, self.d = self._layout.columns, self._layout.d
 
+    def opened(self) -> Any:
+        """The file, to be read by :meth:`batches` and closed."""
+        return self._open(len(self._layout.columns) + len(self.by))
+
+    def rows_at_once(self, d: int, list_bytes: int, wide_bytes: int) -> int:
+        """Rows of a batch: of lists, or of wide columns, of at most so many bytes."""
+        if self._layout.is_list:
+            return max(1, list_bytes // (8 * (d or LABELS_AS_NUMBERS)))
+        return wide_rows(d, wide_bytes)
+
     def batches(self, file: Any, size: int, groups: Sequence[int] | None = None) -> Iterator[Any]:
         """The columns that are read, of these row groups, at most ``size`` rows at a time."""
         names = [name for name in (*self._layout.columns, *self.by) if name not in self.folders]
@@ -170,22 +190,21 @@ class ParquetFile(Source):
         names = [*batch.schema.names, *self.folders]
         return pa.RecordBatch.from_arrays([*batch.columns, *repeated], names)
 
-    def _open(self) -> Any:
+    def _open(self, columns: int = 1) -> Any:
         import pyarrow.parquet
 
         with reading(self.path):
             # Buffered by pages: by default a row group's columns are read whole, and with
-            # pre_buffer the whole file stays in memory until the last batch.
-            return pyarrow.parquet.ParquetFile(
-                self.path, pre_buffer=False, buffer_size=_PAGE_BUFFER_BYTES
-            )
+            # pre_buffer the whole file stays in memory until the last batch. Every column has a
+            # buffer of its own: of a thousand columns they would take a gigabyte.
+            least, most = _PAGE_BUFFER_BYTES
+            each = max(least, min(most, _FILE_BUFFER_BYTES // max(1, columns)))
+            return pyarrow.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=each)
 
     def labelled(self, d: int) -> Iterator[LabelledBlock]:
-        width = 8 * (d or LABELS_AS_NUMBERS)
-        size = max(1, (BLOCK_BYTES if self._layout.is_list else PART_BYTES) // width)
-        with self._open() as file:
+        with self.opened() as file:
             done = 0
-            for batch in self.batches(file, size):
+            for batch in self.batches(file, self.rows_at_once(d, BLOCK_BYTES, PART_BYTES)):
                 done += batch.num_rows
                 self.position = self.nbytes * done / max(1, self.n or 1)
                 yield from labelled_blocks(self._layout, batch, d, self.by)

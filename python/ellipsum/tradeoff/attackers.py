@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
 from .guarantee import EstimatedInformation
+from .seeds import short_number_of
 
 __all__ = ["AttackResult", "Audit", "audit", "knn_information"]
 
@@ -109,7 +110,7 @@ def audit(
     draws: int = 4,
     test_share: float = 0.4,
     test: ArrayLike | None = None,
-    seed: int = 0,
+    seed: Any = 0,
 ) -> Audit:
     """Train fresh attackers on a release and measure them on records held out.
 
@@ -135,7 +136,8 @@ def audit(
     test : array of int or of bool (n,), optional
         In its place, the records held out, by number or by true: those that the release was not
         trained on either, or those of one user.
-    seed : int
+    seed : int, 32 bytes, numpy Generator or None
+        Of attackers, of the records held out and of the draws; None for fresh ones.
 
     Raises
     ------
@@ -150,14 +152,13 @@ def audit(
         raise ValueError("attackers must name one attacker or more")
     for name in names:
         _validate.one_of("attackers", name, ("linear", "mlp", "rbf", "knn"))
-    given = np.asarray(labels)
+    given, seed = np.asarray(labels), short_number_of(seed)
     released = _sized(_draws(release, rows, given, draws, seed))
     if given.shape != released.shape[1:2]:
         raise ValueError(f"labels must have shape ({released.shape[1]},), got {given.shape}")
     classes, which = _validate.classes("labels", given)
     if len(classes) < 2:
         raise ValueError("labels must hold two different values or more")
-    _validate.whole("seed", seed, most=2**32 - 1)
     share = _validate.open_unit("test_share", test_share)
     train, held = _split(which, share, seed) if test is None else _given(which, test)
     if np.bincount(which[train], minlength=len(classes)).min() < _FOLDS:

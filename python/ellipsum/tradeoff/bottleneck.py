@@ -10,9 +10,12 @@ a simplex the convex half lies above its tangent, the concave half above its cho
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .alternating import Array, Law, Result, constant_channel, descend, normalised
+from .seeds import numpy_generator
 
 __all__ = ["best_of", "proved_gap"]
 
@@ -21,10 +24,10 @@ _MOST_HALVINGS = 150  # of the simplices: a guard, as above
 _POLISH = 3000  # steps of descent from the best start: linear convergence, to rounding
 
 
-def best_of(law: Law, restarts: int, seed: int, tolerance: float = 1e-11) -> Result:
+def best_of(law: Law, restarts: int, seed: Any, tolerance: float = 1e-11) -> Result:
     """The lowest of several descents: from every w apart, and from random channels."""
     assert law.useful is not None
-    rng = np.random.default_rng(seed)
+    rng = numpy_generator(seed)
     rows, letters = law.cost.shape
     starts = [constant_channel(law)]
     if letters >= rows:  # each w its own letter, and a little of every other

@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
-from .._estimator import Estimator
 from .alternating import Array, Law, Result
 from .bottleneck import best_of, proved_gap
+from .frames import Framed
 from .guarantee import MutualInformation
 from .least_leakage import least_cost, least_leakage
+from .seeds import numpy_generator
 
 __all__ = ["DiscreteTradeoff", "cost_table", "joint_table", "probabilities"]
 
 
-class DiscreteTradeoff(Estimator):
+class DiscreteTradeoff(Framed):
     """The channel from W to Z of least I(X; Z) at a price or a limit of the distortion.
 
     **Guarantees.** Under the table fitted, ``leakage_`` is I(X; Z) of ``channel_``, and with
@@ -41,7 +42,7 @@ class DiscreteTradeoff(Estimator):
         Size of the output alphabet for ``"information"``; one more than n_w if left out.
     restarts : int
         Random starts for ``"information"``.
-    seed : int
+    seed : int, 32 bytes, numpy Generator or None
         Of those starts.
 
     Attributes
@@ -66,7 +67,7 @@ class DiscreteTradeoff(Estimator):
         utility: str = "distortion",
         letters: int | None = None,
         restarts: int = 8,
-        seed: int = 0,
+        seed: Any = 0,
     ) -> None:
         self.multiplier = multiplier
         self.distortion = distortion
@@ -139,18 +140,19 @@ class DiscreteTradeoff(Estimator):
         self.sensitive_values_, self.observed_values_ = sensitive, observed
         return self
 
-    def transform(self, w: ArrayLike, *, seed: Any = None) -> NDArray[np.int64]:
+    def transform(self, w: ArrayLike, *, seed: Any = None) -> Any:
         """Draw a release for each observed letter.
 
         Parameters
         ----------
         w : array (n,)
             Row numbers of ``channel_``, or labels after `fit_samples`.
-        seed : int, numpy Generator or None
+        seed : int, 32 bytes, numpy Generator or None
 
         Returns
         -------
-        array (n,), column numbers of ``channel_``
+        array (n,), column numbers of ``channel_``; a frame of one column after
+        ``set_output(transform="pandas")``
         """
         self._check_fitted()
         letters = np.asarray(w)
@@ -160,8 +162,13 @@ class DiscreteTradeoff(Estimator):
             raise ValueError("w must be a sequence of letters of the fitted alphabet")
         ends = np.cumsum(self.channel_, 1)
         ends /= ends[:, -1:]
-        drawn = np.random.default_rng(seed).random(len(letters))
-        return (ends[rows] <= drawn[:, None]).sum(1)
+        drawn = numpy_generator(seed).random(len(letters))
+        return self._framed((ends[rows] <= drawn[:, None]).sum(1), w)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """released0"""
+        self._check_fitted()
+        return np.array(["released0"], dtype=object)
 
     def _fit_distortion(self, joint: Array, cost: Array) -> DiscreteTradeoff:
         law = _law(joint, cost)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
-from .._estimator import Estimator
+from .frames import Framed, names_of
 from .guarantee import LinearErasure
 
 __all__ = ["LinearEraser", "OracleShift"]
@@ -19,7 +19,7 @@ _FLAT = 1e-14  # of the largest number of a column: the rounding of its mean
 _RANK = 1e-9  # share of the largest: directions below it are rounding, not data
 
 
-class LinearEraser(Estimator):
+class LinearEraser(Framed):
     """LEACE: the least change of the rows that leaves linear attackers no better than a constant.
 
     **Guarantees.** On the rows fitted, release and label have covariance zero; equivalently, no
@@ -31,7 +31,8 @@ class LinearEraser(Estimator):
     Attributes
     ----------
     matrix_ : array (d, d)
-        The release is x - ``matrix_`` (x - ``mean_``).
+        The release is x - ``matrix_`` (x - ``mean_``); of a column that is constant but for its
+        rounding, the mean.
     mean_ : array (d,)
     guarantee_ : LinearErasure
     """
@@ -51,7 +52,8 @@ class LinearEraser(Estimator):
         if len(rows) != len(hot) or not len(rows):
             raise ValueError(f"X and labels must have the same rows: {len(rows)} and {len(hot)}")
         self.mean_, hot = rows.mean(0), hot - hot.mean(0)
-        centered, unit = _standard(rows)  # or a column of small numbers would count as rounding
+        # Or a column of small numbers would count as rounding. A flat one is released as its mean.
+        centered, unit, live = _standard(rows)
         values, basis = np.linalg.eigh(centered.T @ centered / len(rows))
         kept = values > _RANK**2 * max(values[-1], 0.0)
         root, basis = np.sqrt(values[kept]), basis[:, kept]
@@ -59,27 +61,36 @@ class LinearEraser(Estimator):
         directions, size, _ = np.linalg.svd(cross, full_matrices=False)
         found = directions[:, size > _RANK]
         erased = (basis * root) @ found @ found.T @ (basis / root).T
+        erased[~live, ~live] = 1.0
         self.matrix_ = unit[:, None] * erased / unit
+        # Fewer numbers than columns, from which the release is computed: the difference of the rows
+        # and of what is erased would have the last bits of the label where nothing else is left.
+        left, size, right = np.linalg.svd(np.eye(len(erased)) - erased)
+        rank = len(erased) - found.shape[1] - np.count_nonzero(~live)
+        self._inner = right[:rank] / unit
+        self._outer = unit[:, None] * left[:, :rank] * size[:rank]
+        self._learn_columns(names_of(X), rows.shape[1])
         self.guarantee_ = LinearErasure(found.shape[1])
         return self
 
-    def transform(self, X: ArrayLike) -> Array:
-        """The rows without what a linear attacker could use."""
+    def transform(self, X: ArrayLike) -> Any:
+        """The rows without what a linear attacker could use; a frame's columns meet by name."""
         self._check_fitted()
-        rows = _rows(X, len(self.mean_))
-        return rows - (rows - self.mean_) @ self.matrix_.T
+        rows = _rows(self._in_order("X", X), len(self.mean_))
+        inner = np.ascontiguousarray(rows - self.mean_) @ self._inner.T  # the same from any layout
+        return self._framed(self.mean_ + inner @ self._outer.T, X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """erased0, erased1, ..."""
         self._check_fitted()
         return np.array([f"erased{i}" for i in range(len(self.mean_))], dtype=object)
 
-    def fit_transform(self, X: ArrayLike, labels: ArrayLike) -> Array:
+    def fit_transform(self, X: ArrayLike, labels: ArrayLike) -> Any:
         """`fit`, then `transform` of the same rows."""
         return self.fit(X, labels).transform(X)
 
 
-class OracleShift(Estimator):
+class OracleShift(Framed):
     """Move every class to the common mean: it needs the true label at the time of release.
 
     **Guarantees.** On the rows fitted, at ``strength=1`` all classes have the same mean, so
@@ -104,22 +115,23 @@ class OracleShift(Estimator):
         if len(which) != len(rows) or not len(rows):
             raise ValueError(f"labels must have shape ({len(rows)},), got {which.shape}")
         means = np.array([rows[which == i].mean(0) for i in range(len(self.classes_))])
-        centered, _ = _standard(rows)
+        centered, _, _ = _standard(rows)
         apart = [centered[which == i].mean(0) for i in range(len(self.classes_))]
         strength = _validate.nonnegative("strength", self.strength)
         self.shifts_ = -strength * (means - rows.mean(0))
+        self._learn_columns(names_of(X), rows.shape[1])
         erased = np.linalg.matrix_rank(apart, tol=_RANK)
         self.guarantee_ = LinearErasure(int(erased)) if strength == 1 else None
         return self
 
-    def transform(self, X: ArrayLike, labels: ArrayLike) -> Array:
-        """The rows, each moved by the shift of its own label."""
+    def transform(self, X: ArrayLike, labels: ArrayLike) -> Any:
+        """The rows, each moved by the shift of its own label; a frame's columns meet by name."""
         self._check_fitted()
-        rows, given = _rows(X, self.shifts_.shape[1]), np.asarray(labels)
+        rows, given = _rows(self._in_order("X", X), self.shifts_.shape[1]), np.asarray(labels)
         where = np.minimum(np.searchsorted(self.classes_, given), len(self.classes_) - 1)
         if given.shape != (len(rows),) or (self.classes_[where] != given).any():
             raise ValueError("labels must be known from fit, one for each row")
-        return rows + self.shifts_[where]
+        return self._framed(rows + self.shifts_[where], X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """shifted0, shifted1, ..."""
@@ -129,15 +141,16 @@ class OracleShift(Estimator):
 
 def _rows(X: ArrayLike, d: int | None = None) -> Array:
     rows = _validate.numbers("X", X)
-    if rows.ndim != 2 or not np.isfinite(rows).all():
-        raise ValueError("X must be a finite matrix (rows, columns)")
+    if rows.ndim != 2 or not rows.shape[1] or not np.isfinite(rows).all():
+        raise ValueError("X must be a finite matrix (rows, columns), of one column or more")
     if d is not None and rows.shape[1] != d:
         raise ValueError(f"X must have {d} columns, as at fit, got {rows.shape[1]}")
     return rows
 
 
-def _standard(rows: Array) -> tuple[Array, Array]:
-    """Rows with mean 0 and variance 1, whatever their size, and the standard deviations.
+def _standard(rows: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Rows with mean 0 and variance 1, whatever their size, the standard deviations, and which
+    columns have one.
 
     Of a constant column, which may have been rounded: 0, and 1.
     """
@@ -147,7 +160,7 @@ def _standard(rows: Array) -> tuple[Array, Array]:
     size = np.where(live, size, 1.0)
     scaled = np.where(live, centered / size, 0.0)
     sd = np.where(live, scaled.std(0), 1.0)
-    return scaled / sd, size * sd
+    return scaled / sd, size * sd, live
 
 
 def _one_hot(labels: ArrayLike) -> Array:

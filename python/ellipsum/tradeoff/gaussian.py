@@ -20,10 +20,12 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
-from .._estimator import Estimator
+from ..column_names import Names
 from . import maxdet
+from .frames import Framed, names_of
 from .gaussian_law import Law, covariance_of, law_of, span
 from .guarantee import MutualInformation
+from .seeds import numpy_generator
 
 __all__ = ["GaussianTradeoff", "TradeoffCurve", "gaussian_bottleneck"]
 
@@ -69,7 +71,7 @@ class TradeoffCurve:
         return ax
 
 
-class GaussianTradeoff(Estimator):
+class GaussianTradeoff(Framed):
     """The release of least mutual information with X at a given squared error of Y.
 
     **Guarantees.** Under the Gaussian law fitted, ``leakage_`` is I(X; Z) of the release that
@@ -94,7 +96,9 @@ class GaussianTradeoff(Estimator):
     ----------
     leakage_, gap_ : float, nats
         Infinite leakage: the release determines a direction of X.
-    distortion_ : float
+    distortion_, distortion_error_ : float
+        And the standard error with which it stands for that of the rows' law, from which no way
+        to learn from n rows is free; 0 for a law that is known.
     matrix_ : array (n, m)
         The release is mean of Y + ``matrix_`` (w - mean of W) + noise.
     noise_covariance_ : array (n, n)
@@ -140,7 +144,11 @@ class GaussianTradeoff(Estimator):
         lost = (variance < _LEAST_VARIANCE) & (both != both[0]).any(0)
         if lost.any() or not np.isfinite(covariance).all():
             raise ValueError("columns must vary by 1e-140 to 1e140: measure them in another unit")
-        return self.from_covariance(covariance, x.shape[1], mean=both.mean(0))
+        self.from_covariance(covariance, x.shape[1], mean=both.mean(0))
+        self.columns_ = self._observed_names(names_of(X), names_of(Y))
+        left = y - self.mean_useful_ - (both @ self._seen.T - self.mean_observed_) @ self.matrix_.T
+        self.distortion_error_ = float((left**2).sum(1).std() / len(left) ** 0.5)
+        return self
 
     def from_covariance(
         self, covariance: ArrayLike, n_sensitive: int, mean: ArrayLike | None = None
@@ -177,30 +185,37 @@ class GaussianTradeoff(Estimator):
         if len(center) != len(joint):
             raise ValueError(f"mean must have {len(joint)} entries, got {len(center)}")
         self.mean_useful_, self.mean_observed_ = center[k:], observed @ center
+        self._learn_columns(None, len(observed))
+        self._seen, self.distortion_error_ = observed, 0.0
         self.least_distortion_ = self._model.least_distortion
         if self.distortion is None:
             raise ValueError("distortion must be given: the largest E|Y - Z|^2 of the release")
         self._set(_solve(self._model, _validate.nonnegative("distortion", self.distortion)))
         return self
 
-    def transform(self, W: ArrayLike, *, seed: Any = None) -> Array:
+    def transform(self, W: ArrayLike, *, seed: Any = None) -> Any:
         """Release rows of what is observed.
 
         Parameters
         ----------
         W : array (rows, m)
-            Rows of Y for ``observe="useful"``, of (X, Y) for ``"full"``.
-        seed : int, numpy Generator or None
+            Rows of Y for ``observe="useful"``, of (X, Y) for ``"full"``; after `fit` on frames,
+            a frame's columns meet by name.
+        seed : int, 32 bytes, numpy Generator or None
 
         Returns
         -------
-        array (rows, n), in the unit of Y
+        array (rows, n), in the unit of Y; a frame after ``set_output(transform="pandas")``
         """
         self._check_fitted()
-        rows = _columns("W", W, len(self.mean_observed_))
-        rng = np.random.default_rng(seed)
-        noise = rng.standard_normal((len(rows), self._noise_root.shape[1])) @ self._noise_root.T
-        return self.mean_useful_ + (rows - self.mean_observed_) @ self.matrix_.T + noise
+        rows = _columns("W", self._in_order("W", W), len(self.mean_observed_))
+        rng = numpy_generator(seed)
+        inner, kept, outer = self._parts
+        told = np.ascontiguousarray(rows - self.mean_observed_) @ inner  # the same from any layout
+        # The noise is in before the map to Y, so that what that map rounds tells of nothing else:
+        # in a direction without noise the sum of two maps has the last bits of W.
+        drawn = kept * told + np.sqrt(1 - kept**2) * rng.standard_normal(told.shape)
+        return self._framed(self.mean_useful_ + (kept * drawn) @ outer.T, W)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """released0, released1, ..."""
@@ -232,6 +247,14 @@ class GaussianTradeoff(Estimator):
             warm = found.warm if found.warm is not None else warm
         return TradeoffCurve(budgets, leakage, gap)
 
+    def _observed_names(self, x: Names | None, y: Names | None) -> Names | None:
+        """Of the columns of W, where they have a name each."""
+        if not isinstance(self.observe, str) or y is None:
+            return None
+        if self.observe == "useful":
+            return y
+        return None if x is None or set(x) & set(y) else x + y
+
     def _observed(self, size: int, k: int) -> Array:
         if isinstance(self.observe, str):
             _validate.one_of("observe", self.observe, ("useful", "full"))
@@ -249,6 +272,7 @@ class GaussianTradeoff(Estimator):
         values, basis = np.linalg.eigh(share)
         values = np.clip(values, 0.0, 1.0)
         self.matrix_ = model.useful @ share @ model.whiten.T
+        self._parts = model.whiten @ basis, np.sqrt(values), model.useful @ basis
         self._noise_root = model.useful @ basis * np.sqrt(values * (1 - values))
         self.noise_covariance_ = self._noise_root @ self._noise_root.T
         self.leakage_, self.gap_ = solution.leakage, solution.gap

@@ -84,8 +84,9 @@ class LinearErasure(Guarantee):
 class EstimatedInformation(Guarantee):
     """What the attackers tried have learned of the label: a lower bound, measured.
 
-    **Guarantees.** None: a better attacker may learn more. In expectation over the rows held
-    out, I(label; release) is at least ``lower``.
+    **Guarantees.** None: a better attacker may learn more. In expectation over the rows held out,
+    I(label; release) is at least what each attacker has; ``lower`` is the most of them, and 0,
+    which is above it by the sampling.
 
     Parameters
     ----------

@@ -4,7 +4,16 @@ from .clip import CLIP_ROWS_LIMIT, FewRows, clip_sum, distance_counts, group_sum
 from .exact_sum import merge
 from .form import FormTable
 from .gaussian_pair import PairTable
-from .keys import find_strings, integer_digests, seat_strings, string_digests
+from .keys import (
+    find_integers,
+    find_strings,
+    integer_digests,
+    python_texts,
+    seat_strings,
+    string_digests,
+    trimmed_ends,
+    wide_texts,
+)
 from .noise import keystream, rounded_gaussian, rounded_gaussian_of_words
 from .users import RUN_STATE_WORDS, run_means
 
@@ -16,14 +25,18 @@ __all__ = [
     "PairTable",
     "clip_sum",
     "distance_counts",
+    "find_integers",
     "find_strings",
     "group_sums",
     "integer_digests",
     "keystream",
     "merge",
+    "python_texts",
     "rounded_gaussian",
     "rounded_gaussian_of_words",
     "run_means",
     "seat_strings",
     "string_digests",
+    "trimmed_ends",
+    "wide_texts",
 ]

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from .jit import inner, jit
+from .jit import inlined, inner, jit
 
 CLIP_ROWS_LIMIT = 1 << 31  # rows that one call may add to a partial sum of zero
 NORM_LANES = 8
@@ -15,6 +15,8 @@ EXCEPTIONAL_NORM2 = 2.0**1000
 LARGEST_MATRIX_INPUT = 2.0**400
 SMALLEST_MATRIX_INPUT = 2.0**-400
 _NO_EXPONENT = -(1 << 30)
+MAGIC = 1.5 * 2.0**52
+MAGIC_BITS = 0x4338000000000000
 
 
 @inner
@@ -28,14 +30,15 @@ def _matrix_input(h):
     return 0.0 if abs(h) < SMALLEST_MATRIX_INPUT else _round_to_29_bits(h)
 
 
-@inner
+@inlined
 def _sum_lanes(v):
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]))
 
 
 @inner
 def _squared_norm(y, lane):
-    lane[:] = 0.0
+    for k in range(NORM_LANES):
+        lane[k] = 0.0
     whole = y.size - y.size % NORM_LANES
     for j in range(0, whole, NORM_LANES):
         for k in range(NORM_LANES):
@@ -85,7 +88,9 @@ def _clip_scaled(radius, stretch, h, scale, exponent, y, lane):
     """y <- z min(1, C/|z|) for z_j = h_j scale_j 2^exponent; was z outside?"""
     top = _NO_EXPONENT
     for j in range(y.size):
-        top = max(top, _split_product(h, scale, j)[1])
+        _, e = _split_product(h, scale, j)
+        if e > top:  # max() would be compiled by itself
+            top = e
     for j in range(y.size):
         m, e = _split_product(h, scale, j)
         y[j] = math.ldexp(m, e - top) if m != 0.0 else 0.0
@@ -115,57 +120,62 @@ def _prepare_matrix_input(h):
 def _clip_huge_row(x, center, scale, columns, radius, stretch, h, y, lane):
     for j in range(x.size):
         h[j] = 0.25 * x[j] - 0.25 * center[j]
-    if columns.size == 0:
+    if columns is None:
         return _clip_scaled(radius, stretch, h, scale, 2, y, lane)
     exponent = _prepare_matrix_input(h) + 2
     _transform(columns, scale, h, y)
-    for j in range(h.size):  # h[:] = y, for which Numba compiles an error's text for 10 s
+    for j in range(h.size):  # h[:] = y, for which Numba compiles an error's text for seconds
         h[j] = y[j]
     return _clip_scaled(radius, stretch, h, scale[:0], exponent, y, lane)
 
 
-@inner
-def _scale_row(row, center, scale, columns, h, y):
-    """y <- scaled row; False if a matrix cannot take it. Reads each number once."""
-    if columns.size == 0:
-        for j in range(row.size):
-            y[j] = (np.float64(row[j]) - center[j]) * scale[j]
-        return True
-    inside = True
-    for j in range(row.size):
-        x = np.float64(row[j]) - center[j]
-        inside &= abs(x) < LARGEST_MATRIX_INPUT
-        h[j] = _matrix_input(x)
-    if inside:
-        _transform(columns, scale, h, y)
-    return inside
-
-
-@inner
-def _finite(x):
-    finite = True
+@inlined
+def _norm2(x, center, scale, columns, h, y, lane):
+    """y <- the scaled row; its squared norm, infinite where a matrix cannot take the row."""
+    if columns is None:
+        for j in range(x.size):
+            y[j] = (x[j] - center[j]) * scale[j]
+        return _squared_norm(y, lane)
     for j in range(x.size):
-        finite &= math.isfinite(x[j])
-    return finite
+        shifted = x[j] - center[j]
+        if not abs(shifted) < LARGEST_MATRIX_INPUT:
+            return math.inf
+        h[j] = _matrix_input(shifted)
+    _transform(columns, scale, h, y)
+    return _squared_norm(y, lane)
 
 
 @inner
-def _copy_row(row, center, x, absent):
-    """x <- the row, each number read once, the centre in its holes (counted): how many?"""
+def _fill_holes(x, center, absent):
+    """The centre in the row's holes, which are counted: how many?"""
     holes = 0
-    for j in range(row.size):
-        read = np.float64(row[j])
-        hole = not math.isfinite(read)
-        x[j] = center[j] if hole else read
-        absent[j] += hole
-        holes += hole
+    for j in range(x.size):
+        if not math.isfinite(x[j]):
+            x[j] = center[j]
+            absent[j] += 1
+            holes += 1
     return holes
 
 
-@inner
-def _stretch_of(d, holes, stretch):
-    """d/k for a row with k > 0 of its d cells present, if asked for."""
-    return d / max(d - holes, 1) if stretch else 1.0
+@inlined
+def _read(row, center, scale, columns, stretch, x, h, y, lane, absent):
+    """x <- the row, the centre in its holes, y <- x scaled: (squared norm, holes, stretch).
+
+    Each number is read once: all that follows is of the copy (claim sum-5). The norm is stretched
+    by d/k for a row with k > 0 of its d cells present, if asked for.
+    """
+    for j in range(x.size):
+        x[j] = row[j]
+    holes = 0
+    size = 1.0
+    for again in range(2):
+        n2 = _norm2(x, center, scale, columns, h, y, lane) * size
+        if n2 < EXCEPTIONAL_NORM2 or again:
+            break
+        holes = _fill_holes(x, center, absent)
+        if stretch and holes < x.size:
+            size = x.size / (x.size - holes)
+    return n2, holes, size
 
 
 @inner
@@ -177,120 +187,92 @@ def _clip_box(y, limit):
     return changed
 
 
-@inner
-def _add(y, partial):
-    """Quantised numbers to ``partial``; with 2 d entries, negative ones' magnitudes apart."""
+@inlined
+def _add(y, bits, partial):
+    """Quantised numbers to ``partial``; with 2 d entries, negative ones' magnitudes apart.
+
+    1.5 2^52 more has the rounded number in its low bits, and they are those of ``y`` as integers.
+    """
     below = partial.size - y.size
     for j in range(y.size):
-        q = np.int64(np.rint(y[j]))
+        y[j] += MAGIC
+    for j in range(y.size):
+        q = bits[j] - MAGIC_BITS
         if below:
-            partial[j] += max(q, 0)
-            partial[below + j] += max(-q, 0)
+            partial[j] += q if q > 0 else 0
+            partial[below + j] += -q if q < 0 else 0
         else:
             partial[j] += q
 
 
-@inner
+@inlined
 def _clip_ball(y, n2, radius):
     norm = math.sqrt(n2)
-    factor = radius / max(norm, radius)
+    factor = radius / norm if norm > radius else 1.0
     for j in range(y.size):
         y[j] *= factor
     return norm > radius
 
 
-@inner
-def _clip_exceptional(row, center, scale, columns, limit, radius, stretch, x, h, y, lane, absent):
-    """y <- what the row adds: (clipped, has holes). All of it follows from one copy of the row."""
-    count = _copy_row(row, center, x, absent)
-    holes, size = np.int64(count > 0), _stretch_of(row.size, count, stretch)
-    ordinary = _scale_row(x, center, scale, columns, h, y)
-    if limit.size:
-        return np.int64(_clip_box(y, limit)), holes
-    n2 = _squared_norm(y, lane) * size if ordinary else math.inf
-    if n2 < EXCEPTIONAL_NORM2:
-        return np.int64(_clip_ball(y, n2, radius)), holes
-    return np.int64(_clip_huge_row(x, center, scale, columns, radius, size, h, y, lane)), holes
-
-
-@inner
-def _clip_row(row, center, scale, columns, limit, radius, stretch, x, h, y, lane, absent):
-    """y <- what the row adds, not yet rounded: (clipped, has holes)."""
-    ordinary = _scale_row(row, center, scale, columns, h, y)
-    n2 = _squared_norm(y, lane) if ordinary and limit.size == 0 else 0.0
-    if not (ordinary and n2 < EXCEPTIONAL_NORM2 and (limit.size == 0 or _finite(y))):
-        shape = center, scale, columns, limit, radius, stretch
-        return _clip_exceptional(row, *shape, x, h, y, lane, absent)
-    if limit.size:
-        return np.int64(_clip_box(y, limit)), 0
-    return np.int64(_clip_ball(y, n2, radius)), 0
-
-
 @jit
-def _clip_sum(rows, center, scale, columns, limit, radius, stretch, partial, absent):
-    n, d = rows.shape
-    x = np.empty(d)
-    h = np.empty(d)
-    y = np.empty(d)
-    lane = np.empty(NORM_LANES)
+def _clip_sum(
+    rows,
+    index,
+    center,
+    scale,
+    columns,
+    limit,
+    radius,
+    stretch,
+    sums,
+    sizes,
+    absent,
+    x,
+    h,
+    y,
+    bits,
+    lane,
+):
+    """Add each row to its group's sums, without an index to the first: (clipped, with holes).
+
+    None for ``columns``, ``limit`` or ``index`` leaves what is for them out of what is compiled.
+    """
     clipped = 0
     nonfinite = 0
-    for i in range(n):
-        shape = center, scale, columns, limit, radius, stretch
-        counts = _clip_row(rows[i], *shape, x, h, y, lane, absent)
-        clipped += counts[0]
-        nonfinite += counts[1]
-        _add(y, partial)
+    for i in range(rows.shape[0]):
+        n2, holes, size = _read(rows[i], center, scale, columns, stretch, x, h, y, lane, absent)
+        nonfinite += holes > 0
+        if limit is not None:
+            clipped += _clip_box(y, limit)
+        elif n2 < EXCEPTIONAL_NORM2:
+            clipped += _clip_ball(y, n2, radius)
+        else:
+            clipped += _clip_huge_row(x, center, scale, columns, radius, size, h, y, lane)
+        group = 0
+        if index is not None:
+            group = index[i]
+        if group >= 0:
+            sizes[group] += 1
+            _add(y, bits, sums[group])
     return clipped, nonfinite
 
 
 @jit
-def _group_sums(rows, index, center, scale, columns, limit, radius, stretch, table, counts):
-    n, d = rows.shape
-    x = np.empty(d)
-    h = np.empty(d)
-    y = np.empty(d)
-    lane = np.empty(NORM_LANES)
-    absent = np.zeros(d, np.int64)
-    clipped = 0
-    nonfinite = 0
-    for i in range(n):
-        shape = center, scale, columns, limit, radius, stretch
-        seen = _clip_row(rows[i], *shape, x, h, y, lane, absent)
-        clipped += seen[0]
-        nonfinite += seen[1]
-        if index[i] >= 0:
-            counts[index[i]] += 1
-            _add(y, table[index[i]])
-    return clipped, nonfinite
-
-
-@inner
-def _exceptional_distance(row, center, scale, columns, stretch, x, h, y, lane, absent):
-    """Squared distance of the present cells of one copy of the row: infinite beyond 2^1000."""
-    size = _stretch_of(row.size, _copy_row(row, center, x, absent), stretch)
-    ordinary = _scale_row(x, center, scale, columns, h, y)
-    n2 = _squared_norm(y, lane) * size if ordinary else math.inf
-    return n2 if n2 < EXCEPTIONAL_NORM2 else math.inf
-
-
-@jit
-def _distance_counts(rows, center, scale, columns, above, stretch, counts, absent):
-    n, d = rows.shape
-    x = np.empty(d)
-    h = np.empty(d)
-    y = np.empty(d)
-    lane = np.empty(NORM_LANES)
-    for i in range(n):
-        ordinary = _scale_row(rows[i], center, scale, columns, h, y)
-        n2 = _squared_norm(y, lane) if ordinary else math.inf
-        if not n2 < EXCEPTIONAL_NORM2:
-            shape = center, scale, columns, stretch
-            n2 = _exceptional_distance(rows[i], *shape, x, h, y, lane, absent)
+def _distance_counts(
+    rows, center, scale, columns, above, stretch, counts, absent, x, h, y, bits, lane
+):
+    for i in range(rows.shape[0]):
+        n2, _, _ = _read(rows[i], center, scale, columns, stretch, x, h, y, lane, absent)
         k = 0
-        for start in above:
-            k += n2 >= start
+        for start in above:  # rows beyond 2^1000 are infinitely far
+            k += n2 >= start or not n2 < EXCEPTIONAL_NORM2
         counts[k] += 1
+
+
+def _scratch(d):
+    """x, h, y, the bits of y, lane: what a kernel writes to, made here to compile less."""
+    x, h, y = np.empty((3, d))
+    return x, h, y, y.view(np.int64), np.empty(NORM_LANES)
 
 
 def _shared(kernel, rows, threads, partial, absent):
@@ -318,13 +300,20 @@ def _shared(kernel, rows, threads, partial, absent):
 
 
 def _columns(scale, matrix, d):
-    """Columns of the matrix; or, beside a scale, of V and then of U."""
+    """Columns of the matrix; or, beside a scale, of V and then of U; None without."""
     if not matrix.size:
-        return np.empty((0, 0))
+        return None
     if not scale.size:
         return np.ascontiguousarray(np.reshape(matrix, (d, d)).T)
     left, right = np.reshape(matrix, (2, d, -1))
     return np.ascontiguousarray(np.vstack([right.T, left.T]))
+
+
+def _limit(limit, radius, d, *, ball=False):
+    """Limits of a box; on the line, where ball and box are one set, of a ball too."""
+    if limit.size:
+        return limit
+    return None if d > 1 or ball else np.array([radius])
 
 
 _NONE = np.empty(0, np.int64)
@@ -357,21 +346,25 @@ def clip_sum(
     hole in a coordinate; return (clipped, nonfinite). With ``stretch`` the squared norm of a row
     counts d/k times, k of its d cells present."""
     d = center.size
-    if d == 1 and not (matrix.size or limit.size or halves):
-        limit = np.array([radius])  # on the line, ball and box are one set
+    limit = _limit(limit, radius, d, ball=halves or matrix.size > 0)
     shape = center, scale, _columns(scale, matrix, d), limit, float(radius), stretch
     assert partial.size == (2 * d if halves else d)
-    counts = _shared(lambda part, *to: _clip_sum(part, *shape, *to), rows, threads, partial, absent)
+
+    def add(part, sums, holes):
+        sizes = np.zeros(1, np.int64)
+        return _clip_sum(part, None, *shape, sums.reshape(1, -1), sizes, holes, *_scratch(d))
+
+    counts = _shared(add, rows, threads, partial, absent)
     return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
 
 
 def group_sums(rows, index, center, scale, matrix, limit, radius, table, counts, stretch=False):
     """Add each clipped, quantised row to its group's sums; return (clipped, nonfinite)."""
     d = center.size
-    if d == 1 and not (matrix.size or limit.size):
-        limit = np.array([radius])
+    limit = _limit(limit, radius, d, ball=matrix.size > 0)
     shape = center, scale, _columns(scale, matrix, d), limit, float(radius), stretch
-    return _group_sums(rows, index, *shape, table.reshape(counts.size, d), counts)
+    sums = table.reshape(counts.size, d), counts, np.zeros(d, np.int64)
+    return _clip_sum(rows, index, *shape, *sums, *_scratch(d))
 
 
 def distance_counts(
@@ -387,4 +380,8 @@ def distance_counts(
         ((cut + 1) << 32).view(np.float64),
         stretch,
     )
-    _shared(lambda part, *to: _distance_counts(part, *shape, *to), rows, threads, counts, absent)
+
+    def add(part, bins, holes):
+        _distance_counts(part, *shape, bins, holes, *_scratch(center.size))
+
+    _shared(add, rows, threads, counts, absent)

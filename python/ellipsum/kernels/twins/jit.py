@@ -61,6 +61,9 @@ def jit(function: Any = None, **options: Any) -> Any:
 #: compile as a small function.
 inner = functools.partial(jit, no_cpython_wrapper=True)
 
+#: ``jit`` of a short function that is written into those that call it: it compiles with them.
+inlined = functools.partial(jit, inline="always")
+
 
 def in_parts(call: Callable[[slice], object], n: int, threads: int) -> None:
     """``call`` on slices of n items, each on a thread of its own."""

@@ -61,9 +61,25 @@ def _slot_of(data, start, size, h, slots, arena, known):
     return at
 
 
+def find_strings(data, starts, ends, slots, arena, known, state, cache, add, places):
+    """Write the place of each string in a table, -1 for none; return how many had room.
+
+    The core's cache changes no place: it is left alone.
+    """
+    return _find_strings(data, starts, ends, slots, arena, known, state, add, places)
+
+
+def find_integers(words, is_signed, slots, arena, known, state, cache, add, places):
+    """The same of integers, whose strings are their digests."""
+    digests = np.empty((words.size, 2), np.uint64)
+    _integer_digests(words, is_signed, digests)
+    starts = np.arange(0, digests.nbytes, 16)
+    data = digests.reshape(-1).view(np.uint8)
+    return _find_strings(data, starts, starts + 16, slots, arena, known, state, add, places)
+
+
 @jit
-def find_strings(data, starts, ends, slots, arena, known, state, add, places):
-    """Write the place of each string in a table, -1 for none; return how many had room."""
+def _find_strings(data, starts, ends, slots, arena, known, state, add, places):
     for i in range(starts.size):
         places[i] = -1
         start, end = starts[i], ends[i]
@@ -118,6 +134,64 @@ def _integer_digests(words, is_signed, out):
         out[i, 0] = _mixed(words[i])
         sign = minus if is_signed and words[i] >> np.uint64(63) else plus
         out[i, 1] = _mixed(out[i, 0] ^ sign) | np.uint64(1)
+
+
+@jit
+def _utf8(words, size, to, end):
+    """Where the code points end that are written from ``end`` on; -1 for what is none."""
+    for k in range(size):
+        c = words[k]
+        if c > 0x10FFFF:
+            return -1
+        if c < 0x80:
+            to[end] = c
+            end += 1
+            continue
+        more = 1 if c < 0x800 else 2 if c < 0x10000 else 3
+        to[end] = ((0xF0 << (3 - more)) & 0xFF) | (c >> (6 * more))
+        for m in range(more):
+            to[end + 1 + m] = 0x80 | ((c >> (6 * (more - 1 - m))) & 0x3F)
+        end += 1 + more
+    return end
+
+
+@jit
+def wide_texts(words, width, data, starts, ends):
+    """Write texts of so many code points as UTF-8, without the zeros at their ends."""
+    to = 0
+    for i in range(starts.size):
+        text = words[i * width : (i + 1) * width]
+        size = width
+        while size > 0 and text[size - 1] == 0:
+            size -= 1
+        starts[i] = to
+        ends[i] = _utf8(text, size, data, to)
+        if ends[i] >= 0:
+            to = ends[i]
+
+
+@jit
+def trimmed_ends(data, width, ends):
+    """Write where stretches of so many bytes end, without the zeros at their ends."""
+    for i in range(ends.size):
+        end = (i + 1) * width
+        while end > i * width and data[end - 1] == 0:
+            end -= 1
+        ends[i] = end
+
+
+def python_texts(cells, starts, ends):
+    """UTF-8 of Python's texts, with their starts and ends, -1 for None; None with another cell."""
+    listed = cells.tolist() if isinstance(cells, np.ndarray) else cells
+    if not all(cell is None or isinstance(cell, str) for cell in listed):
+        return None
+    encode = str.encode
+    texts = [b"" if c is None else encode(c, "utf-8", "surrogatepass") for c in listed]
+    ends[:] = np.cumsum([len(text) for text in texts])
+    starts[0] = 0
+    starts[1:] = ends[:-1]
+    ends[[cell is None for cell in listed]] = -1
+    return np.frombuffer(b"".join(texts), np.uint8)
 
 
 def integer_digests(words, is_signed, out):
