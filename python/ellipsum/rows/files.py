@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -12,29 +13,13 @@ from numpy.typing import NDArray
 from ..column_names import Columns, coordinate_names
 from .ahead import read_ahead
 from .columns import ColumnBlock, as_arrays
-from .csv_file import CsvFile
+from .file_kinds import open_file
 from .folders import folder_columns
-from .npz_file import NpzFile
-from .paths import CHECKPOINT_MAGIC, files_named
+from .paths import files_named
 from .progress import DrawnMeter, Meter, watch
-from .sources import ArrowFile, LabelledBlock, NumpyFile, ParquetFile, Source, reading
+from .sources import LabelledBlock, Source
 
 __all__ = ["Rows", "labelled_arrays", "open_rows"]
-
-_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy"}
-_SUFFIXES = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".arrows": "stream",
-    ".npy": "npy",
-    ".npz": "npz",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-}
 
 _Path = str | os.PathLike[str]
 
@@ -75,6 +60,7 @@ class Rows:
         self._pass = 0
         self._passes: int | None = None
         self._several = False
+        self._handed: float | None = None
         self.paths = tuple(source.path for source in sources)
         self.named: tuple[str, ...] = self.paths  # files, and the folders and patterns asked for
         self.columns = sources[0].columns
@@ -100,7 +86,12 @@ class Rows:
     @property
     def fraction(self) -> float:
         """How much of the latest pass is done, by bytes, from 0 to 1."""
-        return min(1.0, sum(source.position for source in self._sources) / max(1, self.nbytes))
+        done = self._position if self._handed is None else self._handed
+        return min(1.0, done / max(1, self.nbytes))
+
+    @property
+    def _position(self) -> float:
+        return sum(source.position for source in self._sources)
 
     def batches(self, d: int) -> Iterator[NDArray[Any]]:
         """Yield every row once, in blocks of shape (n, d).
@@ -134,7 +125,7 @@ class Rows:
                 f"{self.paths[0]} has {self.d} coordinates in a row, the shape has {d}: "
                 "select the columns that the shape was made for"
             )
-        blocks = read_ahead(self._read(d))
+        blocks = self._hand_out(read_ahead(self._read(d)))
         return watch(blocks, self.meter) if self._progress else blocks
 
     def expect(self, passes: int | None, *, done: int = 0) -> None:
@@ -232,12 +223,24 @@ class Rows:
         other.named = self.named
         return other
 
-    def _read(self, d: int) -> Generator[LabelledBlock, None, None]:
+    def _read(self, d: int) -> Generator[tuple[LabelledBlock, float], None, None]:
         for source in self._sources:
             source.position = 0.0
         for source in self._sources:
-            yield from source.labelled(d)
+            for block in source.labelled(d):
+                yield block, self._position
+                del block  # no block is kept while the next one is made
             source.position = float(source.nbytes)
+
+    def _hand_out(self, blocks: Generator[Any, None, None]) -> Generator[LabelledBlock, None, None]:
+        # Progress is of blocks handed out: the one ahead may be a whole file.
+        try:
+            with closing(blocks):
+                for block, self._handed in blocks:
+                    yield block
+                    del block
+        finally:
+            self._handed = None
 
 
 def _stretch(column: Any, start: int, count: int) -> Any:
@@ -322,9 +325,9 @@ def open_rows(
     given = [os.fspath(name) for name in named]
     names = files_named(given)
     folders = folder_columns(names, (*labels, *(columns or ())))
-    sources = [_open(names[0], columns, header, labels, folders[0])]
+    sources = [open_file(names[0], columns, header, labels, folders[0])]
     for name, own in zip(names[1:], folders[1:], strict=True):
-        source = _open(name, sources[0].columns, header, labels, own)
+        source = open_file(name, sources[0].columns, header, labels, own)
         if not _agree(source, sources[0]):
             raise ValueError(
                 f"{source.path} and {sources[0].path} do not agree: the files of one data set "
@@ -346,55 +349,3 @@ def _common_d(sources: Sequence[Source]) -> int | None:
     """The first of the sources' d that suits them all."""
     known = (source.d for source in sources if source.d is not None)
     return next((d for d in known if all(source.accepts(d) for source in sources)), None)
-
-
-def _open(
-    path: str,
-    columns: Sequence[str] | None,
-    header: bool,
-    by: tuple[str, ...],
-    folders: dict[str, Any],
-) -> Source:
-    kind = _format(path, header)
-    if kind == "npy":
-        if columns is not None or by:
-            raise ValueError(
-                f"{path} has no column names: leave out columns and labels, and read it apart "
-                "from files that have them"
-            )
-        return NumpyFile(path)
-    if kind == "parquet":
-        return ParquetFile(path, columns, by, folders)
-    if kind == "csv":
-        return CsvFile(path, columns, header, by)
-    if kind == "npz":
-        return NpzFile(path, columns, by)
-    return ArrowFile(path, columns, by, stream=kind == "stream")
-
-
-def _format(path: str, header: bool) -> str:
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise OSError(f"{path} is not a regular file: write it as one first")
-    with reading(path), open(path, "rb") as file:
-        start = file.read(8)
-    kind = next((k for s, k in _SUFFIXES.items() if s in _suffixes(path)), "")
-    if kind == "csv" and not header:  # it begins with a record, which decides nothing
-        return kind
-    for magic, known in _MAGIC.items():
-        if start.startswith(magic):
-            return known
-    if start == CHECKPOINT_MAGIC:
-        raise OSError(f"{path} is a checkpoint, no rows: move it and its .lock elsewhere")
-    if kind == "csv" or (kind == "npz" and start.startswith(b"PK")):
-        return kind
-    if kind in ("arrow", "stream") and start[:4] in (b"\xff\xff\xff\xff", b""):
-        return "stream"
-    if kind:
-        raise OSError(f"{path} is not what its suffix says: write it again, or rename it")
-    raise OSError(f"{path} has no known format: give {', '.join(_SUFFIXES)}")
-
-
-def _suffixes(path: str) -> list[str]:
-    """The last suffix, and the one before it in case the last is of a compression."""
-    stem, last = os.path.splitext(path.lower())
-    return [last, os.path.splitext(stem)[1]]

@@ -1,0 +1,82 @@
+"""Which format a file has, and the reader of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from .csv_file import CsvFile
+from .npz_file import NpzFile
+from .paths import CHECKPOINT_MAGIC
+from .sources import ArrowFile, NumpyFile, ParquetFile, Source, reading
+
+__all__ = ["open_file"]
+
+_MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy"}
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".arrows": "stream",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+}
+
+
+def open_file(
+    path: str,
+    columns: Sequence[str] | None,
+    header: bool,
+    by: tuple[str, ...],
+    folders: dict[str, Any],
+) -> Source:
+    """The reader of a file, by what it begins with and its suffix; as :func:`~.files.open_rows`."""
+    kind = _format(path, header)
+    if kind == "npy":
+        if columns is not None or by:
+            raise ValueError(
+                f"{path} has no column names: leave out columns and labels, and read it apart "
+                "from files that have them"
+            )
+        return NumpyFile(path)
+    if kind == "parquet":
+        return ParquetFile(path, columns, by, folders)
+    if kind == "csv":
+        return CsvFile(path, columns, header, by)
+    if kind == "npz":
+        return NpzFile(path, columns, by)
+    return ArrowFile(path, columns, by, stream=kind == "stream")
+
+
+def _format(path: str, header: bool) -> str:
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(f"{path} is not a regular file: write it as one first")
+    with reading(path), open(path, "rb") as file:
+        start = file.read(8)
+    kind = next((k for s, k in _SUFFIXES.items() if s in _suffixes(path)), "")
+    if kind == "csv" and not header:  # it begins with a record, which decides nothing
+        return kind
+    for magic, known in _MAGIC.items():
+        if start.startswith(magic):
+            return known
+    if start == CHECKPOINT_MAGIC:
+        raise OSError(f"{path} is a checkpoint, no rows: move it and its .lock elsewhere")
+    if kind == "csv" or (kind == "npz" and start.startswith(b"PK")):
+        return kind
+    if kind in ("arrow", "stream") and start[:4] in (b"\xff\xff\xff\xff", b""):
+        return "stream"
+    if kind:
+        raise OSError(f"{path} is not what its suffix says: write it again, or rename it")
+    raise OSError(f"{path} has no known format: give {', '.join(_SUFFIXES)}")
+
+
+def _suffixes(path: str) -> list[str]:
+    """The last suffix, and the one before it in case the last is of a compression."""
+    stem, last = os.path.splitext(path.lower())
+    return [last, os.path.splitext(stem)[1]]
