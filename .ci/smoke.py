@@ -5,6 +5,7 @@ python .ci/smoke.py [cpp|numba]     with the backend that it must have come with
 
 import subprocess
 import sys
+from importlib.metadata import requires
 
 import numpy as np
 
@@ -25,6 +26,8 @@ def main() -> None:
     command = [sys.executable, "-m", "ellipsum", "info"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert wanted in printed
+    needs = [line for line in requires("ellipsum") or [] if "extra ==" not in line]
+    assert any(line.startswith("numba") for line in needs) == (wanted == "numba"), needs
     print(f"ellipsum {ellipsum.__version__} from {ellipsum.__path__[0]}: {backend()}")
 
 

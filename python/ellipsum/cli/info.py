@@ -14,9 +14,10 @@ from .exit import Exit
 
 __all__ = ["facts", "run"]
 
-_DEPENDENCIES = ("numpy", "scipy", "numba")
+_DEPENDENCIES = ("numpy", "scipy")
 #: Optional packages, and the extra of ellipsum that brings each.
 _OPTIONAL = {
+    "numba": "numba",  # what has the C++ kernels runs without it
     "pyarrow": "arrow",
     "dp-accounting": "accounting",
     "tqdm": "progress",

@@ -56,7 +56,15 @@ def _choose() -> tuple[ModuleType, Backend]:
             return _core, Backend("cpp", target, why)
     else:
         reason = "forced by ELLIPSUM_BACKEND"
-    from . import twins
+    try:
+        from . import twins
+    except ImportError as error:
+        if error.name != "numba":
+            raise
+        raise ImportError(
+            f"{reason}, and Numba's, which would run instead, need numba: pip install numba",
+            name="numba",
+        ) from None
 
     return twins, Backend("numba", "jit", reason)
 
