@@ -26,7 +26,7 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     """The wheel; without the C++ kernels where they cannot be built."""
-    return _with_fallback(core.build_wheel, wheel_directory, config_settings, metadata_directory)
+    return _with_fallback(core.build_wheel, wheel_directory, config_settings)
 
 
 def build_editable(
@@ -35,7 +35,7 @@ def build_editable(
     metadata_directory: str | None = None,
 ) -> str:
     """As :func:`build_wheel`, of an editable install."""
-    return _with_fallback(core.build_editable, wheel_directory, config_settings, metadata_directory)
+    return _with_fallback(core.build_editable, wheel_directory, config_settings)
 
 
 def prepare_metadata_for_build_wheel(
@@ -65,10 +65,10 @@ def _with_fallback(
     build: Callable[..., str],
     wheel_directory: str,
     config_settings: dict[str, Any] | None,
-    metadata_directory: str | None,
 ) -> str:
+    # Neither is given the metadata prepared: their tag, or the requirement of Numba, is another's.
     try:
-        name = build(wheel_directory, config_settings, metadata_directory)
+        name = build(wheel_directory, config_settings, None)
     except (Exception, SystemExit) as failure:
         print(
             f"ellipsum: the C++ kernels were not built ({type(failure).__name__}, see above): "
@@ -79,4 +79,4 @@ def _with_fallback(
         without_numba_in(Path(wheel_directory, name))
         return name
     settings = {**(config_settings or {}), **_WITHOUT_CORE}
-    return build(wheel_directory, settings, None)  # those were prepared for the other wheel's tag
+    return build(wheel_directory, settings, None)
