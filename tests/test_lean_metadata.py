@@ -6,6 +6,8 @@ import base64
 import hashlib
 import importlib.util
 import os
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -85,3 +87,16 @@ def test_without_a_compiler_it_stays(lean, monkeypatch, tmp_path):
     broken.chmod(0o755)
     monkeypatch.delenv("CXX")
     assert not lean.compiles()
+
+
+@pytest.mark.parametrize("forced, said", [("numba", "BACKEND=numba needs"), ("", "without them")])
+def test_without_numba_and_kernels_the_error_says_what_to_install(forced, said, tmp_path):
+    code = (
+        "import sys\n"
+        "sys.modules['numba'] = sys.modules['ellipsum.kernels._core'] = None\n"
+        "import ellipsum"
+    )
+    known = os.environ | {"ELLIPSUM_BACKEND": forced}
+    run = subprocess.run([sys.executable, "-c", code], env=known, capture_output=True, text=True)
+    last = run.stderr.strip().splitlines()[-1]
+    assert run.returncode and said in last and "needs numba: pip install numba" in last

@@ -61,10 +61,8 @@ def _choose() -> tuple[ModuleType, Backend]:
     except ImportError as error:
         if error.name != "numba":
             raise
-        raise ImportError(
-            f"{reason}, and Numba's, which would run instead, need numba: pip install numba",
-            name="numba",
-        ) from None
+        why = "ELLIPSUM_BACKEND=numba" if wanted else f"{reason}; without them it"
+        raise ImportError(f"{why} needs numba: pip install numba", name="numba") from None
 
     return twins, Backend("numba", "jit", reason)
 
