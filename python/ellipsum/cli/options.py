@@ -26,6 +26,7 @@ __all__ = [
     "join_numbers",
     "opened",
     "split_names",
+    "split_units",
     "wants_bar",
     "write_whole",
 ]
@@ -60,10 +61,12 @@ def add_release_budget(parser: argparse.ArgumentParser, neighbors: str) -> None:
     budget.add_argument("--ledger", metavar="FILE", help="draw it from this ledger, or be refused")
 
 
-def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Options of how rows are read."""
+def add_data(parser: argparse.ArgumentParser, *, units: bool = False) -> argparse._ArgumentGroup:
+    """Options of how rows are read, and of the columns' units if they are carried on."""
     group = parser.add_argument_group("data")
     group.add_argument("--columns", metavar="A,B,C", help="numeric columns, or one of lists")
+    if units:
+        _add_units(group)
     add_header(group)
     group.add_argument("--threads", type=int, metavar="N", help="default: ELLIPSUM_THREADS, or 1")
     return group
@@ -100,6 +103,16 @@ def add_groups(parser: argparse.ArgumentParser, title: str, group: str) -> argpa
         "--max-keys", type=int, metavar="K", help="with --user: groups of a user (default: 1)"
     )
     return groups
+
+
+def _add_units(group: argparse._ArgumentGroup) -> None:
+    """What the columns are measured in."""
+    group.add_argument(
+        "--units",
+        metavar="A=UNIT,B=UNIT",
+        help="units of columns, which the release shows beside their names; they are public, and "
+        "win over those that a Parquet or Arrow file tells",
+    )
 
 
 def add_resume(parser: argparse.ArgumentParser) -> None:
@@ -157,6 +170,26 @@ def add_json(parser: argparse._ActionsContainer) -> None:
 def split_names(columns: str | None) -> list[str] | None:
     """The names in ``--columns``, or None where it was not given."""
     return None if columns is None else [name.strip() for name in columns.split(",")]
+
+
+def split_units(units: str | None, names: Sequence[str]) -> list[str | None] | None:
+    """The units in ``--units``, one for each of the coordinates; None where it was not given.
+
+    Raises
+    ------
+    Problem
+        For what is no NAME=UNIT, or names no coordinate.
+    """
+    if units is None:
+        return None
+    pairs = [part.rpartition("=") for part in units.split(",")]
+    if not all(between for _, between, _ in pairs):
+        raise Problem(Exit.PARAMETER, f"--units must be NAME=UNIT,NAME=UNIT, got {units!r}")
+    known = {name.strip(): unit.strip() for name, _, unit in pairs}
+    if unknown := [name for name in known if name not in names]:
+        text = f"--units has {unknown[0]!r}, which is none of the {len(names)} columns"
+        raise Problem(Exit.PARAMETER, text)
+    return [known.get(name) for name in names]
 
 
 def opened(

@@ -1,0 +1,48 @@
+"""Units of columns on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from cli_folder import BUDGET, MEAN, folder, inside, released, rows, run
+from ellipsum.cli.exit import Exit
+
+
+def test_no_unit_breaks_a_terminal(capsys):
+    arguments = [*MEAN, "--ball", "300"]
+    code, out, _ = run(capsys, *arguments, "--units", "age=\x1b[2J,weight=\u202e")
+    assert code == Exit.OK and "\x1b" not in out and "\u202e" not in out and "weight [" in out
+    groups = ["--group", "age", "--keys", "40", "--columns", "height,weight"]
+    code, out, _ = run(capsys, *arguments, *groups, "--units", "weight=\x1b")
+    assert code == Exit.OK and "\x1b" not in out and "weight [" in out
+
+
+def test_the_command_line_takes_and_tells_units(capsys):
+    said = ["--units", "age=years, weight=kg"]
+    arguments = [*MEAN, "--ball", "300"]
+    assert released(capsys, *arguments, *said)["units"] == ["years", None, "kg"]
+    assert released(capsys, *arguments)["units"] is None
+    code, out, _ = run(capsys, *arguments, *said, "--out", "units.npz")
+    assert code == Exit.OK and "age [years]" in out and "weight [kg]" in out
+    with np.load("units.npz") as stored:
+        assert stored["units"].tolist() == ["years", "", "kg"]
+        assert json.loads(str(stored["json"]))["units"] == ["years", None, "kg"]
+    by_place = ["mean", "rows.npy", *BUDGET, "--ball", "300", "--units", "[1]=cm"]
+    assert released(capsys, *by_place)["units"] == [None, "cm", None]
+    box = [*MEAN, "--bounds", "bounds.json", *said]
+    assert released(capsys, *box)["units"] == ["years", None, "kg"]
+
+
+@pytest.mark.parametrize(
+    "units, text",
+    [
+        ("age", "--units must be NAME=UNIT,NAME=UNIT, got 'age'"),
+        ("weights=kg", "--units has 'weights', which is none of the 3 columns"),
+    ],
+)
+def test_units_that_are_none_are_refused_in_the_shells_words(capsys, units, text):
+    refused = run(capsys, *MEAN, "--ball", "300", "--units", units)
+    assert refused == (Exit.PARAMETER, "", f"ellipsum: {text}\n")
