@@ -42,7 +42,7 @@ def no_window():
 
 @pytest.mark.parametrize("missing", ["center", "ignore"])
 def test_a_release_tells_its_units_wherever_it_goes(missing):
-    release = mean(missing=missing)
+    release = mean(pd.Series(KNOWN), missing=missing)
     lines = str(release).splitlines()
     assert any(line.split()[:2] == ["age", "[years]"] for line in lines)
     assert any(line.split()[0] == "height" and "[" not in line.split()[1] for line in lines)
@@ -72,6 +72,8 @@ def test_a_release_can_be_named_by_hand():
     release = PrivateMean(BALL, **BUDGET)(ROWS).named(NAMES, ["years", None, None])
     assert release.units == ("years", None, None)
     assert release.named(NAMES).units is None
+    with pytest.raises(ValueError, match="units must have 3 entries, got 1"):
+        release.named(NAMES, ["years"])
     by_place = PrivateMean(BALL, units=["kg"] * 3, **BUDGET)(ROWS)
     assert by_place.columns is None and "[0] [kg]" in str(by_place)
     assert by_place.to_pandas().attrs["units"] == {"[0]": "kg", "[1]": "kg", "[2]": "kg"}

@@ -40,7 +40,7 @@ def said_units(units: Any, d: int | None = None) -> Units:
 
     Parameters
     ----------
-    units : mapping of names to texts, sequence of d texts, or None
+    units : mapping of names to texts, pandas Series, sequence of d texts, or None
     d : int, coordinates of a row, or None where that is not known yet
 
     Raises
@@ -50,6 +50,8 @@ def said_units(units: Any, d: int | None = None) -> Units:
     """
     if units is None:
         return NO_UNITS
+    if hasattr(units, "to_dict"):  # a Series
+        units = units.to_dict()
     if isinstance(units, Mapping):
         given: dict[Any, Any] = dict(units)
         if not all(isinstance(name, str) for name in given):

@@ -155,7 +155,15 @@ class Release:
     def named(
         self, columns: Sequence[str] | None, units: Sequence[str | None] | None = None
     ) -> Self:
-        """Name the coordinates and their units; return itself."""
+        """Name the coordinates and their units; return itself.
+
+        Raises
+        ------
+        ValueError
+            For units that are not as many as coordinates.
+        """
+        if units is not None and len(units) != self._value.shape[-1]:
+            raise ValueError(f"units must have {self._value.shape[-1]} entries, got {len(units)}")
         self._columns = None if columns is None else tuple(columns)
         self._units = tuple(units) if units is not None and any(units) else None
         return self
