@@ -117,6 +117,9 @@ def test_without_a_region_and_by_users_they_come_too(tmp_path):
         assert by_user(data).units == UNITS
     turned = PrivateMean(**BOX, **BUDGET)(open_rows(path, NAMES[::-1]))
     assert (turned.columns, turned.units) == (NAMES, UNITS)
+    for said in ({"age": "d", "height": "cm"}, [None, "cm", "d"]):
+        rows = open_rows(path, NAMES[::-1], units=said)
+        assert PrivateMean(**BOX, **BUDGET)(rows).units == ("d", "cm", "mg/kg")
 
 
 @pytest.mark.parametrize("data", [ROWS, PLAIN, frame({"dose": "g", "height": "cm"}), list(ROWS)])
@@ -257,6 +260,8 @@ def test_units_of_columns_that_are_not_there_are_refused_before_the_budget_is_dr
     groups = PrivateGroupMean(BALL, units=units, keys=["a"], neighbors="replace", **BUDGET)
     with pytest.raises(ValueError, match=unknown):
         groups(PLAIN.assign(key="a"), key="key", budget=budget)
+    with pytest.raises(ValueError, match="the rows have none"):
+        groups(ROWS, key=["a"] * 500, budget=budget)
     assert not budget.entries
     assert PrivateMean(BALL, **BUDGET)(PLAIN, budget=budget).units is None
     with pytest.raises(BudgetError):
@@ -275,19 +280,37 @@ def test_metadata_that_are_no_units_are_none():
 
 
 class Lists(EngineRows):
-    """An engine whose parts are frames; its schema tells units."""
+    """An engine of two parts; its schema tells units, of which a part's tables tell others."""
 
     d, columns, units = 3, NAMES, KNOWN
 
+    def __init__(self, by: Any = ()) -> None:
+        self.by = tuple(by)
+
+    def part(self, task):
+        labels = {"user": np.arange(500), "shop": np.array(["a", "b"] * 250)}
+        for units in (KNOWN, {"age": "of one table alone"}):
+            told = frame(units).assign(**{name: labels[name] for name in task.by})
+            yield told if task.d else told[list(task.by)]
+
     def gather(self, task):
-        for k, part in enumerate((frame(), frame({"age": "of one part alone"}))):
-            yield f"part {k}", task(iter([part]))
+        for k in range(2):
+            yield f"part {k}", task(self.part(task))
+
+    def exchange(self, task):
+        pieces = [piece for _ in range(2) for _, piece in task.split(self.part(task), 1)]
+        yield "part 0", task(iter(pieces))
 
 
 def test_rows_in_an_engine_have_the_units_of_its_schema():
     for mechanism in (PrivateMean(BALL, **BUDGET), PrivateMean(**BOX, **BUDGET)):
         assert mechanism(Lists()).units == UNITS
     assert PrivateMean(BALL, units={"height": "cm"}, **BUDGET)(Lists()).units[1] == "cm"
+    by_user = PrivateMean(BALL, by="user", **BUDGET)
+    assert by_user(Lists(["user"])).units == UNITS
+    groups = PrivateGroupMean(BALL, keys=["a", "b"], **BUDGET)
+    assert groups(Lists(["shop"]), key="shop").units == UNITS
+    assert groups(Lists(["shop", "user"]), key="shop", user="user").units == UNITS
 
 
 def test_estimates_have_the_units_of_what_they_estimate():
