@@ -270,7 +270,7 @@ class Release:
         """
         columns = self.table(level)
         units = dict(zip(self.coordinates(), self._units or (), strict=False))
-        if units:
+        if units and "value" in columns:  # a matrix has no such column
             del columns["unit"]
         places = self._value.ndim == 2 and next(iter(columns)) == self.coordinates()[0]
         return as_pandas(columns, self._about(), None if places else next(iter(columns)), units)

@@ -6,9 +6,9 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import IO
+from typing import IO, Any
 
 from ..rows.files import Rows, open_rows
 from .exit import Exit, Problem, own_text
@@ -27,6 +27,7 @@ __all__ = [
     "opened",
     "split_names",
     "split_units",
+    "units_in_order",
     "wants_bar",
     "write_whole",
 ]
@@ -172,24 +173,34 @@ def split_names(columns: str | None) -> list[str] | None:
     return None if columns is None else [name.strip() for name in columns.split(",")]
 
 
-def split_units(units: str | None, names: Sequence[str]) -> list[str | None] | None:
-    """The units in ``--units``, one for each of the coordinates; None where it was not given.
+def split_units(units: str | None) -> dict[str, str]:
+    """The units in ``--units`` by column.
 
     Raises
     ------
     Problem
-        For what is no NAME=UNIT, or names no coordinate.
+        For what is no NAME=UNIT.
     """
-    if units is None:
-        return None
-    pairs = [part.rpartition("=") for part in units.split(",")]
+    pairs = [] if units is None else [part.rpartition("=") for part in units.split(",")]
     if not all(between for _, between, _ in pairs):
         raise Problem(Exit.PARAMETER, f"--units must be NAME=UNIT,NAME=UNIT, got {units!r}")
-    known = {name.strip(): unit.strip() for name, _, unit in pairs}
-    if unknown := [name for name in known if name not in names]:
+    return {name.strip(): unit.strip() for name, _, unit in pairs}
+
+
+def units_in_order(
+    units: Mapping[str, str], names: Sequence[str], columns: Sequence[str] | None
+) -> list[str | None]:
+    """A unit or None for each of the coordinates; a list's column may have one for all of them.
+
+    Raises
+    ------
+    Problem
+        For a name of no coordinate.
+    """
+    if unknown := [name for name in units if name not in {*names, *(columns or ())}]:
         text = f"--units has {unknown[0]!r}, which is none of the {len(names)} columns"
         raise Problem(Exit.PARAMETER, text)
-    return [known.get(name) for name in names]
+    return [units.get(name) for name in names]
 
 
 def opened(
@@ -199,10 +210,12 @@ def opened(
     *,
     by: Sequence[str] = (),
     progress: bool = False,
+    units: Mapping[str, str] | None = None,
 ) -> Rows:
-    """The rows of these columns of files."""
+    """The rows of these columns of files, and the units of named ones."""
+    known: dict[str, Any] = {"header": arguments.header, "by": by, "progress": progress}
     try:
-        return open_rows(paths, columns, header=arguments.header, by=by, progress=progress)
+        return open_rows(paths, columns, units=units, **known)
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, own_text(error)) from None
 

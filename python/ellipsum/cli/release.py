@@ -23,7 +23,7 @@ from ..sum_release import SumRelease
 from . import groups
 from .exit import Exit, Problem, own_text
 from .job import check_job, made, publish
-from .options import opened, split_names, split_units, wants_bar
+from .options import opened, split_names, split_units, units_in_order, wants_bar
 from .shape import known_of_rows, shape_name
 
 __all__ = ["run", "table"]
@@ -38,10 +38,12 @@ def run(arguments: argparse.Namespace) -> int:
     _check_usage(arguments)
     labels = [name for name in (arguments.group, arguments.user) if name]
     columns, bar = split_names(arguments.columns), wants_bar(arguments)
-    rows = opened(arguments, arguments.files, columns, by=labels, progress=bar)
+    said = split_units(arguments.units)
+    by_name = {name: unit for name, unit in said.items() if not name.startswith("[")}
+    rows = opened(arguments, arguments.files, columns, by=labels, progress=bar, units=by_name)
     known, d = known_of_rows(arguments, rows)
     names = _names(rows, d)
-    units = split_units(arguments.units, names)
+    units = units_in_order(said, names, rows.columns)
     if arguments.group is not None:
         return _run_groups(arguments, rows, known["ellipsoid"], d, units)
     try:

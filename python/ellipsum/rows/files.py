@@ -360,7 +360,9 @@ def _said_of(sources: Sequence[Source], units: Any) -> Units:
     """What the caller says of the units, by name where the coordinates are columns."""
     names, d = sources[0].columns, _common_d(sources)
     said = said_units(units, d)
-    Columns(coordinate_names(names, d) or names, units=said).check_units()
+    place = f"{names[0]}[" if d is None and names else None  # of a list of unknown length
+    told = {k: v for k, v in said.items() if not (place and str(k).startswith(place))}
+    Columns(coordinate_names(names, d) or names, units=told).check_units()
     by_name = names is not None and len(names) == d
     return {names[k] if by_name and names and isinstance(k, int) else k: v for k, v in said.items()}
 
