@@ -13,7 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Columns", "coordinate_names", "frame_names", "in_order", "named_vectors", "printable"]
+from .column_units import NO_UNITS, Units, unit_of
+
+__all__ = [
+    "Columns",
+    "captions",
+    "coordinate_names",
+    "frame_names",
+    "in_order",
+    "named_vectors",
+    "printable",
+]
 
 Names = tuple[str, ...]
 
@@ -25,21 +35,37 @@ class Columns:
     """Names that the coordinates have, in order, or None as long as no source has said any.
 
     The first names that are seen stay. Rows whose columns are the same in another order are put
-    into this one; any other columns are refused (claim rows-5).
+    into this one; any other columns are refused (claim rows-5). Units go along with the names:
+    what the caller says wins, sources that tell two units of a column are refused.
 
     Parameters
     ----------
     names : sequence of str, optional
     giver : str, what a message calls who gave them
+    units : Units, what the caller says; None where units are not asked for, as of a part
     """
 
-    def __init__(self, names: Sequence[str] | None = None, giver: str = "the bounds") -> None:
+    def __init__(
+        self,
+        names: Sequence[str] | None = None,
+        giver: str = "the bounds",
+        units: Units | None = NO_UNITS,
+    ) -> None:
         self.names: Names | None = None if names is None else tuple(names)
         self._giver = giver
         self._quoted = True  # whether a message may quote the names
+        self._said = units
+        self.learned: dict[str | int, str] = {}  # units of sources; "" where they cannot be told
+        if names is not None:
+            self.check_units()
 
     def order_of(
-        self, names: Sequence[str] | None, source: str = "data", *, quoted: bool = True
+        self,
+        names: Sequence[str] | None,
+        source: str = "data",
+        *,
+        quoted: bool = True,
+        units: Units = NO_UNITS,
     ) -> list[int] | None:
         """Which of a source's columns each coordinate is; None where they are in order.
 
@@ -50,41 +76,97 @@ class Columns:
         quoted : bool
             Whether a message may quote the source's own names: not those of a CSV file, whose
             first line may be a record.
+        units : Units, of the source's columns
 
         Raises
         ------
         ValueError
-            The source has other columns. The message quotes columns' names alone.
+            The source has other columns, or another unit of one. The message quotes columns' names
+            alone.
         """
         if names is None:
+            self._learn(units, source, quoted)
             return None
         if self.names is None:
             self.names, self._giver, self._quoted = tuple(names), "what came before", quoted
+            self.check_units()
         if tuple(names) == self.names:
+            self._learn(units, source, quoted)
             return None
         check_same(self.names, names, self._giver, source, (self._quoted, quoted))
+        self._learn(units, source, quoted)
         places = {name: j for j, name in enumerate(names)}
         return [places[name] for name in self.names]
 
-    def of_sum(self, names: Sequence[str] | None) -> None:
-        """Learn the names of a sum that is made, whose order is what it is."""
-        if names is not None and self.order_of(names) is not None:
+    def of_sum(self, other: Columns) -> None:
+        """Learn the names and units of a sum that is made, whose order is what it is."""
+        if self.order_of(other.names, units=other.learned) is not None:
             raise ValueError("data has its columns in another order than the mechanism's")
 
     def joined(self, other: Columns) -> Columns:
-        """What the rows of both have; raise where their names or the names' order differ."""
-        if other.names is None or self.names is None:
-            return (other if self.names is None else self).copy()
-        if other.names != self.names:
+        """What the rows of both have; raise where their names or the names' order differ.
+
+        Units decide nothing: of a column that has two there is none.
+        """
+        if other.names is not None and self.names is not None and other.names != self.names:
             check_same(self.names, other.names, "this sum", "other")
             raise ValueError("other has the same columns in another order: give both the same")
-        return self.copy()
+        both = (other if self.names is None else self).copy()
+        both._said = {**(other._said or {}), **(self._said or {})}
+        both.learned = {**self.learned, **other.learned}
+        for key in self.learned.keys() & other.learned.keys():
+            if self.learned[key] != other.learned[key]:
+                both.learned[key] = ""
+        return both
 
-    def copy(self) -> Columns:
-        """The same, to be changed apart."""
-        same = Columns(self.names, self._giver)
-        same._quoted = self._quoted
+    def copy(self, said: Units | None = None) -> Columns:
+        """The same, to be changed apart; with units that the caller says, if some are given."""
+        own = {**(self._said or {}), **said} if said else self._said
+        same = Columns(self.names, self._giver, own)
+        same._quoted, same.learned = self._quoted, dict(self.learned)
         return same
+
+    def untold(self) -> Columns:
+        """A copy for what must not be learned: it has no units, and asks for none."""
+        same = self.copy()
+        same._said, same.learned = None, {}
+        return same
+
+    def told(self, d: int) -> tuple[Names | None, tuple[str | None, ...] | None]:
+        """Names and units of d coordinates, as far as there are some."""
+        names, one = self.names or (None,) * d, _list_of(self.names)
+        units = [self._unit(name, j, one) or None for j, name in zip(range(d), names, strict=False)]
+        return self.names, tuple(units) if any(units) else None
+
+    def check_units(self) -> None:
+        """Raise a ValueError where the caller says units of columns that are not there."""
+        known = {*(self.names or ()), _list_of(self.names)}
+        unknown = [key for key in self._said or () if isinstance(key, str) and key not in known]
+        if unknown and self.names is None:
+            raise ValueError("units are by name, and the rows have none: give a sequence of units")
+        if unknown:
+            raise ValueError(f"units has the {_columns(unknown)}, which the rows do not have")
+
+    def _unit(self, name: str | None, place: int, one: str | None) -> str | None:
+        said = unit_of(self._said or {}, name, place, one)
+        return unit_of(self.learned, name, place, one) if said is None else said
+
+    def _learn(self, units: Units, source: str, quoted: bool) -> None:
+        if self._said is None:
+            return
+        for key, unit in units.items():
+            if self.learned.setdefault(key, unit) in (unit, ""):
+                continue
+            if key not in self._said:
+                which = (
+                    f"column {key!r}"
+                    if quoted and self._quoted and isinstance(key, str)
+                    else "a column"
+                )
+                raise ValueError(
+                    f"{source} has {which} in another unit than what came before: convert it, or "
+                    "say the unit by units="
+                )
 
 
 def check_same(
@@ -135,6 +217,14 @@ def coordinate_names(columns: Sequence[str] | None, d: int | None) -> Names | No
     return tuple(f"{columns[0]}[{j}]" for j in range(d)) if len(columns) == 1 else None
 
 
+def _list_of(names: Names | None) -> str | None:
+    """The list column that coordinates are the places of, if they are."""
+    if not names or not names[0].endswith("[0]"):
+        return None
+    one = names[0][:-3]
+    return one if coordinate_names([one], len(names)) == names else None
+
+
 def frame_names(data: Any) -> Names | None:
     """The columns' names of a pandas frame, if all of them are texts; None for anything else.
 
@@ -160,6 +250,15 @@ def printable(name: str) -> str:
     """A name on one line of a screen: no control characters, and not too long."""
     plain = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
     return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 3] + "..."
+
+
+def captions(names: Sequence[str], units: Sequence[str | None] | None) -> list[str]:
+    """What a screen calls coordinates: ``name [unit]``, each part as of :func:`printable`."""
+    plain = [printable(name) for name in names]
+    if units is None:
+        return plain
+    pairs = zip(plain, units, strict=True)
+    return [f"{name} [{printable(unit)}]" if unit else name for name, unit in pairs]
 
 
 class Named(NamedTuple):

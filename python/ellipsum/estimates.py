@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,7 @@ def estimate_center(
     neighbors: str = "replace",
     budget: Budget | Share | None = None,
     error: str | ArrayLike = "box",
+    units: Mapping[str, str] | Sequence[str | None] | None = None,
     seed: int | bytes | None = None,
 ) -> Estimate:
     """Private centre: the mean by the plan of :class:`PrivateMean` for a box or a ball.
@@ -81,6 +83,7 @@ def estimate_center(
     neighbors : ``"replace"`` or ``"add-remove"``
     budget : Budget or Share, optional; what it is drawn from
     error : ``"box"``, ``"relative"``, ``"absolute"`` or weights (d,), as :class:`PrivateMean`
+    units : of the coordinates, public, as :class:`PrivateMean`
     seed : int or 32 bytes, optional; for tests, not private
 
     Returns
@@ -106,6 +109,7 @@ def estimate_center(
         mu=mu,
         neighbors=neighbors,
         error=error,
+        units=units,
     )
     release = mechanism(data, budget=budget, seed=seed)
     assert isinstance(release, AdaptiveRelease)  # no ellipsoid was given
@@ -126,6 +130,7 @@ def estimate_scale(
     neighbors: str = "replace",
     budget: Budget | Share | None = None,
     error: str | ArrayLike = "box",
+    units: Mapping[str, str] | Sequence[str | None] | None = None,
     seed: int | bytes | None = None,
 ) -> Estimate:
     """Private standard deviation of each coordinate, as the same plan sees it.
@@ -140,7 +145,7 @@ def estimate_scale(
     Parameters
     ----------
     data, lower, upper, center, radius, epsilon, delta, rho, mu, neighbors, budget,
-    error, seed :
+    error, units, seed :
         As for :func:`estimate_center`.
 
     Returns
@@ -164,6 +169,7 @@ def estimate_scale(
         mu=mu,
         neighbors=neighbors,
         error=error,
+        units=units,
     )
     release = mechanism(data, budget=budget, seed=seed)
     assert isinstance(release, AdaptiveRelease)  # no ellipsoid was given
@@ -176,5 +182,5 @@ def _estimate(
     guarantee: Guarantee = release.guarantee
     why = seed_caveats(seed)
     estimate = Estimate(kind, value, guarantee, why, sd=sd, n=release.n)
-    estimate.with_remarks(release.remarks(kind)).named(release.columns)
+    estimate.with_remarks(release.remarks(kind)).named(release.columns, release.units)
     return estimate.drawn_from(release.entry)

@@ -356,7 +356,7 @@ class ExactSum:
         return total
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _unpickle, (self.to_bytes(), self.columns)
+        return _unpickle, (self.to_bytes(), self.columns, self._columns.learned)
 
     def __repr__(self) -> str:
         return f"ExactSum(d={self._ellipsoid.d}, kind={self._ellipsoid.kind!r})"
@@ -389,7 +389,8 @@ class ExactSum:
         self._releases, self._absent = state.releases, state.absent
 
 
-def _unpickle(data: bytes, columns: tuple[str, ...] | None = None) -> ExactSum:
+def _unpickle(data: bytes, columns: tuple[str, ...] | None = None, units: Any = ()) -> ExactSum:
     total = ExactSum.from_bytes(data)
     total._columns = Columns(columns)
+    total._columns.learned = dict(units)
     return total

@@ -61,7 +61,7 @@ class UserTask(InOnePiece):
 
     def split(self, data: Any, buckets: int) -> Iterator[tuple[int, bytes]]:
         """Rows of one part by the user's bucket; a row without a user is nobody's."""
-        kinds, columns = [""], Columns(self.names)
+        kinds, columns = [""], Columns(self.names, units=None)
 
         def named() -> Iterator[tuple[Array, Words]]:
             for rows, (labels,) in labelled_batches(data, self.d, self.by, columns):
@@ -109,7 +109,7 @@ class FarUsers(Partitioned):
     def __init__(self, data: Partitioned, user: Any, divide: bool, most: int | None) -> None:
         check_labels(data, [user])
         self._data, self._user, self._divide, self._most = data, user, divide, most
-        self.d, self.columns = data.d, data.columns
+        self.d, self.columns, self.units = data.d, data.columns, data.units
 
     def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
         """What the users that came together give."""

@@ -16,6 +16,16 @@ __all__ = ["GaussianShape"]
 
 Array = NDArray[np.float64]
 
+UNCOUNTED = (
+    "the best region of a GaussianShape follows from the number of rows, and data cannot be "
+    "counted before they are read: give mechanism.region_for(n), shape.resolve(n, ...) or "
+    "shape.at(0.01) in place of the shape"
+)
+PRIVATE_COUNT = (
+    "the best region of a GaussianShape follows from the number of rows, which add-remove calls "
+    "private: give shape.at(0.01), or shape.resolve(n, ...) for a public guess of it"
+)
+
 
 class GaussianShape:
     """Rows that are about Gaussian: hand it to a mechanism, which makes the best region of it.

@@ -7,7 +7,18 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["BLUE", "Drawable", "check_matplotlib", "legend", "plot_release", "stripe"]
+from .column_names import printable
+
+__all__ = [
+    "BLUE",
+    "Drawable",
+    "axis_unit",
+    "check_matplotlib",
+    "legend",
+    "plot_release",
+    "shown_unit",
+    "stripe",
+]
 
 BLUE = "#1d5fbf"
 _STRIPE = "#f3f5f8"
@@ -28,6 +39,8 @@ class Drawable(Protocol):
     def private(self) -> bool: ...
     @property
     def covers(self) -> str: ...
+    @property
+    def units(self) -> Any: ...
     def coordinates(self) -> list[str]: ...
     def confidence_interval(self, level: float = 0.95) -> tuple[Any, Any]: ...
 
@@ -73,16 +86,19 @@ def plot_release(
     """
     check_matplotlib()
     value = release.value
+    common, each = axis_unit(release.units)
     labels = release.coordinates() if names is None else list(names)
     if len(labels) != value.size:
         raise ValueError(f"names must have {value.size} entries, got {len(labels)}")
+    if names is None and each:
+        labels = [f"{x} [{shown_unit(u)}]" if u else x for x, u in zip(labels, each, strict=True)]
     order = np.argsort(-value, kind="stable") if sort else np.arange(value.size)
     lower, upper = release.confidence_interval(level)
     few = value.size <= _NAMED_COORDINATES
     if ax is None:
         ax = _new_axes(value.size if few else None)
     draw = _draw_lines if few else _draw_band
-    draw(ax, value[order], lower[order], upper[order], [labels[j] for j in order])
+    draw(ax, value[order], lower[order], upper[order], [labels[j] for j in order], common)
     _spread_axis(ax, "x" if few else "y", value, release.sd)
     ax.spines[["top", "right"]].set_visible(False)
     caveat = "" if release.private else " (NOT PRIVATE)"
@@ -91,6 +107,20 @@ def plot_release(
         loc="left",
     )
     return ax
+
+
+def axis_unit(units: Sequence[str | None] | None) -> tuple[str, Sequence[str | None]]:
+    """What an axis of values is called, and the units that stand at each coordinate instead."""
+    if not units:
+        return "value, in the data's unit", ()
+    if len(set(units)) == 1:
+        return f"value, {shown_unit(units[0] or '')}", ()
+    return "value, each in its unit", units
+
+
+def shown_unit(unit: str) -> str:
+    """A unit as a label: short, without control characters, and without formulas."""
+    return printable(unit).replace("$", r"\$")
 
 
 def stripe(ax: Any, count: int) -> None:
@@ -122,22 +152,22 @@ def _new_axes(lines: int | None) -> Any:
     return pyplot.subplots(figsize=(7.2, height), layout="constrained")[1]
 
 
-def _draw_lines(ax: Any, value: Any, lower: Any, upper: Any, labels: list[str]) -> None:
+def _draw_lines(ax: Any, value: Any, lower: Any, upper: Any, labels: list[str], axis: str) -> None:
     at = np.arange(value.size)[::-1]
     stripe(ax, value.size)
     ax.hlines(at, *_finite(value, lower, upper), color=BLUE, lw=2.2, alpha=0.35)
     ax.plot(value, at, "o", ms=4.6, color=BLUE)
     ax.set_yticks(at, labels)
-    ax.set_xlabel("value, in the data's unit")
+    ax.set_xlabel(axis)
 
 
-def _draw_band(ax: Any, value: Any, lower: Any, upper: Any, _labels: list[str]) -> None:
+def _draw_band(ax: Any, value: Any, lower: Any, upper: Any, _labels: list[str], axis: str) -> None:
     at = np.arange(value.size)
     ax.fill_between(at, *_finite(value, lower, upper), color=BLUE, alpha=0.25, lw=0)
     ax.plot(at, value, ".", ms=3, color=BLUE)
     ax.set_xlim(-1, value.size)
     ax.set_xlabel(f"the {value.size} coordinates")
-    ax.set_ylabel("value, in the data's unit")
+    ax.set_ylabel(axis)
 
 
 def _finite(value: Any, lower: Any, upper: Any) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .plot import BLUE, check_matplotlib, stripe
+from .plot import BLUE, check_matplotlib, shown_unit, stripe
 
 __all__ = ["DrawableGroups", "plot_groups"]
 
@@ -25,6 +25,8 @@ class DrawableGroups(Protocol):
     def edges(self) -> Any: ...
     @property
     def private(self) -> bool: ...
+    @property
+    def units(self) -> Any: ...
     def labels(self) -> list[str]: ...
     def coordinates(self) -> list[str]: ...
     def confidence_interval(self, level: float = 0.95) -> tuple[Any, Any]: ...
@@ -80,7 +82,7 @@ def plot_groups(
             many = len(labels) > _NAMED_GROUPS
             _draw_groups(axis, labels, *own, sort=many if sort is None else sort)
         if release.value.ndim > 1:
-            axis.set_xlabel(f"{names[j]}, in its unit" if names[j] else "value, in the data's unit")
+            axis.set_xlabel(_caption(names[j], (release.units or {j: None})[j]))
         elif release.edges is None:
             axis.set_xlabel("number")
         axis.spines[["top", "right"]].set_visible(False)
@@ -89,6 +91,13 @@ def plot_groups(
         f"Private {release.kind}, {100 * level:g} % intervals of the noise{caveat}", loc="left"
     )
     return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
+
+
+def _caption(name: str, unit: str | None) -> str:
+    """What the axis of a coordinate is called."""
+    if unit:
+        return f"{name or 'value'}, {shown_unit(unit)}"
+    return f"{name}, in its unit" if name else "value, in the data's unit"
 
 
 def _chosen(names: list[str], column: str | int | None, *, alone: bool) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,10 +21,11 @@ from .adaptive.release import AdaptiveRelease
 from .budget.budget import Budget, Entry, Share
 from .budget.purse import check_budget, draw_from
 from .column_names import Columns
+from .column_units import said_units
 from .ellipsoid import Ellipsoid
 from .exact_sum import ExactSum
 from .far_users import rows_of_unit
-from .gaussian_shape import GaussianShape
+from .gaussian_shape import PRIVATE_COUNT, UNCOUNTED, GaussianShape
 from .guarantee import ROW, GaussianGuarantee, seed_caveats
 from .jobs.checkpoint import Checkpoint
 from .jobs.resumable import How, binding_of, by_plan, sum_of
@@ -36,12 +38,6 @@ from .sum_release import SumRelease
 from .users import make_unit, refuse_users
 
 __all__ = ["PrivateMean", "PrivateSum"]
-
-_UNCOUNTED = (
-    "the best region of a GaussianShape follows from the number of rows, and data cannot be "
-    "counted before they are read: give mechanism.region_for(n), shape.resolve(n, ...) or "
-    "shape.at(0.01) in place of the shape"
-)
 
 
 class PrivateSum:
@@ -105,6 +101,8 @@ class PrivateSum:
     missing : ``"center"`` or, for a mean, ``"ignore"``
         What a cell counts for that is missing or not finite: the centre of its coordinate, or
         nothing (the mean is one of the present cells). From a box or ball it is nothing always.
+    units : mapping of columns' names to texts, or a sequence of them, optional
+        Of the coordinates, public; they label the release, and win over what the rows tell.
 
     Raises
     ------
@@ -138,6 +136,7 @@ class PrivateSum:
         grouped: bool = False,
         max_rows: int | None = None,
         missing: str = "center",
+        units: Mapping[str, str] | Sequence[str | None] | None = None,
     ) -> None:
         known = (lower, upper, center, radius, sigma, covariance, error)
         self._domain: Domain | None = None
@@ -159,16 +158,13 @@ class PrivateSum:
             self.guarantee = replace(self.guarantee, rows_per_unit=max_rows)
         if isinstance(ellipsoid, GaussianShape):
             if not self.guarantee.neighbors.count_is_public:
-                raise ValueError(
-                    "the best region of a GaussianShape follows from the number of rows, which "
-                    "add-remove calls private: give shape.at(0.01), or shape.resolve(n, ...) for a "
-                    "public guess of it"
-                )
+                raise ValueError(PRIVATE_COUNT)
             self._shape, ellipsoid = ellipsoid, None
         self._ellipsoid = ellipsoid
         self._missing = _validate.one_of("missing", missing, MISSING)
         if missing == "ignore" and self._kind != "mean":
             raise ValueError(IGNORED_WHERE)
+        self._columns = Columns(self._names, units=said_units(units, self._d))
 
     def __repr__(self) -> str:
         what = self._domain or self._shape or self._ellipsoid
@@ -259,20 +255,21 @@ class PrivateSum:
             For data of the wrong shape or type, an ExactSum over another region, or one that
             was released before; a budget without room for it (BudgetError).
         """
-        workers, columns = _validate.whole("jobs", jobs, least=1), Columns(self._names)
+        workers, columns = _validate.whole("jobs", jobs, least=1), self._columns.copy()
         check_budget(budget, self.guarantee, resume)
         refuse_users(data, users, self._users)
         if (resume is not None or workers > 1) and not isinstance(data, Rows):
             raise TypeError("resume and jobs need files as data: give open_rows(...)")
+        if resume is not None and seed is not None:
+            raise ValueError("give resume or seed: a checkpoint has a key of its own")
         files = data = data.arranged(columns, self._d) if isinstance(data, Rows) else data
         if self._users is not None:
             rows = rows_of_unit(self._users, data, self._d, users, columns, jobs=workers)
             # For several passes, or to be counted first, something to call.
             several, kept = self._ellipsoid is None, resume is not None
             data = rows.stored() if several else rows if kept else rows.batches()
-        if resume is not None and seed is not None:
-            raise ValueError("give resume or seed: a checkpoint has a key of its own")
-        known = (workers, threads, partial(self._draw, budget), seed_caveats(seed), columns)
+        draw = partial(self._draw, budget, columns)
+        known = (workers, threads, draw, seed_caveats(seed), columns)
         if resume is None:
             return self._released(data, How(None, root_key(seed), *known), again=spend_again)
         inputs = Checkpoint.of(resume).inputs(files)  # as they are before anything is counted
@@ -293,12 +290,14 @@ class PrivateSum:
         ellipsoid = self._region_for(data)
         total = sum_of(data, ExactSum(ellipsoid, missing=self._missing, threads=how.threads), how)
         known = (total, self._levels(ellipsoid), how.root, how.draw, how.caveats)
-        return one_sum(self._kind, self.guarantee, *known, again=again).named(how.columns.names)
+        release = one_sum(self._kind, self.guarantee, *known, again=again)
+        return release.named(*how.columns.told(ellipsoid.d))
 
     def _levels(self, region: Ellipsoid) -> NoiseLevels:
         return noise_levels(self.guarantee, region, self.count_share, self._missing)
 
-    def _draw(self, budget: Budget | Share | None, job: str) -> Entry | None:
+    def _draw(self, budget: Budget | Share | None, columns: Columns, job: str) -> Entry | None:
+        columns.check_units()
         return draw_from(budget, self.guarantee, self._kind, job=job)  # before any noise is drawn
 
     def noise_sd(self, n: int) -> NDArray[np.float64]:
@@ -363,7 +362,7 @@ class PrivateSum:
         elif countable(data):
             rows = passes_over(data, self._shape.d).count_rows()
         else:
-            raise ValueError(_UNCOUNTED)
+            raise ValueError(UNCOUNTED)
         return self.region_for(rows) if rows else self._shape.at()  # refused: no rows
 
     @property

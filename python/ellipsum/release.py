@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .column_names import printable
+from .column_names import captions
 from .guarantee import ROW, Guarantee
 from .plot import plot_release
 from .tabular import as_arrow, as_html, as_pandas
@@ -70,6 +70,7 @@ class Release:
         self._caveats, self._sd, self._n = tuple(caveats), sd, n
         self._entry: Any = None
         self._columns: tuple[str, ...] | None = None
+        self._units: tuple[str | None, ...] | None = None
 
     @property
     def kind(self) -> str:
@@ -146,9 +147,25 @@ class Release:
         """Names of the coordinates, where the rows or the bounds had some: schema, public."""
         return self._columns
 
-    def named(self, columns: Sequence[str] | None) -> Self:
-        """Name the coordinates; return itself."""
+    @property
+    def units(self) -> tuple[str | None, ...] | None:
+        """Units of the coordinates, None where nobody said one: schema, public."""
+        return self._units
+
+    def named(
+        self, columns: Sequence[str] | None, units: Sequence[str | None] | None = None
+    ) -> Self:
+        """Name the coordinates and their units; return itself.
+
+        Raises
+        ------
+        ValueError
+            For units that are not as many as coordinates.
+        """
+        if units is not None and len(units) != self._value.shape[-1]:
+            raise ValueError(f"units must have {self._value.shape[-1]} entries, got {len(units)}")
         self._columns = None if columns is None else tuple(columns)
+        self._units = tuple(units) if units is not None and any(units) else None
         return self
 
     def coordinates(self) -> list[str]:
@@ -203,6 +220,7 @@ class Release:
             "sd": None if self.sd is None else finite_or_none(self.sd),
             "n": self.n,
             "columns": None if self._columns is None else list(self._columns),
+            "units": None if self._units is None else list(self._units),
             **self._guarantee.budget(),
             "private": self.private,
             "caveats": list(self.caveats),
@@ -222,15 +240,16 @@ class Release:
 
         Returns
         -------
-        dict of lists of the same length: ``column``, ``value``, and where known ``sd``, ``lower``
-        and ``upper``, None where they are infinite (in pandas NaN, in Arrow null)
+        dict of lists of the same length: ``column``, ``value``, and where known ``unit``, ``sd``,
+        ``lower`` and ``upper``, None where they are infinite (in pandas NaN, in Arrow null)
         """
         names = self.coordinates()
         if self._value.ndim == 2:
             square = {"column": names} if len(self._value) == len(names) else {}
             taken = [name if name != "column" else "[column]" for name in names]
             return square | dict(zip(taken, self._value.T.tolist(), strict=True))
-        columns: dict[str, Any] = {"column": names, "value": self._value.tolist()}
+        units = {} if self._units is None else {"unit": list(self._units)}
+        columns: dict[str, Any] = {"column": names, **units, "value": self._value.tolist()}
         if self.sd is not None:
             columns["sd"] = finite_or_none(self.sd)
         if hasattr(self, "confidence_interval"):
@@ -241,7 +260,8 @@ class Release:
     def to_pandas(self, level: float = 0.95) -> Any:
         """Return :meth:`table` as a pandas DataFrame, indexed by the columns' names if it has them.
 
-        ``frame.attrs["ellipsum"]`` has the guarantee, the caveats and the parameters.
+        ``frame.attrs["ellipsum"]`` has the guarantee, the caveats and the parameters;
+        ``frame.attrs["units"]`` the units by coordinate, where there are some.
 
         Raises
         ------
@@ -249,8 +269,11 @@ class Release:
             Where pandas is not installed.
         """
         columns = self.table(level)
+        units = dict(zip(self.coordinates(), self._units or (), strict=False))
+        if units and "value" in columns:  # a matrix has no such column
+            del columns["unit"]
         places = self._value.ndim == 2 and next(iter(columns)) == self.coordinates()[0]
-        return as_pandas(columns, self._about(), None if places else next(iter(columns)))
+        return as_pandas(columns, self._about(), None if places else next(iter(columns)), units)
 
     def to_arrow(self, level: float = 0.95) -> Any:
         """Return :meth:`table` as a pyarrow Table, its schema's metadata as of :meth:`to_pandas`.
@@ -314,7 +337,7 @@ class Release:
         if matrix:
             value, sd = np.diag(value), None if sd is None else np.diag(sd)
         shown = min(value.size, _ROWS_PRINTED)
-        names = [printable(name) for name in self.coordinates()[:shown]]
+        names = captions(self.coordinates(), self._units)[:shown]
         if matrix and self._columns is None:
             names = [f"[{j},{j}]" for j in range(shown)]
         width = max(len(name) for name in [*names, "[000]", " "])

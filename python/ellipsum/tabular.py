@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,19 @@ __all__ = ["as_arrow", "as_html", "as_pandas"]
 Columns = Mapping[str, Sequence[Any]]
 
 
-def as_pandas(columns: Columns, about: Mapping[str, Any], index: str | None) -> Any:
-    """A DataFrame, a column as its index; ``attrs["ellipsum"]`` holds ``about``."""
+def as_pandas(
+    columns: Columns,
+    about: Mapping[str, Any],
+    index: str | None,
+    units: Mapping[str, str | None] = MappingProxyType({}),
+) -> Any:
+    """A DataFrame, a column as its index; ``attrs`` has ``about`` as ``"ellipsum"``, and units."""
     known = {name: _numbers(values) for name, values in columns.items()}
     frame = _needed("pandas", "to_pandas()").DataFrame(known)
     frame = frame if index is None else frame.set_index(index)
     frame.attrs["ellipsum"] = dict(about)
+    if known_units := {name: unit for name, unit in units.items() if unit}:
+        frame.attrs["units"] = known_units
     return frame
 
 

@@ -100,7 +100,7 @@ class PartTask(InOnePiece):
 
     def __call__(self, data: Any) -> bytes:
         """What the rows of one part give: of its blocks, records or tables. **Private.**"""
-        columns = Columns(self.names)
+        columns = Columns(self.names, units=None)
         blocks = as_batches(data, self.d, columns, told=True)
         rows = Passes(blocks, self.d, once=True, **self.options)
         found = getattr(rows, self.method)(*self.arguments)

@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import __version__
 from ..budget.budget import Budget
+from ..column_names import captions
 from ..gaussian_shape import GaussianShape
 from ..groups.key_bytes import plain_key
 from ..groups.mechanisms import PrivateGroupMean, PrivateGroupSum
@@ -61,6 +62,7 @@ def release_of(
     rows: Rows,
     region: Any,
     d: int,
+    units: Sequence[str | None] | None,
     budget: Budget | None,
     resume: Checkpoint | None,
 ) -> GroupRelease:
@@ -82,6 +84,7 @@ def release_of(
             mu=arguments.mu,
             neighbors=arguments.neighbors,
             missing=arguments.missing,
+            units=units,
         )
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, own_text(error)) from None
@@ -133,7 +136,7 @@ def text_of(release: GroupRelease, names: Sequence[str]) -> str:
     """Lines for a person: the guarantee, and a row for each group."""
     unit = "rows" if release.guarantee.unit == ROW else "users"
     lines = head_of(release, f", {len(names)} coordinate{'s' * (len(names) != 1)}")
-    shown = list(names[:_COLUMNS_PRINTED])
+    shown = captions(names, release.units)[:_COLUMNS_PRINTED]
     more = len(names) - len(shown)
     head = ["group"] + ([] if release.sizes is None else [f"{unit} (noisy)"])
     rows = [head + [f"{name} (noise sd)" for name in shown] + ["..."] * (more > 0)]

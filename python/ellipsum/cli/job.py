@@ -21,7 +21,13 @@ from .options import write_whole
 __all__ = ["check_job", "made", "publish"]
 
 _SUFFIXES = (".json", ".npz")
-_AS_THEY_ARE = ("columns", "keys", "sizes", "edges")  # arrays of a .npz, where a release has them
+_AS_THEY_ARE = (
+    "columns",
+    "units",
+    "keys",
+    "sizes",
+    "edges",
+)  # arrays of a .npz, where a release has them
 
 _Release = TypeVar("_Release")
 
@@ -131,6 +137,6 @@ def _dump(path: str, file: Any, result: dict[str, Any]) -> None:
 
 
 def _plain(values: list[Any]) -> Any:
-    """An array that needs no pickle: text, where it would be one of objects."""
-    array = np.array(values)
+    """An array that needs no pickle: text, where it would be one of objects; none is empty."""
+    array = np.array(["" if value is None else value for value in values])
     return array.astype(str) if array.dtype == object else array

@@ -191,7 +191,7 @@ def _add_release(commands: argparse._SubParsersAction[_Parser], kind: str) -> No
     )
     add_release_budget(parser, text)
     _add_shape(parser)
-    data = add_data(parser)
+    data = add_data(parser, units=True)
     data.add_argument(
         "--dim", type=int, metavar="D", help="coordinates of a row, for lists and --no-header"
     )

@@ -6,9 +6,9 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import IO
+from typing import IO, Any
 
 from ..rows.files import Rows, open_rows
 from .exit import Exit, Problem, own_text
@@ -26,6 +26,8 @@ __all__ = [
     "join_numbers",
     "opened",
     "split_names",
+    "split_units",
+    "units_in_order",
     "wants_bar",
     "write_whole",
 ]
@@ -60,10 +62,12 @@ def add_release_budget(parser: argparse.ArgumentParser, neighbors: str) -> None:
     budget.add_argument("--ledger", metavar="FILE", help="draw it from this ledger, or be refused")
 
 
-def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Options of how rows are read."""
+def add_data(parser: argparse.ArgumentParser, *, units: bool = False) -> argparse._ArgumentGroup:
+    """Options of how rows are read, and of the columns' units if they are carried on."""
     group = parser.add_argument_group("data")
     group.add_argument("--columns", metavar="A,B,C", help="numeric columns, or one of lists")
+    if units:
+        _add_units(group)
     add_header(group)
     group.add_argument("--threads", type=int, metavar="N", help="default: ELLIPSUM_THREADS, or 1")
     return group
@@ -100,6 +104,16 @@ def add_groups(parser: argparse.ArgumentParser, title: str, group: str) -> argpa
         "--max-keys", type=int, metavar="K", help="with --user: groups of a user (default: 1)"
     )
     return groups
+
+
+def _add_units(group: argparse._ArgumentGroup) -> None:
+    """What the columns are measured in."""
+    group.add_argument(
+        "--units",
+        metavar="A=UNIT,B=UNIT",
+        help="units of columns, which the release shows beside their names; they are public, and "
+        "win over those that a Parquet or Arrow file tells",
+    )
 
 
 def add_resume(parser: argparse.ArgumentParser) -> None:
@@ -159,6 +173,36 @@ def split_names(columns: str | None) -> list[str] | None:
     return None if columns is None else [name.strip() for name in columns.split(",")]
 
 
+def split_units(units: str | None) -> dict[str, str]:
+    """The units in ``--units`` by column.
+
+    Raises
+    ------
+    Problem
+        For what is no NAME=UNIT.
+    """
+    pairs = [] if units is None else [part.rpartition("=") for part in units.split(",")]
+    if not all(between for _, between, _ in pairs):
+        raise Problem(Exit.PARAMETER, f"--units must be NAME=UNIT,NAME=UNIT, got {units!r}")
+    return {name.strip(): unit.strip() for name, _, unit in pairs}
+
+
+def units_in_order(
+    units: Mapping[str, str], names: Sequence[str], columns: Sequence[str] | None
+) -> list[str | None]:
+    """A unit or None for each of the coordinates; a list's column may have one for all of them.
+
+    Raises
+    ------
+    Problem
+        For a name of no coordinate.
+    """
+    if unknown := [name for name in units if name not in {*names, *(columns or ())}]:
+        text = f"--units has {unknown[0]!r}, which is none of the {len(names)} columns"
+        raise Problem(Exit.PARAMETER, text)
+    return [units.get(name) for name in names]
+
+
 def opened(
     arguments: argparse.Namespace,
     paths: list[str],
@@ -166,10 +210,12 @@ def opened(
     *,
     by: Sequence[str] = (),
     progress: bool = False,
+    units: Mapping[str, str] | None = None,
 ) -> Rows:
-    """The rows of these columns of files."""
+    """The rows of these columns of files, and the units of named ones."""
+    known: dict[str, Any] = {"header": arguments.header, "by": by, "progress": progress}
     try:
-        return open_rows(paths, columns, header=arguments.header, by=by, progress=progress)
+        return open_rows(paths, columns, units=units, **known)
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, own_text(error)) from None
 

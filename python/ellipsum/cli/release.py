@@ -12,7 +12,7 @@ from .. import __version__
 from ..adaptive.passes import Passes
 from ..adaptive.release import AdaptiveRelease
 from ..budget.budget import Budget
-from ..column_names import coordinate_names, printable
+from ..column_names import captions, coordinate_names
 from ..guarantee import ROW
 from ..jobs.checkpoint import Checkpoint
 from ..kernels.backend import thread_count
@@ -23,7 +23,7 @@ from ..sum_release import SumRelease
 from . import groups
 from .exit import Exit, Problem, own_text
 from .job import check_job, made, publish
-from .options import opened, split_names, wants_bar
+from .options import opened, split_names, split_units, units_in_order, wants_bar
 from .shape import known_of_rows, shape_name
 
 __all__ = ["run", "table"]
@@ -38,10 +38,14 @@ def run(arguments: argparse.Namespace) -> int:
     _check_usage(arguments)
     labels = [name for name in (arguments.group, arguments.user) if name]
     columns, bar = split_names(arguments.columns), wants_bar(arguments)
-    rows = opened(arguments, arguments.files, columns, by=labels, progress=bar)
+    said = split_units(arguments.units)
+    by_name = {name: unit for name, unit in said.items() if not name.startswith("[")}
+    rows = opened(arguments, arguments.files, columns, by=labels, progress=bar, units=by_name)
     known, d = known_of_rows(arguments, rows)
+    names = _names(rows, d)
+    units = units_in_order(said, names, rows.columns)
     if arguments.group is not None:
-        return _run_groups(arguments, rows, known["ellipsoid"], d)
+        return _run_groups(arguments, rows, known["ellipsoid"], d, units)
     try:
         threads = thread_count(arguments.threads)
         mechanism = (PrivateSum if arguments.kind == "sum" else PrivateMean)(
@@ -55,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
             grouped=arguments.grouped,
             max_rows=arguments.max_rows,
             missing=arguments.missing,
+            units=units,
         )
     except (TypeError, ValueError) as error:
         raise Problem(Exit.PARAMETER, own_text(error)) from None
@@ -66,14 +71,19 @@ def run(arguments: argparse.Namespace) -> int:
         return mechanism(rows, resume=checkpoint, jobs=arguments.jobs or 1, **drawn)
 
     release, checkpoint = made(arguments, rows, make)
-    names = _names(rows, d)
     result = {"ellipsum": __version__, **release.to_dict(), "columns": names}
     publish(arguments, result, _text(release, names), checkpoint)
     return Exit.OK
 
 
-def _run_groups(arguments: argparse.Namespace, rows: Rows, region: Any, d: int) -> int:
-    make = partial(groups.release_of, arguments, rows, region, d)
+def _run_groups(
+    arguments: argparse.Namespace,
+    rows: Rows,
+    region: Any,
+    d: int,
+    units: Sequence[str | None] | None,
+) -> int:
+    make = partial(groups.release_of, arguments, rows, region, d, units)
     release, checkpoint = made(arguments, rows, make)
     names = _names(rows, d)
     result = {"columns": names, **groups.result_of(release)}
@@ -162,7 +172,7 @@ def table(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> list[s
     lower, upper = release.confidence_interval()
     sd = release.sd
     shown = min(len(names), _ROWS_PRINTED)
-    names = [printable(name) for name in names]
+    names = captions(names, release.units)
     width = max(len("column"), *(len(name) for name in names[:shown]))
     of = "of the rows" if isinstance(release, AdaptiveRelease) else "(noise alone)"
     lines = [f"{'column':{width}}  {'value':>13}  {'noise sd':>10}  95 % interval {of}"]

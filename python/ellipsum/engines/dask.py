@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from ..column_names import coordinate_names, frame_names
+from ..column_units import frame_units
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..rows.batches import as_batches
@@ -77,6 +78,8 @@ class DaskRows(EngineRows):
         self.d = d if known is None else known
         names = _names_of(data)
         self.columns = None if names is None else [n for n in names if n not in self.by]
+        own = frame_units(getattr(data, "_meta", None))
+        self.units = data.units if isinstance(data, Rows) else own
 
     def __repr__(self) -> str:
         return f"DaskRows({len(self._parts)} parts, d={self.d})"

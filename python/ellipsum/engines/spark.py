@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
 
+from ..column_units import metadata_units
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..rows.arrow import Layout
@@ -83,6 +84,7 @@ class SparkRows(EngineRows):
         self._df = df.select(*(column.alias(f"c{j}") for j, column in enumerate(chosen)))
         self._merge_tasks = merge_tasks
         self.columns: list[str] = names
+        self.units = metadata_units({name: fields[name].metadata for name in names})
         self.d = len(names)
         if names and type(self._df.schema[0].dataType).__name__ == "ArrayType":
             self.d = None

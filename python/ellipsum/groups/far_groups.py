@@ -81,7 +81,7 @@ class GroupTask(InOnePiece):
 
     def __call__(self, data: Any) -> bytes:
         """The table of a part's rows, and the kinds of its labels."""
-        state, columns = self._empty(), Columns(self.names)
+        state, columns = self._empty(), Columns(self.names, units=None)
         for rows, labels in self.batches(data, columns):
             state.seen.add([label.kind for label in labels])
             state.table.add_indexed(rows, self.groups(state.table.book, rows, labels))
@@ -130,7 +130,7 @@ class UserGroupTask(GroupTask):
 
     def split(self, data: Any, buckets: int) -> Iterator[tuple[int, bytes]]:
         """Rows of one part by the user's bucket, with their keys; those of nobody stay here."""
-        state, columns = self._empty(), Columns(self.names)
+        state, columns = self._empty(), Columns(self.names, units=None)
         book, sent = state.table.book, bytearray()
 
         def known() -> Iterator[tuple[Array, Words]]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from .. import _validate, noise
 from ..budget.budget import Budget, Share
 from ..budget.purse import check_budget
+from ..column_units import said_units
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers
 from ..guarantee import Neighbors, rounded_up, seed_caveats
@@ -74,6 +75,8 @@ class PrivateGroupSum(Groups):
         What a cell counts for that is missing: the centre of its coordinate, or nothing (the mean
         of each coordinate and group is then one of its present cells). A user's row in a group
         lacks the coordinates in which none of the user's rows there has a number.
+    units : mapping of columns' names to texts, or a sequence of them, optional
+        Of the coordinates, public; they label the release, and win over what the rows tell.
 
     Raises
     ------
@@ -101,13 +104,16 @@ class PrivateGroupSum(Groups):
         by: str | None = None,
         statistic: str | None = None,
         missing: str = "center",
+        units: Mapping[str, str] | Sequence[str | None] | None = None,
     ) -> None:
         if isinstance(ellipsoid, Mapping) and keys is None:
             keys = list(ellipsoid)
         self._region, self._missing = ellipsoid, _validate.one_of("missing", missing, MISSING)
         if missing == "ignore" and self._kind != "mean":
             raise ValueError(IGNORED_WHERE)
-        ExactGroupSum(ellipsoid, keys)  # its checks
+        empty = ExactGroupSum(ellipsoid, keys)  # its checks
+        self._said = said_units(units, empty.d)
+        empty.columns.copy(self._said)  # its checks, where the region has names
         if missing == "ignore":
             for region in self._regions():
                 absent_levels(region, 1.0)  # its checks
@@ -206,7 +212,7 @@ class PrivateGroupSum(Groups):
         if key is None:
             raise TypeError("key must name the column that says which group a row is in")
         empty = self._empty()
-        columns, d = empty.columns, empty.d
+        columns, d = empty.columns.copy(self._said), empty.d
         if isinstance(rows, Rows):  # learns the columns' names, also where nothing is read
             rows = rows.arranged(columns, d)
         by = self._labels(key, user)
@@ -254,6 +260,8 @@ class PrivateGroupSum(Groups):
         caveats: tuple[str, ...],
         budget: Budget | Share | None,
     ) -> GroupRelease:
+        columns = table.columns.copy(self._said)
+        columns.check_units()
         order, low, high, counts = table.ordered()
         regions = [table.region(i) for i in order]
         shared = all(region is regions[0] for region in regions) and bool(regions)
@@ -294,7 +302,7 @@ class PrivateGroupSum(Groups):
         )
         public = float(table.units) if promise.neighbors.count_is_public else None
         release = GroupRelease(self._kind, noisy, promise, caveats, n=public)
-        return release.named(table.columns.names).drawn_from(entry)
+        return release.named(*columns.told(table.d)).drawn_from(entry)
 
     def _share(self) -> float:
         """Share of mu^2 for the sizes, add-remove: as of one mean; 0 where none is needed."""

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..column_names import printable
+from ..column_names import captions, printable
 from ..ellipsoid import Ellipsoid
 from ..guarantee import ROW
 from ..plot_groups import plot_groups
@@ -74,6 +74,7 @@ class GroupRelease(Release):
         self._noisy, self._promise = noisy, guarantee
         self._edges: Array | None = None
         self._columns: tuple[str, ...] | None = None
+        self._units: tuple[str | None, ...] | None = None
         self._places = {key: i for i, key in enumerate(noisy.keys)}
         what = f"group {kind}" if noisy.integers is not None else "counts"
         self._one = kind
@@ -95,11 +96,12 @@ class GroupRelease(Release):
         region = noisy.regions[i if len(noisy.regions) > 1 else 0]
         sigma = noisy.sum_sigma[i if len(noisy.sum_sigma) > 1 else 0]
         size = None if noisy.sizes is None else float(noisy.sizes[i])
+        names = (self._columns, self._units)
         one = NoisySum(region, noisy.integers[i], sigma, size, noisy.size_sigma)
         if noisy.absent is None or noisy.absent_sigma is None:
-            return SumRelease(self._one, one, guarantee, caveats).named(self._columns)
+            return SumRelease(self._one, one, guarantee, caveats).named(*names)
         levels = noisy.absent_sigma[i if len(noisy.absent_sigma) > 1 else 0]
-        return PresentMean(one, noisy.absent[i], levels, guarantee, caveats).named(self._columns)
+        return PresentMean(one, noisy.absent[i], levels, guarantee, caveats).named(*names)
 
     def _single(self, i: int) -> SumRelease:
         return self._part(i, self._promise, self._caveats)
@@ -250,6 +252,7 @@ class GroupRelease(Release):
             columns |= {"low": [low for low, _ in ends], "high": [high for _, high in ends]}
         if self._noisy.integers is not None:
             columns["column"] = self.coordinates() * len(self)
+            columns |= {} if self._units is None else {"unit": list(self._units) * len(self)}
         sd = np.zeros_like(self._value) if self.sd is None else self.sd
         lower, upper = self.confidence_interval(level)
         drawn = {"value": self._value, "sd": sd, "lower": lower, "upper": upper}
@@ -288,7 +291,8 @@ class GroupRelease(Release):
         names = self.labels()[:shown]
         width = max([len(name) for name in names] + [len("group")])
         what = "rows (noisy)" if self._promise.unit == ROW else "users (noisy)"
-        values = [printable(name) for name in self.columns or ["value"]][:_CELLS_PRINTED]
+        called = ["value"] if self._columns is self._units is None else self.coordinates()
+        values = captions(called, self._units)[:_CELLS_PRINTED]
         heading = "" if self._noisy.integers is None else f"  {', '.join(values)} (noise sd)"
         lines = [f"  {'group':{width}}  {'' if self.sizes is None else what:>13}{heading}"]
         for i in range(shown):

@@ -100,7 +100,7 @@ class How(NamedTuple):
     threads: int | None
     draw: Callable[[str], Any]  #: takes an entry's name, gives the entry
     caveats: tuple[str, ...]
-    columns: Columns  #: names of the coordinates, which the passes may learn
+    columns: Columns  #: names and units of the coordinates, which the passes may learn
     files: Rows | None = None  #: what is read, where a checkpoint keeps what it gives
 
     def __repr__(self) -> str:
@@ -124,7 +124,8 @@ def by_plan(
         keep=lambda rows: rows if job is None else KeptPasses(rows, job, how.files),
         columns=how.columns,
     )
-    release = AdaptiveRelease(kind, outcome, domain, promise, how.caveats).named(how.columns.names)
+    release = AdaptiveRelease(kind, outcome, domain, promise, how.caveats)
+    release.named(*how.columns.told(domain.center.size))
     return release.drawn_from(entries[0] if entries else None)
 
 
@@ -146,7 +147,7 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
             raise ValueError("data is an ExactSum over another ellipsoid: use region_for(n)")
         if data.missing != empty.missing:
             raise ValueError(f'data is an ExactSum with missing="{data.missing}": use the same')
-        how.columns.of_sum(data.columns)
+        how.columns.of_sum(data._columns)
         return data
     if isinstance(data, Partitioned):
         rows = passes_over(data, empty.ellipsoid.d, once=True, columns=how.columns)

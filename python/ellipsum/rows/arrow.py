@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..column_names import Columns, coordinate_names, in_order
+from ..column_units import NO_UNITS, Units, frame_units, schema_units
 from .c_stream import CStream
 from .columns import ColumnBlock
 from .decimals import decimals
@@ -101,6 +102,7 @@ class Layout:
         self._pa = pa = pyarrow("reading Arrow data")
         self.source, self._nameless = source, schema.metadata == _NAMELESS
         self.columns = _select(schema.names, columns, source)
+        self._schema = schema
         types = [_storage_type(pa, schema.field(name).type) for name in self.columns]
         self.is_list = len(types) == 1 and _is_list(pa, types[0])
         self._views = all(kind in (pa.float32(), pa.float64()) for kind in types)
@@ -122,10 +124,20 @@ class Layout:
             "select the columns that the shape was made for"
         )
 
-    def arrange(self, columns: Columns, d: int) -> list[int] | None:
-        """Which column each of ``d`` coordinates is, None if in order; raise as :meth:`check`."""
+    @property
+    def units(self) -> dict[str | int, str]:
+        """The units of the columns, as the schema tells them."""
+        own = set(self.columns)
+        return {name: unit for name, unit in schema_units(self._schema).items() if name in own}
+
+    def arrange(self, columns: Columns, d: int, units: Units = NO_UNITS) -> list[int] | None:
+        """Which column each of ``d`` coordinates is, None if in order; raise as :meth:`check`.
+
+        ``units`` are those that the data tell beside the schema.
+        """
         names = coordinate_names(self.columns, d) if self.is_list else self.columns
-        order = columns.order_of(None if self._nameless else names, self.source)
+        told = {**units, **self.units}
+        order = columns.order_of(None if self._nameless else names, self.source, units=told)
         self.check(d)
         return order
 
@@ -164,7 +176,7 @@ def stream_batches(
     """
     schema, batches = named_batches(data)
     layout = Layout(schema)
-    order = layout.arrange(columns if named else Columns(), d)
+    order = layout.arrange(columns if named else Columns(), d, frame_units(data))
     blocks = (block for batch in batches for block in layout.blocks(batch, d))
     return in_order(blocks, order)
 

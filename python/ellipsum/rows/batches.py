@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _validate
 from ..column_names import Columns, frame_names, in_order
+from ..column_units import frame_units
 from .arrow import is_arrow, stream_batches
 from .columns import ColumnBlock, as_arrays
 from .files import Rows
@@ -114,7 +115,8 @@ def kernel_batches(
         )
     names = frame_names(data)
     if (floats := float_columns(data, d)) is not None:
-        return in_order(frame_batches(floats), columns.order_of(names))
+        order = columns.order_of(names, units=frame_units(data))
+        return in_order(frame_batches(floats), order)
     if is_arrow(data) and not (hasattr(data, "__array__") and _pyarrow_missing()):
         named = names is not None or not _is_frame(data)
         return stream_batches(_without_index(data), d, columns, named=named)
@@ -122,7 +124,7 @@ def kernel_batches(
         only_records = set(map(type, data)) <= {list, tuple}  # no need to look at each
         return _blocks(iter(data), d) if only_records else _runs(data, d, columns, told)
     if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
-        order = columns.order_of(names)
+        order = columns.order_of(names, units=frame_units(data))
         return in_order(iter([_validate.rows("data", data, d=d)]), order)
     if isinstance(data, Iterable):
         return _runs(data, d, columns, told)
@@ -175,7 +177,7 @@ def _runs(
     They agree on the columns' names, which ``columns`` does not learn unless it is ``told``:
     whether there is a batch at all may be for one person to say.
     """
-    columns = columns if told else columns.copy()
+    columns = columns if told else columns.untold()
     for whole, items in groupby(data, is_batch):
         if not whole:
             yield from _blocks(items, d)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..column_names import Columns, coordinate_names
+from ..column_units import NO_UNITS, Units, said_units
 from .ahead import read_ahead
 from .columns import ColumnBlock, as_arrays
 from .file_kinds import open_file
@@ -50,10 +51,17 @@ class Rows:
         Of each file the columns that are read from its folders' names, and their values.
     header : bool
         Whether the first line of a CSV file names its columns.
+    units : mapping of columns' names (or coordinates' places) to texts
+        What the files' schemas and the caller say; labels alone.
     """
 
     def __init__(
-        self, sources: Sequence[Source], *, progress: bool = False, header: bool = True
+        self,
+        sources: Sequence[Source],
+        *,
+        progress: bool = False,
+        header: bool = True,
+        units: Units = NO_UNITS,
     ) -> None:
         self._sources = list(sources)
         self._progress, self.header = progress, header
@@ -71,6 +79,8 @@ class Rows:
         counts = [source.n for source in sources]
         self.n = None if None in counts else sum(n for n in counts if n is not None)
         self.nbytes = sum(source.nbytes for source in sources)
+        self._said = units
+        self.units: Units = {**_common_units(sources, units), **units}
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         if self.d is None:
@@ -210,7 +220,8 @@ class Rows:
             The files have other columns, or a list whose places are in another order.
         """
         names = coordinate_names(self.columns, d) if self.accepts(d) else self.columns
-        order = columns.order_of(names, self.paths[0], quoted=self._quotable)
+        known: dict[str, Any] = {"quoted": self._quotable, "units": self.units}
+        order = columns.order_of(names, self.paths[0], **known)
         if order is None:
             return self
         if self.columns is None or len(self.columns) != d:
@@ -219,7 +230,9 @@ class Rows:
 
     def _with(self, columns: Sequence[str] | None) -> Rows:
         known: dict[str, Any] = {"header": self.header, "by": self.by}
-        other = open_rows(self.paths, columns, **known, progress=self._progress)
+        own = columns or ()
+        units = {k: unit for k, unit in self._said.items() if isinstance(k, str) and k in own}
+        other = open_rows(self.paths, columns, **known, progress=self._progress, units=units)
         other.named = self.named
         return other
 
@@ -266,6 +279,7 @@ def open_rows(
     header: bool = True,
     by: str | Sequence[str] = (),
     progress: bool = False,
+    units: Mapping[str, str] | Sequence[str | None] | None = None,
 ) -> Rows:
     """Open files as rows, which mechanisms take as data.
 
@@ -301,6 +315,9 @@ def open_rows(
     progress : bool
         Whether each pass draws a bar on standard error, with rows per second and time left:
         for the holder of the data, since the number of rows may be private.
+    units : mapping of columns' names to texts, or a sequence of them, one a coordinate, optional
+        Labels of what is released, public. They win over the metadata ``unit`` (or ``units``) of a
+        Parquet or Arrow field, and a frame's ``attrs["units"]``, which pandas writes; ``""``: none.
 
     Raises
     ------
@@ -308,7 +325,7 @@ def open_rows(
         A file is not there, truncated, damaged, or of no known format.
     ValueError, TypeError
         A column is missing or not numeric, a CSV's first line should hold names and holds
-        numbers, the files do not agree, or one is named twice.
+        numbers, the files do not agree (in columns, or in the unit of one), or one is named twice.
     ImportError
         pyarrow is needed and missing.
     """
@@ -334,9 +351,34 @@ def open_rows(
                 "must have the same columns and dimension"
             )
         sources.append(source)
-    rows = Rows(sources, progress=progress, header=header)
+    rows = Rows(sources, progress=progress, header=header, units=_said_of(sources, units))
     rows.named = tuple(map(os.path.abspath, given))
     return rows
+
+
+def _said_of(sources: Sequence[Source], units: Any) -> Units:
+    """What the caller says of the units, by name where the coordinates are columns."""
+    names, d = sources[0].columns, _common_d(sources)
+    said = said_units(units, d)
+    place = f"{names[0]}[" if d is None and names else None  # of a list of unknown length
+    told = {k: v for k, v in said.items() if not (place and str(k).startswith(place))}
+    Columns(coordinate_names(names, d) or names, units=told).check_units()
+    by_name = names is not None and len(names) == d
+    return {names[k] if by_name and names and isinstance(k, int) else k: v for k, v in said.items()}
+
+
+def _common_units(sources: Sequence[Source], said: Units) -> Units:
+    """What the files' schemas tell, where the caller does not."""
+    units: dict[str | int, str] = {}
+    for source in sources:
+        for name, unit in source.units.items():
+            if units.setdefault(name, unit) != unit and name not in said:
+                which = f"column {name!r}" if source.quotable else "a column"
+                raise ValueError(
+                    f"{source.path} has {which} in another unit than the files before it: convert "
+                    "it, or say the unit by units="
+                )
+    return units
 
 
 def _agree(one: Source, other: Source) -> bool:

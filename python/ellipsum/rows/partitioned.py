@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any, Protocol
 
 from ..column_names import Columns, coordinate_names
+from ..column_units import NO_UNITS, Units
 
 __all__ = [
     "InOnePiece",
@@ -95,10 +96,12 @@ class Partitioned(ABC):
         Names of the coordinates, where they have some.
     by : tuple of str
         Columns of labels beside them: users, keys.
+    units : mapping of names to texts, where the engine's schema tells some
     """
 
     d: int | None = None
     columns: Sequence[str] | None = None
+    units: Units = NO_UNITS
     by: tuple[str, ...] = ()
 
     @abstractmethod
@@ -193,7 +196,8 @@ def check_coordinates(data: Partitioned, d: int, columns: Columns) -> None:
             f"data must have {d} coordinates in a row, got {data.d}: "
             "select the columns that the shape was made for"
         )
-    if columns.order_of(coordinate_names(data.columns, d)) is not None:
+    names = coordinate_names(data.columns, d)
+    if columns.order_of(names, units=data.units) is not None:
         raise ValueError("data has the columns in another order: choose them in the bounds' own")
 
 

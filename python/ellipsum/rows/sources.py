@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..column_units import NO_UNITS, Units
 from .arrow import PART_BYTES, Layout, has_threads_left, pyarrow, validate
 from .folders import folder_names
 
@@ -76,6 +77,8 @@ class Source(ABC):
         Columns that label rows, and are no coordinates.
     folders : dict
         Columns that are read from the names of its folders, and their values.
+    units : dict
+        Of the columns that its schema tells a unit of.
     quotable : bool
         Whether a message may quote the names: not where they could be a person's record.
     position : float
@@ -89,6 +92,7 @@ class Source(ABC):
     n: int | None = None
     by: tuple[str, ...] = ()
     folders: Mapping[str, Any] = MappingProxyType({})
+    units: Units = NO_UNITS
     quotable = True
     jobs = 1
 
@@ -161,6 +165,7 @@ class ParquetFile(Source):
             self._layout = _layout(path, schema, columns, by)
             self.n = file.metadata.num_rows
         self.columns, self.d = self._layout.columns, self._layout.d
+        self.units = self._layout.units
 
     def opened(self) -> Any:
         """The file, to be read by :meth:`batches` and closed."""
@@ -230,6 +235,7 @@ class ArrowFile(Source):
         self.by = by
         self._layout = _layout(path, schema, columns, by)
         self.columns, self.d = self._layout.columns, self._layout.d
+        self.units = self._layout.units
         self._fields = sorted(schema.get_field_index(name) for name in [*self.columns, *by])
 
     def _open(self, file: Any) -> Any:
