@@ -5,14 +5,17 @@
 //
 // Column by column, eight rows to a vector: the accumulators of the rows' norms are in memory, eight
 // a row, coordinate j in the one of j mod 8 in the order of j. The y of a run wait for the factors.
-// Cost per 8 coordinates: 8 vector operations, 4 loads and 2 stores (ball).
+// Cost per 8 coordinates: 8 vector operations, 4 loads and 2 stores (ball); with holes 5 operations, a
+// load and a store more.
 //
 // A block with an exceptional row is dropped and read again with its holes filled and counted, as are
 // the next ones after a hole, at once; and one that still has a huge row then, in slabs.
 
 struct Block {
-  double *lanes, *factors, *missing,
-      *y;            // a number for each row: 8 times, once, once, once a column
+  double* lanes;     // 8 numbers a row
+  double* factors;   // one a row
+  double* missing;   // holes of a row
+  double* y;         // one a row and column
   std::size_t rows;  // a whole number of block_step
 };
 
