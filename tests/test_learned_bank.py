@@ -1,4 +1,4 @@
-"""Banks of filters: what a seed is, what columns are called, what an encoder must not tell."""
+"""Filters and banks: what a seed is, what columns are called, what an encoder must not tell."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ellipsum.learned import (  # noqa: E402
     VariationalEncoder,
     label_reader,
 )
+from ellipsum.tradeoff import audit  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -141,6 +142,20 @@ def test_one_odd_label_or_row_changes_nobody_elses_release():
     assert released.shape == whole.shape and np.isfinite(released).all()
     others = np.delete(np.arange(80), [3, 4, 5])
     np.testing.assert_array_equal(bank._latents(rows, proved=True)[others], z[others])
+
+
+def test_another_label_is_measured_on_the_release_that_the_private_one_shifts():
+    """The useful label was what the filter shifted by, and its finding the filter's."""
+    z, private, useful = people(200)
+    made = GenerativeFilter(1.0, steps=5, uses_label=True).fit(z, private, useful)
+    options = {"attackers": ("linear",), "draws": 1}
+    kept = made.measure(z, private, **options).guarantee
+    found = made.measure(z, useful, private_labels=private, **options)
+    released = made.transform(z, private, seed=0)
+    assert found == audit(released, useful, attackers=("linear",))
+    assert made.guarantee_ == kept != found.guarantee
+    with pytest.raises(ValueError, match="give private_labels"):
+        made.measure(z, np.where(useful, "a", "b"), **options)
 
 
 def test_a_bank_without_an_encoder_meets_its_columns_by_name():
