@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ellipsum.tradeoff import LinearEraser, OracleShift, audit
-from ellipsum.tradeoff.attackers import knn_information
+from ellipsum.tradeoff.neighbors import knn_information
 
 
 def two_moons(n=600, seed=0):

@@ -13,15 +13,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
 from .guarantee import EstimatedInformation
+from .neighbors import knn_information
 from .released import labels_shifted_by, released_draws, sized
 from .seeds import short_number_of
 
-__all__ = ["AttackResult", "Audit", "audit", "knn_information"]
+__all__ = ["AttackResult", "Audit", "audit"]
 
 Array = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ class Audit:
     entropy : float, nats
         Of the label, on the records held out.
     knn_information : float or None, nats
-        Ross's nearest-neighbour estimate (no bound); None above 10 dimensions.
+        The nearest-neighbour estimate (no bound); None above 10 dimensions.
     n_train, n_test, draws : int
     """
 
@@ -184,40 +184,6 @@ def audit(
         len(held),
         len(released),
     )
-
-
-def knn_information(values: ArrayLike, labels: ArrayLike, neighbors: int = 3) -> float:
-    """Ross's estimate of I(label; value), nats: values (n, d) of few dimensions.
-
-    Records of labels with ``neighbors`` records or fewer are left out; 0 where none is left.
-
-    Source: Ross 2014; distances in the maximum norm.
-    """
-    points = sized(released_draws(values, None))[0]
-    _, which = _validate.classes("labels", labels)
-    if len(which) != len(points):
-        raise ValueError(f"labels must have shape ({len(points)},), got {which.shape}")
-    points = points / np.where(points.std(0) > 0, points.std(0), 1.0)
-    kept = np.bincount(which)[which] > neighbors
-    points, which = points[kept], which[kept]
-    if not len(points):
-        return 0.0
-    reach = np.empty(len(points))
-    for label in np.unique(which):
-        same = which == label
-        distance, _ = scipy.spatial.cKDTree(points[same]).query(
-            points[same], neighbors + 1, p=np.inf
-        )
-        reach[same] = np.nextafter(distance[:, -1], 0)
-    inside = scipy.spatial.cKDTree(points).query_ball_point(
-        points, reach, p=np.inf, return_length=True
-    )
-    value = scipy.special.digamma(len(points)) + scipy.special.digamma(neighbors)
-    value -= (
-        scipy.special.digamma(np.bincount(which)[which]).mean()
-        + scipy.special.digamma(np.maximum(inside, 1)).mean()
-    )
-    return max(0.0, float(value))
 
 
 def _check_sklearn() -> None:
