@@ -92,14 +92,19 @@ def test_a_seed_is_a_number_bytes_or_a_generator(kind):
 
 def test_a_generator_takes_the_promise_away_as_a_number_does():
     z, first, second = people(80)
-    for made in (
-        GenerativeFilter(1.0, clip=2.0, method="isotropic").fit(z, first),
-        GuaranteedFilter(2.0, steps=2).fit(z, first),
+    for made, d in (
+        (GenerativeFilter(1.0, clip=2.0, method="isotropic").fit(z, first), 4),
+        (GuaranteedFilter(2.0, steps=2).fit(z, first), 2),
     ):
         for seed in (1, bytes(32), np.random.default_rng(1)):
             release = made.release(z, seed=seed)
             assert not release.private and "seed" in release.caveats[0]
+            assert str(release).splitlines()[0] == f"latents, d = 80x{d}, not private"
         assert made.release(z).private
+        assert str(made.release(z)).splitlines()[0] == f"private latents, d = 80x{d}"
+    unproved = GenerativeFilter(1.0, method="isotropic").fit(z, first).release(z)
+    assert str(unproved).splitlines()[0] == "latents, d = 80x4, not private"
+    assert "not private" in repr(unproved) and "<b>latents, d" in unproved._repr_html_()
     bank = FilterBank(GenerativeFilter(1.0, method="isotropic"))
     bank.fit(z, np.arange(80) % 2, {0: (first, second), 1: (second, first)})
     found = [
