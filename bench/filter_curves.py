@@ -86,7 +86,7 @@ def read(data: Labelled, case: str, released: np.ndarray, name: str) -> dict:
 
     Nearest neighbours on the records held out; of a bit, the frequencies there.
     """
-    from ellipsum.tradeoff.attackers import knn_information
+    from ellipsum.tradeoff.neighbors import knn_information
 
     private, useful, other = CASES[case]
     row = {

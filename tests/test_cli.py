@@ -188,6 +188,7 @@ def test_text_says_what_is_noisy_and_what_is_not_private(capsys):
         "--seed", "1",
     )  # fmt: skip
     assert "(noisy count)" in out and "CAVEAT: not private: made with a seed" in out
+    assert out.startswith("mean of ") and "coordinates, not private\n" in out
 
 
 def test_text_of_many_coordinates_is_cut(capsys, tmp_path):

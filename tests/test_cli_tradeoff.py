@@ -148,6 +148,29 @@ def test_a_label_may_be_text(capsys, tmp_path, monkeypatch):
         assert code == Exit.DATA and "nobody" in err
 
 
+@pytest.mark.parametrize("label, gone", [("text", 7), ("number", 7), ("mixed", 7), ("whole", 0)])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_rows_left_out_are_told_with_the_reason(capsys, tmp_path, monkeypatch, label, gone, suffix):
+    """Those without a label were left out of the text without a word."""
+    monkeypatch.chdir(tmp_path)
+    values = {"text": ["F", "M"], "number": [1, 2], "mixed": ["1", "x"], "whole": [1, 2]}[label]
+    labels = [None] * gone + (values * 40)[gone:]
+    a = [*np.random.default_rng(0).normal(size=77).tolist(), None, None, None]
+    a[0] = None  # and without a number, too, where a label is missing
+    table = pa.table({"a": a, "label": labels})
+    pa.csv.write_csv(table, "t.csv")
+    pq.write_table(table, "t.parquet")
+    rest = ["audit", f"t.{suffix}", "--label", "label", "--columns", "a", "--attackers", "linear"]
+    lost = max(gone, 1) + 3
+    code, out, _ = run(capsys, *rest, "--json")
+    found = json.loads(out)
+    assert code == Exit.OK
+    assert (found["rows"], found["incomplete"], found["unlabelled"]) == (80 - lost, lost, gone)
+    first = run(capsys, *rest)[1].splitlines()[0]
+    why = ", 7 of them for want of a label" if gone else ""
+    assert first == f"label from a: {80 - lost} rows ({lost} incomplete left out{why})"
+
+
 def test_labels_that_mix_text_and_numbers_keep_their_rows(capsys, tmp_path, monkeypatch):
     """The rows with text were left out, as if they had no label."""
     monkeypatch.chdir(tmp_path)

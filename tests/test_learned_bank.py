@@ -1,4 +1,4 @@
-"""Banks of filters: what a seed is, what columns are called, what an encoder must not tell."""
+"""Filters and banks: what a seed is, what columns are called, what an encoder must not tell."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ellipsum.learned import (  # noqa: E402
     VariationalEncoder,
     label_reader,
 )
+from ellipsum.tradeoff import audit  # noqa: E402
 
 torch.set_num_threads(1)
 
@@ -91,14 +92,19 @@ def test_a_seed_is_a_number_bytes_or_a_generator(kind):
 
 def test_a_generator_takes_the_promise_away_as_a_number_does():
     z, first, second = people(80)
-    for made in (
-        GenerativeFilter(1.0, clip=2.0, method="isotropic").fit(z, first),
-        GuaranteedFilter(2.0, steps=2).fit(z, first),
+    for made, d in (
+        (GenerativeFilter(1.0, clip=2.0, method="isotropic").fit(z, first), 4),
+        (GuaranteedFilter(2.0, steps=2).fit(z, first), 2),
     ):
         for seed in (1, bytes(32), np.random.default_rng(1)):
             release = made.release(z, seed=seed)
             assert not release.private and "seed" in release.caveats[0]
+            assert str(release).splitlines()[0] == f"latents, d = 80x{d}, not private"
         assert made.release(z).private
+        assert str(made.release(z)).splitlines()[0] == f"private latents, d = 80x{d}"
+    unproved = GenerativeFilter(1.0, method="isotropic").fit(z, first).release(z)
+    assert str(unproved).splitlines()[0] == "latents, d = 80x4, not private"
+    assert "not private" in repr(unproved) and "<b>latents, d" in unproved._repr_html_()
     bank = FilterBank(GenerativeFilter(1.0, method="isotropic"))
     bank.fit(z, np.arange(80) % 2, {0: (first, second), 1: (second, first)})
     found = [
@@ -141,6 +147,20 @@ def test_one_odd_label_or_row_changes_nobody_elses_release():
     assert released.shape == whole.shape and np.isfinite(released).all()
     others = np.delete(np.arange(80), [3, 4, 5])
     np.testing.assert_array_equal(bank._latents(rows, proved=True)[others], z[others])
+
+
+def test_another_label_is_measured_on_the_release_that_the_private_one_shifts():
+    """The useful label was what the filter shifted by, and its finding the filter's."""
+    z, private, useful = people(200)
+    made = GenerativeFilter(1.0, steps=5, uses_label=True).fit(z, private, useful)
+    options = {"attackers": ("linear",), "draws": 1}
+    kept = made.measure(z, private, **options).guarantee
+    found = made.measure(z, useful, private_labels=private, **options)
+    released = made.transform(z, private, seed=0)
+    assert found == audit(released, useful, attackers=("linear",))
+    assert made.guarantee_ == kept != found.guarantee
+    with pytest.raises(ValueError, match="give private_labels"):
+        made.measure(z, np.where(useful, "a", "b"), **options)
 
 
 def test_a_bank_without_an_encoder_meets_its_columns_by_name():

@@ -39,7 +39,8 @@ def test_every_dimension_is_drawn(d):
     drawn = line.get_xdata() if d <= 45 else line.get_ydata()
     np.testing.assert_array_equal(np.sort(drawn), np.sort(made.value))
     assert (np.diff(drawn) <= 0).all()  # the largest first
-    assert "NOT PRIVATE" in ax.get_title(loc="left")
+    title = ax.get_title(loc="left")
+    assert title.startswith("Mean, 95 %") and "NOT PRIVATE" in title
 
 
 def test_intervals_are_those_of_the_release():

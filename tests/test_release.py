@@ -7,7 +7,17 @@ import json
 import numpy as np
 import pytest
 
-from ellipsum import PrivateMean, PrivateSum, calibrate
+from ellipsum import (
+    Ellipsoid,
+    PrivateCounts,
+    PrivateGroupMean,
+    PrivateMean,
+    PrivateSum,
+    calibrate,
+    estimate_center,
+    estimate_covariance,
+)
+from ellipsum.records import PrivateProjection
 from regions import make_regions
 
 
@@ -33,10 +43,47 @@ def test_an_unbounded_interval_is_json_too():
 
 def test_it_prints_value_noise_and_guarantee(release):
     text = str(release)
-    assert "private mean of 400 rows, d = 13" in text
+    assert text.startswith("mean of 400 rows, d = 13, not private")
     assert "(1, 1e-06)-DP" in text and "neighbours: replace" in text
     assert "... and 1 more coordinates" in text
     assert f"{release.value[0]:.6g}" in text
+
+
+BALL = Ellipsoid.ball(3.0, d=2)
+SPREAD, KEYS = np.random.default_rng(0).normal(size=(400, 2)), ["a", "b"] * 200
+HOLES = np.where(SPREAD > 1, np.nan, SPREAD)
+BOX = {"lower": [-5.0, -5.0], "upper": [5.0, 5.0]}
+PROJECTED = {"radius": 8.0, "d": 2, "epsilon": 8.0, "delta": 1e-6, "center": [0.0, 0.0]}
+KINDS = {
+    "sum of 400 rows": lambda seed: PrivateSum(BALL, mu=1)(SPREAD, seed=seed),
+    "mean of": lambda seed: PrivateMean(BALL, mu=1, neighbors="add-remove")(SPREAD, seed=seed),
+    "mean of 400 rows": lambda seed: PrivateMean(**BOX, mu=1)(SPREAD, seed=seed),
+    "mean": lambda seed: PrivateMean(BALL, mu=1, missing="ignore")(HOLES, seed=seed),
+    "center": lambda seed: estimate_center(SPREAD, **BOX, mu=1, seed=seed),
+    "covariance": lambda seed: estimate_covariance(
+        SPREAD, radius=5, center=[0, 0], mu=1, seed=seed
+    ),
+    "group mean, 2 groups": lambda seed: PrivateGroupMean(BALL, mu=1, keys=["a", "b"])(
+        SPREAD, key=KEYS, seed=seed
+    ),
+    "counts, 2 groups": lambda seed: PrivateCounts(mu=1, keys=["a", "b"])(KEYS, seed=seed),
+    "projection": lambda seed: (
+        PrivateProjection(rows=400, **PROJECTED, seed=seed).add(SPREAD).release()
+    ),
+}
+
+
+@pytest.mark.parametrize("title", KINDS)
+def test_what_is_not_private_is_not_called_so(title):
+    for seed in (None, 1):
+        release = KINDS[title](seed)
+        assert release.private == (seed is None)
+        first, page = str(release).splitlines()[0], release._repr_html_()
+        assert first.removeprefix("private ").startswith(title)
+        assert first.startswith("private ") == release.private
+        assert first.endswith(", not private") != release.private
+        assert page.startswith(f"<div><b>{first}</b>")
+        assert ("not private" in repr(release)) != release.private
 
 
 def test_the_guarantee_converts_without_understating(release):

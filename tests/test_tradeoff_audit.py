@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ellipsum.tradeoff import LinearEraser, OracleShift, audit
-from ellipsum.tradeoff.attackers import knn_information
+from ellipsum.tradeoff.neighbors import knn_information
 
 
 def two_moons(n=600, seed=0):
@@ -152,6 +152,51 @@ def test_noise_is_drawn_anew_and_objects_or_functions_will_do():
     assert audit(lambda values: values * 0, y, rows, attackers=("knn",)).results[0].accuracy <= 0.51
     again = audit(Noisy(), y, rows, attackers=("linear",), draws=3)
     assert again == found  # deterministic
+
+
+class Told:
+    """Remembers what labels it was given."""
+
+    uses_label = True
+
+    def transform(self, rows, labels):
+        self.told = labels
+        return rows
+
+
+def test_a_release_is_told_the_private_labels_whatever_label_is_attacked():
+    """The labels attacked were what records were shifted by: a release that nobody makes."""
+    rows, private = gaussian_classes(400, 3.0)
+    third = (rows[:, 1] > 0).astype(int)
+    shift = OracleShift().fit(rows, private)
+    found = audit(shift, third, rows, "linear", private_labels=private)
+    assert found == audit(shift.transform(rows, private), third, attackers="linear")
+    assert found != audit(shift.transform(rows, third), third, attackers="linear")
+    told = Told()
+    audit(told, third, rows, "linear", private_labels=private.astype(str))
+    assert (told.told == private.astype(str)).all()
+    audit(told, third, rows, "linear")  # it does not say what it was fitted on
+    assert (told.told == third).all()
+    text = np.where(third, "hidden-a", "hidden-b")
+    assert audit(shift, text, rows, "linear", private_labels=private).n_test == found.n_test
+    for labels in (text, private + 7, private.astype(str), private * np.nan):
+        with pytest.raises(ValueError, match="give private_labels") as refused:
+            audit(shift, labels, rows, "linear")
+        assert "hidden" not in str(refused.value)
+        with pytest.raises(ValueError, match="private_labels must be among") as refused:
+            audit(shift, third, rows, "linear", private_labels=labels)
+        assert "hidden" not in str(refused.value)
+
+
+def test_private_labels_where_they_go_with_nothing():
+    rows, private = gaussian_classes(60, 3.0)
+    shift = OracleShift().fit(rows, private)
+    with pytest.raises(ValueError, match=r"private_labels must have shape \(60,\), as labels"):
+        audit(shift, private, rows, private_labels=private[:-1])
+    eraser = LinearEraser().fit(rows, private)
+    for release, given in ((rows, None), (eraser, rows), (lambda x: x, rows), (shift, None)):
+        with pytest.raises(ValueError, match="private_labels go with"):
+            audit(release, private, given, private_labels=private)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -135,6 +138,52 @@ def test_filter_mu_special_cases():
     assert hard == pytest.approx(np.sqrt(far.max()), rel=1e-9)
     wide = np.hstack([np.eye(2), np.eye(2)])  # more noises than coordinates
     assert filter_mu(wide, None, 1.0) == pytest.approx(np.sqrt(2), rel=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(8))
+def test_filter_mu_is_the_same_in_every_unit(seed):
+    """From 1e154 on and below 1e-154 squares left the doubles: 0, infinite, or an error."""
+    A, V, radius = random_filter(seed, d=1 + seed % 5)
+    V = (None, V * [[1], *[[0]] * (len(A) - 1)], V)[min(seed, 2)]  # alone, in the hard case
+    mu = filter_mu(A, V, radius)
+    for k in range(-500, 501, 20):
+        moved = None if V is None else np.ldexp(V, k)
+        assert filter_mu(A, moved, math.ldexp(radius, k)) == math.ldexp(mu, k)
+        assert filter_mu(np.ldexp(A, k), V, radius) == math.ldexp(mu, -k)
+        assert filter_mu(np.ldexp(A, k), moved, math.ldexp(radius, k)) == mu
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weak", [1.0, 0.3, 1e-9])
+def test_filter_mu_of_shifts_of_any_size_beside_the_ball(weak):
+    """A shift along the weakest noise: mu = (2 radius + shift) / noise, exactly."""
+    for k in [*range(-1000, 1000, 41), *range(-64, 65, 4)]:
+        noise, shift = np.diag([weak, 1.0]), np.array([[0.75], [0.0]])
+        shifts = np.hstack([np.ldexp(shift, k), np.zeros((2, 1))])
+        wanted = (Fraction(3) + Fraction(3, 4) * Fraction(2) ** k) / Fraction(weak)
+        found = Fraction(filter_mu(noise, shifts, 1.5))
+        assert wanted <= found <= wanted * (1 + Fraction(1e-14 / weak))
+        across = Fraction(filter_mu(noise, shifts[::-1], 1.5))  # its largest lies between the two
+        assert max(Fraction(3) / Fraction(weak), Fraction(3, 4) * Fraction(2) ** k) <= across
+        assert across <= (3 / Fraction(weak) + Fraction(3, 4) * Fraction(2) ** k) * (
+            1 + Fraction(1e-14 / weak)
+        )
+
+
+@pytest.mark.filterwarnings("error")
+def test_filter_mu_at_the_ends_of_the_doubles():
+    least, most = 5e-324, float(np.finfo(float).max)
+    assert filter_mu([[least]], [[least, 0.0]], least) == pytest.approx(3.0, rel=1e-12)
+    assert filter_mu([[most]], [[most, -most]], most) == pytest.approx(4.0, rel=1e-12)
+    assert filter_mu(np.diag([least, most]), None, 1.0) == np.inf  # a direction is left out
+    assert filter_mu([[1e-200]], None, 1e200) == np.inf
+    assert 0 < filter_mu([[1e200]], None, 1e-200) <= 2 * least
+    assert filter_mu([[1e200]], [[1e-300, 0.0]], 1e-200) > 0
+    assert filter_mu([[1.0]], [[least, 0.0]], most / 4) >= most / 2
+    assert filter_mu([[1.0]], [[most, 0.0]], least) >= most
+    assert filter_mu([[1e150]], [[1e300, -1e300]], 1e-300) == pytest.approx(2e150, rel=1e-12)
+    assert filter_mu(np.zeros((2, 2)), None, 1.0) == np.inf
 
 
 @pytest.mark.parametrize("name", ["realised", "kl", "reverse-kl", "chi2", "renyi"])

@@ -12,7 +12,7 @@ from ellipsum.tradeoff import (
     OracleShift,
     audit,
 )
-from ellipsum.tradeoff.attackers import knn_information
+from ellipsum.tradeoff.neighbors import knn_information
 
 SECRET = "secret7"
 

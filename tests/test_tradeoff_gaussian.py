@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+import singular_laws
 from ellipsum.tradeoff import GaussianTradeoff, gaussian_bottleneck, maxdet
 from learned_settings import covariances, draw
 from learned_truth import group
@@ -236,6 +237,30 @@ def test_the_gap_covers_what_a_nearly_singular_law_loses(observe, missing):
         else:
             assert abs(found.leakage_ - wanted) <= found.gap_ * (1 + 1e-4) + 1e-12, case
         assert budget < 1e-4 or found.gap_ < 1e-5, case
+
+
+def test_the_gap_is_what_the_least_variance_of_the_law_allows():
+    """The solver's own part was up to 2e-8 next to the least distortion, at any variance."""
+    for seed in range(300):
+        law = singular_laws.case(seed)
+        allowed = len(law.covariance) * 2.0**-51 / law.least
+        assert singular_laws.gap_of(law) <= 2e-9 + allowed, (seed, law.least)
+
+
+def test_the_gap_covers_sensitive_columns_that_are_all_but_the_same():
+    """One useful column: the leakage is -1/2 log(1 - tau R^2), here to 50 digits of the doubles."""
+    mpmath = pytest.importorskip("mpmath")
+    for missing in (1e-12, 1e-11, 1e-10, 1e-8, 1e-4):
+        factor = np.array([[1, 0, 0], [1, missing**0.5, 0], [0.5, 0.6, 0.7]])
+        joint = factor @ factor.T
+        found = GaussianTradeoff(distortion=0.3 * joint[2, 2]).from_covariance(joint, 2)
+        with mpmath.workdps(50):
+            exact = mpmath.matrix(joint.tolist())
+            cross = exact[:2, 2]
+            told = (cross.T * mpmath.lu_solve(exact[:2, :2], cross))[0] / exact[2, 2]
+            tau = 1 - mpmath.mpf(found.distortion) / exact[2, 2]
+            wanted = float(-mpmath.log(1 - tau * told) / 2)
+        assert abs(found.leakage_ - wanted) <= found.gap_ + 1e-12, missing
 
 
 def test_a_release_that_tells_x_leaks_without_limit():

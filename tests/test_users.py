@@ -280,7 +280,7 @@ def test_plans_and_shapes_count_users(tmp_path):
     again = box(rows[order], users=ids[order], seed=1)
     n = len(np.unique(ids))
     assert one.n == n and (one.value == again.value).all()
-    assert str(one).startswith(f"private mean of {n} users, d = 2")
+    assert str(one).startswith(f"mean of {n} users, d = 2, not private")
     shape = GaussianShape([1.0, 1.0])
     release = PrivateSum(shape, mu=1.0, by="u")(rows, users=ids, seed=1)
     assert release.n == n

@@ -101,9 +101,10 @@ def plot_release(
     draw(ax, value[order], lower[order], upper[order], [labels[j] for j in order], common)
     _spread_axis(ax, "x" if few else "y", value, release.sd)
     ax.spines[["top", "right"]].set_visible(False)
+    title = f"Private {release.kind}" if release.private else release.kind.capitalize()
     caveat = "" if release.private else " (NOT PRIVATE)"
     ax.set_title(
-        f"Private {release.kind}, {100 * level:g} % intervals of {release.covers}{caveat}",
+        f"{title}, {100 * level:g} % intervals of {release.covers}{caveat}",
         loc="left",
     )
     return ax

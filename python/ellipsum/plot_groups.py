@@ -86,10 +86,9 @@ def plot_groups(
         elif release.edges is None:
             axis.set_xlabel("number")
         axis.spines[["top", "right"]].set_visible(False)
+    title = f"Private {release.kind}" if release.private else release.kind.capitalize()
     caveat = "" if release.private else " (NOT PRIVATE)"
-    axes[0].set_title(
-        f"Private {release.kind}, {100 * level:g} % intervals of the noise{caveat}", loc="left"
-    )
+    axes[0].set_title(f"{title}, {100 * level:g} % intervals of the noise{caveat}", loc="left")
     return axes[0] if len(axes) == 1 else np.array(axes, dtype=object)
 
 

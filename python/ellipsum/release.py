@@ -16,7 +16,7 @@ from .tabular import as_arrow, as_html, as_pandas
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Release", "finite_or_none", "rows_text"]
+__all__ = ["Release", "finite_or_none", "rows_text", "titled"]
 
 Array = NDArray[np.float64]
 
@@ -30,6 +30,11 @@ def rows_text(n: float | None, *, noisy: bool, unit: str = ROW) -> str:
         return ""
     what = "row" if unit == ROW else "user"
     return f" of {n:.1f} {what}s (noisy count)" if noisy else f" of {n:.12g} {what}{'s' * (n != 1)}"
+
+
+def titled(what: str, *, private: bool) -> str:
+    """``"private mean of 3 users, d = 2"``, or the same without the word and with what it is."""
+    return f"private {what}" if private else f"{what}, not private"
 
 
 def finite_or_none(values: NDArray[np.float64]) -> Any:
@@ -315,16 +320,20 @@ class Release:
 
     def __repr__(self) -> str:
         size = "x".join(str(n) for n in self._value.shape)
-        return f"{type(self).__name__}(kind={self._kind!r}, d={size}, {self._guarantee})"
+        but = "" if self.private else "not private, "
+        return f"{type(self).__name__}(kind={self._kind!r}, d={size}, {but}{self._guarantee})"
 
     def __str__(self) -> str:
         lines = [*self._head(), *self._rows()]
         return "\n".join(lines)
 
+    def _title(self) -> str:
+        size = "x".join(str(n) for n in self._value.shape)
+        return f"{self._kind}, d = {size}"
+
     def _head(self) -> list[str]:
         """What it is, what it promises, and why not, if so."""
-        size = "x".join(str(n) for n in self._value.shape)
-        lines = [f"private {self._kind}, d = {size}", f"  {self._guarantee}"]
+        lines = [titled(self._title(), private=self.private), f"  {self._guarantee}"]
         if self._entry is not None:
             where = "" if self._entry.ledger is None else f" of {self._entry.ledger}"
             lines.append(f"  entry {self._entry.number}{where}")

@@ -199,12 +199,13 @@ class SumRelease(Release):
         return super().to_dict() | interval_dict(self)
 
     def _head(self) -> list[str]:
+        return [*super()._head(), *(f"  {remark}" for remark in self._remarks())]
+
+    def _title(self) -> str:
         noisy = self._noisy.count_sigma is not None
         unit = self.guarantee.unit if self.guarantee.rows_per_unit == 1 else ROW
         rows = rows_text(self.n, noisy=noisy, unit=unit)
-        others = super()._head()[1:]
-        remarks = [f"  {remark}" for remark in self._remarks()]
-        return [f"private {self.kind}{rows}, d = {self.value.size}", *others, *remarks]
+        return f"{self.kind}{rows}, d = {self.value.size}"
 
     def _more_columns(self, shown: int) -> tuple[str, list[str]]:
         return interval_columns(self, shown)

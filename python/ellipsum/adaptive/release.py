@@ -247,10 +247,12 @@ class AdaptiveRelease(Release):
         return f"{super().__str__()}\n  {self.plan.summary()}"
 
     def _head(self) -> list[str]:
+        return [*super()._head(), *(f"  {remark}" for remark in self.remarks(self._kind))]
+
+    def _title(self) -> str:
         noisy = "" if Neighbors.of(self.neighbors).count_is_public else " (noisy count)"
-        others = [*super()._head()[1:], *(f"  {remark}" for remark in self.remarks(self._kind))]
         rows = rows_text(self.n, noisy=False, unit=self.guarantee.unit)
-        return [f"private {self.kind}{rows}{noisy}, d = {self.value.size}", *others]
+        return f"{self.kind}{rows}{noisy}, d = {self.value.size}"
 
     def _more_columns(self, shown: int) -> tuple[str, list[str]]:
         return interval_columns(self, shown, "the rows")

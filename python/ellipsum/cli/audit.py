@@ -21,7 +21,9 @@ def run(arguments: argparse.Namespace) -> int:
     columns = split_names(arguments.columns)
     attackers = split_names(arguments.attackers)
     assert columns is not None and attackers is not None
-    released, labels, incomplete = read_labelled(arguments.files, columns, arguments.label)
+    released, labels, incomplete, unlabelled = read_labelled(
+        arguments.files, columns, arguments.label
+    )
     if len(set(labels.tolist())) > _MOST_LABELS:
         raise Problem(
             Exit.DATA, f"--label must be a column of at most {_MOST_LABELS} different values"
@@ -31,9 +33,17 @@ def run(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise Problem(Exit.PARAMETER, own_text(error)) from None
     if arguments.json:
-        about = {"ellipsum": __version__, "incomplete": incomplete, "caveat": NOT_PRIVATE}
+        about = {
+            "ellipsum": __version__,
+            "rows": len(released),
+            "incomplete": incomplete,
+            "unlabelled": unlabelled,
+            "caveat": NOT_PRIVATE,
+        }
         print(json.dumps(about | found.to_dict()))
     else:
-        print(f"{arguments.label} from {', '.join(columns)}: {len(released)} rows")
+        why = f", {unlabelled} of them for want of a label" if unlabelled else ""
+        left = f"{len(released)} rows ({incomplete} incomplete left out{why})"
+        print(f"{arguments.label} from {', '.join(columns)}: {left}")
         print(f"CAVEAT: {NOT_PRIVATE}\n\n{found}")
     return Exit.OK

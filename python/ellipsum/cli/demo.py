@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..ellipsoid import Ellipsoid
 from ..plot import check_matplotlib
 from ..private_sum import PrivateMean
+from ..release import titled
 from ..sum_release import SumRelease
 from .demo_plot import Demo, save_demo
 
@@ -90,8 +91,9 @@ def run_demo(
 def report(demo: Demo) -> list[str]:
     """Lines of the table for a person."""
     release = demo.release
+    what = f"mean of {release.n} rows, {len(demo.names)} features"
     lines = [
-        f"breast-cancer table: private mean of {release.n} rows, {len(demo.names)} features",
+        f"breast-cancer table: {titled(what, private=release.private)}",
         f"guarantee: {release.guarantee}",
         *(f"CAVEAT: {caveat}" for caveat in release.caveats),
         "",

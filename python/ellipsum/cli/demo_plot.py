@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..plot import BLUE, check_matplotlib, legend, stripe
+from ..release import titled
 from ..sum_release import SumRelease
 
 __all__ = ["Demo", "save_demo"]
@@ -67,11 +68,12 @@ def save_demo(demo: Demo, path: str) -> None:
 
     release = demo.release
     order = np.argsort((demo.truth - demo.center) / demo.sigma)
+    what = titled(f"mean of {release.n} patients", private=release.private)
     with rc_context(_STYLE):
         layout = ConstrainedLayoutEngine(wspace=0.04, h_pad=0.08)
         figure = Figure(figsize=(8.6, 7.1), dpi=110, layout=layout)
         figure.suptitle(
-            f"Private mean of {release.n} patients: {order.size} features at once, "
+            f"{what[0].upper()}{what[1:]}: {order.size} features at once, "
             f"ε = {release.epsilon:g}, δ = {_power(release.delta or 0)}",
             **_TITLE,
         )
@@ -88,7 +90,8 @@ def _draw_release(ax: Any, demo: Demo, order: Any) -> None:
     stripe(ax, order.size)
     ax.axvline(0, color=_GREY, lw=1, ls=(0, (4, 3)), zorder=1)
     ax.hlines(at, lower, upper, color=BLUE, lw=2.4, alpha=0.3, zorder=2)
-    ax.plot(demo.release.value[order], at, "o", ms=4.8, color=BLUE, label="private", zorder=3)
+    name = "private" if demo.release.private else "released"
+    ax.plot(demo.release.value[order], at, "o", ms=4.8, color=BLUE, label=name, zorder=3)
     ax.plot(truth, at, "o", ms=6.4, mfc="none", mec=_INK, mew=1.1, label="non-private", zorder=4)
     ax.plot([], [], color=BLUE, lw=2.4, alpha=0.3, label="95 % interval")
     ax.set_yticks(at, [demo.names[j] for j in order])

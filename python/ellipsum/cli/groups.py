@@ -16,7 +16,7 @@ from ..groups.mechanisms import PrivateGroupMean, PrivateGroupSum
 from ..groups.release import GroupRelease, cell_text
 from ..guarantee import ROW
 from ..jobs.checkpoint import Checkpoint
-from ..release import finite_or_none
+from ..release import finite_or_none, titled
 from ..rows.files import Rows
 from ..rows.labels import labels_of
 from .exit import Exit, Problem, own_text
@@ -147,8 +147,9 @@ def text_of(release: GroupRelease, names: Sequence[str]) -> str:
 
 def head_of(release: GroupRelease, more: str = "") -> list[str]:
     """Lines of what was released, and under which guarantee."""
+    what = f"{release.kind}, {len(release)} group{'s' * (len(release) != 1)}{more}"
     return [
-        f"private {release.kind}, {len(release)} group{'s' * (len(release) != 1)}{more}",
+        titled(what, private=release.private),
         f"guarantee: {release.guarantee}",
         *_most(release),
         *([] if release.entry is None else [f"entry {release.entry.number} of the ledger"]),

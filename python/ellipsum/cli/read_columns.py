@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,46 @@ NOT_PRIVATE = "computed from the rows as they are: nothing here is private"
 _PLAIN = re.compile(r"(?!.{16})-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 
 
+class Labelled(NamedTuple):
+    """Complete rows (n, columns), their labels (n,), and how many were incomplete: without a number
+    in some column, or ``unlabelled``, without a label."""
+
+    rows: NDArray[np.float64]
+    labels: NDArray[Any]
+    incomplete: int
+    unlabelled: int
+
+
 def read_columns(files: list[str], names: list[str]) -> tuple[NDArray[np.float64], int]:
     """The rows (n, columns) that are complete, and how many were not."""
+    rows, there = _read(files, names)
+    whole = there.all(1)
+    return rows[whole], int((~whole).sum())
+
+
+def read_labelled(files: list[str], names: list[str], label: str) -> Labelled:
+    """The complete rows and their labels, and how many were left out, by reason.
+
+    Labels are numbers where all of the column are, else text: one that mixes both keeps all of
+    its rows. What stands for a missing value (``_MISSING``) is no label beside numbers.
+    """
+    try:
+        rows, there = _read(files, [*names, label])
+    except Problem as problem:
+        found = _labelled_by_text(files, names, label, ()) if problem.code == Exit.DATA else None
+        if found is None:
+            raise
+        return found
+    numbered = _labelled(rows[:, :-1], rows[:, -1], there[:, -1])
+    if numbered.incomplete:
+        found = _labelled_by_text(files, names, label, _MISSING)
+        if found is not None and found.incomplete < numbered.incomplete:
+            return found
+    return numbered
+
+
+def _read(files: list[str], names: list[str]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """All rows, two complete ones or more, and which cells are numbers."""
     if len(set(names)) < len(names):
         raise Problem(Exit.USAGE, "a column is named twice")
     try:
@@ -38,37 +76,14 @@ def read_columns(files: list[str], names: list[str]) -> tuple[NDArray[np.float64
         raise Problem(
             Exit.DATA, f"the column {empty[0]!r} has no number: text must be coded as numbers first"
         )
-    whole = there.all(1)
-    if whole.sum() < 2:
+    if there.all(1).sum() < 2:
         raise Problem(Exit.DATA, "fewer than two rows have a number in every column")
-    return rows[whole], int((~whole).sum())
-
-
-def read_labelled(
-    files: list[str], names: list[str], label: str
-) -> tuple[NDArray[np.float64], NDArray[Any], int]:
-    """The complete rows (n, columns) and their labels (n,), and how many were incomplete.
-
-    Labels are numbers where all of the column are, else text: one that mixes both keeps all of
-    its rows. What stands for a missing value (``_MISSING``) is no label beside numbers.
-    """
-    try:
-        rows, incomplete = read_columns(files, [*names, label])
-    except Problem as problem:
-        found = _labelled_by_text(files, names, label, ()) if problem.code == Exit.DATA else None
-        if found is None:
-            raise
-        return found
-    if incomplete:
-        found = _labelled_by_text(files, names, label, _MISSING)
-        if found is not None and found[2] < incomplete:
-            return found
-    return rows[:, :-1], rows[:, -1], incomplete
+    return rows, there
 
 
 def _labelled_by_text(
     files: list[str], names: list[str], label: str, missing: Collection[str]
-) -> tuple[NDArray[np.float64], NDArray[Any], int] | None:
+) -> Labelled | None:
     """As `read_labelled`; None where this does not help either."""
     rows: list[NDArray[np.float64]] = [np.empty((0, len(names)))]
     labels: list[str] = []
@@ -79,13 +94,18 @@ def _labelled_by_text(
             labels += [_text(value) for value in values]
     except (OSError, TypeError, ValueError):
         return None
-    read = np.concatenate(rows)
     there = np.array([text != "" and text.lower() not in missing for text in labels], dtype=bool)
-    whole = np.logical_and(np.isfinite(read).all(1), there)
-    if whole.sum() < 2:
+    found = _labelled(np.concatenate(rows), np.array(labels, dtype=object), there)
+    if len(found.rows) < 2:
         return None
-    kept = np.array([labels[i] for i in np.flatnonzero(whole)])
-    return read[whole], kept, int((~whole).sum())
+    return found._replace(labels=found.labels.astype(str))
+
+
+def _labelled(
+    rows: NDArray[np.float64], labels: NDArray[Any], there: NDArray[np.bool_]
+) -> Labelled:
+    whole = np.logical_and(np.isfinite(rows).all(1), there)
+    return Labelled(rows[whole], labels[whole], int((~whole).sum()), int((~there).sum()))
 
 
 def _text(value: Any) -> str:

@@ -17,7 +17,7 @@ from ..guarantee import ROW
 from ..jobs.checkpoint import Checkpoint
 from ..kernels.backend import thread_count
 from ..private_sum import PrivateMean, PrivateSum
-from ..release import rows_text
+from ..release import rows_text, titled
 from ..rows.files import Rows
 from ..sum_release import SumRelease
 from . import groups
@@ -156,7 +156,7 @@ def _text(release: SumRelease | AdaptiveRelease, names: Sequence[str]) -> str:
     count = rows_text(release.n, noisy=release.neighbors == "add-remove", unit=unit)
     places = f"{len(names)} coordinate{'s' * (len(names) != 1)}"
     lines = [
-        f"private {release.kind}{count}, {places}",
+        titled(f"{release.kind}{count}, {places}", private=release.private),
         f"guarantee: {release.guarantee}",
         *_spent(release),
         *([] if release.entry is None else [f"entry {release.entry.number} of the ledger"]),

@@ -279,11 +279,14 @@ class GroupRelease(Release):
         return plot_groups(self, ax=ax, **options)
 
     def _head(self) -> list[str]:
-        lines = [*super()._head()[1:], *(f"  {remark}" for remark in self._remarks())]
+        lines = [*super()._head(), *(f"  {remark}" for remark in self._remarks())]
         if self._promise.unit != ROW:
             k = self._promise.max_keys
             lines.append(f"  max_keys = {k}: a user counts in {k} group{'s' * (k > 1)} at most")
-        return [f"private {self._kind}, {len(self)} group{'s' * (len(self) != 1)}", *lines]
+        return lines
+
+    def _title(self) -> str:
+        return f"{self._kind}, {len(self)} group{'s' * (len(self) != 1)}"
 
     def _rows(self) -> list[str]:
         """Values of the first groups, a line each."""

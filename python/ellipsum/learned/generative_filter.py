@@ -185,9 +185,11 @@ class GenerativeFilter(Noisy):
         X : array (n, d), latents
         labels : array (n,), the private labels
         **options : of :func:`ellipsum.tradeoff.audit`
+            With ``private_labels`` (a filter that uses them) another label is attacked, and the
+            finding is not of the private one: ``guarantee_`` stays.
         """
         found = audit(self, labels, X, **options)
-        if self._mechanism is None:
+        if self._mechanism is None and options.get("private_labels") is None:
             self.guarantee_ = found.guarantee
         return found
 

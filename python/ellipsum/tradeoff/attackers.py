@@ -7,26 +7,25 @@ that they have not seen. Needs scikit-learn, an extra.
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
 from .guarantee import EstimatedInformation
+from .neighbors import knn_information
+from .released import labels_shifted_by, released_draws, sized
 from .seeds import short_number_of
 
-__all__ = ["AttackResult", "Audit", "audit", "knn_information"]
+__all__ = ["AttackResult", "Audit", "audit"]
 
 Array = NDArray[np.float64]
 
 _KNN_DIMENSIONS = 10  # principal ones: in more, nearest neighbours are not near
-_LOST = 1e-6  # spread of a column over its mean: below, standardising would leave rounding
 _FOLDS = 2  # of the calibration of scores: each trains every attacker once more
 _RARE = (
     "each label must be that of two or more of the records that attackers train on: join rare "
@@ -57,7 +56,7 @@ class Audit:
     entropy : float, nats
         Of the label, on the records held out.
     knn_information : float or None, nats
-        Ross's nearest-neighbour estimate (no bound); None above 10 dimensions.
+        The nearest-neighbour estimate (no bound); None above 10 dimensions.
     n_train, n_test, draws : int
     """
 
@@ -110,6 +109,7 @@ def audit(
     draws: int = 4,
     test_share: float = 0.4,
     test: ArrayLike | None = None,
+    private_labels: ArrayLike | None = None,
     seed: Any = 0,
 ) -> Audit:
     """Train fresh attackers on a release and measure them on records held out.
@@ -121,9 +121,10 @@ def audit(
     Parameters
     ----------
     release : array or frame (n, d), or (draws, n, d), already released; or an object with
-        ``transform``, or a function, of ``rows`` (and of ``labels``, if its ``uses_label`` is
-        true). A ``seed`` is passed where it is accepted.
+        ``transform``, or a function, of ``rows`` (and of labels, if its ``uses_label`` is true).
+        A ``seed`` is passed where it is accepted.
     labels : array (n,)
+        What is attacked.
     rows : array (n, ...), optional
         What to release.
     attackers : sequence of {"linear", "mlp", "rbf", "knn"}
@@ -136,6 +137,9 @@ def audit(
     test : array of int or of bool (n,), optional
         In its place, the records held out, by number or by true: those that the release was not
         trained on either, or those of one user.
+    private_labels : array (n,), optional
+        What a release with ``uses_label`` is given, if not the labels attacked: needed where
+        another label is attacked than the one that it shifts by.
     seed : int, 32 bytes, numpy Generator or None
         Of attackers, of the records held out and of the draws; None for fresh ones.
 
@@ -144,7 +148,8 @@ def audit(
     ImportError
         Without scikit-learn; the message names the extra.
     ValueError
-        Where a label has fewer than two records to train on; no message quotes a cell.
+        Where a label has fewer than two records to train on, or the release would be given labels
+        that are not among its ``classes_``; no message quotes a cell.
     """
     _check_sklearn()
     names = [attackers] if isinstance(attackers, str) else list(attackers)
@@ -153,7 +158,8 @@ def audit(
     for name in names:
         _validate.one_of("attackers", name, ("linear", "mlp", "rbf", "knn"))
     given, seed = np.asarray(labels), short_number_of(seed)
-    released = _sized(_draws(release, rows, given, draws, seed))
+    told = labels_shifted_by(release, rows, given, private_labels)
+    released = sized(released_draws(release, rows, told, draws, seed))
     if given.shape != released.shape[1:2]:
         raise ValueError(f"labels must have shape ({released.shape[1]},), got {given.shape}")
     classes, which = _validate.classes("labels", given)
@@ -180,40 +186,6 @@ def audit(
     )
 
 
-def knn_information(values: ArrayLike, labels: ArrayLike, neighbors: int = 3) -> float:
-    """Ross's estimate of I(label; value), nats: values (n, d) of few dimensions.
-
-    Records of labels with ``neighbors`` records or fewer are left out; 0 where none is left.
-
-    Source: Ross 2014; distances in the maximum norm.
-    """
-    points = _sized(_draws(values, None, labels, 1, 0))[0]
-    _, which = _validate.classes("labels", labels)
-    if len(which) != len(points):
-        raise ValueError(f"labels must have shape ({len(points)},), got {which.shape}")
-    points = points / np.where(points.std(0) > 0, points.std(0), 1.0)
-    kept = np.bincount(which)[which] > neighbors
-    points, which = points[kept], which[kept]
-    if not len(points):
-        return 0.0
-    reach = np.empty(len(points))
-    for label in np.unique(which):
-        same = which == label
-        distance, _ = scipy.spatial.cKDTree(points[same]).query(
-            points[same], neighbors + 1, p=np.inf
-        )
-        reach[same] = np.nextafter(distance[:, -1], 0)
-    inside = scipy.spatial.cKDTree(points).query_ball_point(
-        points, reach, p=np.inf, return_length=True
-    )
-    value = scipy.special.digamma(len(points)) + scipy.special.digamma(neighbors)
-    value -= (
-        scipy.special.digamma(np.bincount(which)[which]).mean()
-        + scipy.special.digamma(np.maximum(inside, 1)).mean()
-    )
-    return max(0.0, float(value))
-
-
 def _check_sklearn() -> None:
     try:
         import sklearn  # noqa: F401
@@ -221,51 +193,6 @@ def _check_sklearn() -> None:
         raise ImportError(
             "audit needs scikit-learn: pip install scikit-learn", name="sklearn"
         ) from None
-
-
-def _draws(release: Any, rows: ArrayLike | None, labels: Any, draws: int, seed: int) -> Array:
-    """(draws, n, d) of finite numbers."""
-    released_already = hasattr(release, "__array__")  # frames have a transform of their own
-    if rows is None:
-        if not released_already and (hasattr(release, "transform") or callable(release)):
-            raise ValueError("rows must be given: the records that are to be released")
-        released = _validate.numbers("release", release)
-        released = released[None] if released.ndim == 2 else released
-    else:
-        transform = getattr(release, "transform", release)
-        if released_already or not callable(transform):
-            raise TypeError("release must have a transform, or be a function, where rows are given")
-        more = (labels,) if getattr(release, "uses_label", False) else ()
-        seeded = "seed" in inspect.signature(transform).parameters
-        stack = [
-            _validate.numbers(
-                "release", transform(rows, *more, **({"seed": seed + i} if seeded else {}))
-            )
-            for i in range(_validate.whole("draws", draws, least=1))
-        ]
-        released = np.array(stack)
-        if (released == released[0]).all():
-            released = released[:1]
-    if released.ndim != 3 or not released.size:
-        raise ValueError(f"a release must be rows (n, d), got shape {released.shape}")
-    if not np.isfinite(released).all():
-        raise ValueError("a release must be finite: leave incomplete rows out, or fill them")
-    return released
-
-
-def _sized(released: Array) -> Array:
-    """Columns that squares or a large mean would lose, between -1 and 1: attackers then see them.
-
-    Others stay as they are, bit for bit.
-    """
-    low, high = released.min((0, 1)), released.max((0, 1))
-    center, reach = low / 2 + high / 2, high / 2 - low / 2
-    lost = (reach < _LOST * np.abs(center)) | (reach < 1e-100) | (reach > 1e100)
-    lost &= reach > 0
-    if lost.any():
-        released = released.copy()
-        released[..., lost] = (released[..., lost] - center[lost]) / reach[lost]
-    return released
 
 
 def _split(which: NDArray[Any], share: float, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -21,6 +21,9 @@ __all__ = ["filter_mu", "scale_to_budget"]
 
 Array = NDArray[np.float64]
 
+#: Bits between the reach of clipped latents and of the shift: beyond, the smaller is rounding.
+_ALONE = 60
+
 _DIVERGENCES = ("realised", "kl", "reverse-kl", "chi2", "renyi")
 
 
@@ -29,11 +32,11 @@ def filter_mu(A: ArrayLike, V: ArrayLike | None, radius: float) -> float:
 
     **Guarantees.** sup ||A^+ (z - z' + v_y - v_y')|| never exceeds the value returned (an upper
     bound by duality, moved outward by the rounding of A's singular values), and comes within a
-    relative 1e-9 of it where A's condition number is below 1e6. So the release of one record is
-    mu-GDP between any two records: epsilon(delta) by :mod:`ellipsum.calibrate`, the Renyi
-    divergence of order a at most a mu^2 / 2. The noise is taken as real numbers. It holds given
-    A and V: if they were trained on the same people, they are a release of their own (claim
-    tradeoff-5).
+    relative 1e-9 of it where A's condition number is below 1e6, whatever the sizes of A, V and
+    radius (powers of two in them go to mu to the bit). So the release of one record is mu-GDP
+    between any two records: epsilon(delta) by :mod:`ellipsum.calibrate`, the Renyi divergence of
+    order a at most a mu^2 / 2. The noise is taken as real numbers. It holds given A and V: if they
+    were trained on the same people, they are a release of their own (claim tradeoff-5).
 
     Parameters
     ----------
@@ -51,27 +54,67 @@ def filter_mu(A: ArrayLike, V: ArrayLike | None, radius: float) -> float:
     noise = np.atleast_2d(np.asarray(A, dtype=np.float64))
     if noise.ndim != 2 or not np.isfinite(noise).all():
         raise ValueError("A must be a finite matrix (d, k)")
-    reach = 2 * _validate.positive("radius", radius)
+    radius = _validate.positive("radius", radius)
+    noise, unit = _near_one(noise)
     basis, size, _ = np.linalg.svd(noise)
-    d, shifts = len(noise), _differences(V, len(noise))
+    d, (shifts, shift_unit) = len(noise), _differences(V, len(noise))
     if len(size) < d or size[-1] <= size[0] * d * 2.0**-52:
         return math.inf
-    power = size**-2.0
-    furthest = max(_worst_distance2(power, basis.T @ shift, reach) for shift in shifts)
     rounding = 2.0**-50 * d * size[0] / size[-1]
-    return math.sqrt(furthest) * (1 + rounding)
+    smallest = math.frexp(size[-1])[1]
+    size, unit = np.ldexp(size, -smallest), unit + smallest
+    found = [_furthest(size, basis.T @ shift, shift_unit, radius) for shift in shifts]
+    top = max(part[1] for part in found)
+    furthest = max(math.ldexp(value, max(part - top, -2000)) for value, part in found)
+    return _times_power(furthest * (1 + rounding), top - unit)
 
 
-def _differences(V: ArrayLike | None, d: int) -> list[Array]:
-    """0 and v_i - v_j for i < j: the ball is symmetric, so that the sign does not matter."""
+def _near_one(matrix: Array) -> tuple[Array, int]:
+    """The matrix over a power of two, its largest entry in [0.5, 1), and the power: exact."""
+    power = math.frexp(float(np.abs(matrix).max(initial=0.0)))[1]
+    return np.ldexp(matrix, -power), power
+
+
+def _times_power(value: float, power: int) -> float:
+    """value 2^power, rounded up where doubles end."""
+    try:
+        product = math.ldexp(value, power)
+    except OverflowError:
+        return math.inf
+    return product if product >= 2.0**-1022 else math.nextafter(product, math.inf)
+
+
+def _differences(V: ArrayLike | None, d: int) -> tuple[list[Array], int]:
+    """0 and v_i - v_j for i < j, over a power of two; the ball is symmetric, so that the sign does
+    not matter."""
     if V is None:
-        return [np.zeros(d)]
+        return [np.zeros(d)], 0
     columns = np.atleast_2d(np.asarray(V, dtype=np.float64))
     if columns.ndim != 2 or len(columns) != d or not np.isfinite(columns).all():
         raise ValueError(f"V must be a finite matrix of {d} rows, a column for each label")
+    columns, unit = _near_one(columns)
     labels = columns.shape[1]
     pairs = [(i, j) for i in range(labels) for j in range(i)]
-    return [np.zeros(d)] + [columns[:, i] - columns[:, j] for i, j in pairs]
+    return [np.zeros(d)] + [columns[:, i] - columns[:, j] for i, j in pairs], unit
+
+
+def _furthest(size: Array, shift: Array, shift_unit: int, radius: float) -> tuple[float, int]:
+    """max of ||(u + shift 2^shift_unit) / size|| over ||u|| <= 2 radius, and the power of two that
+    it is to be multiplied by; the smallest size in [0.5, 1)."""
+    reach, unit = math.frexp(radius)
+    unit += 1
+    power = size**-2.0
+    if not shift.any():
+        return math.sqrt(_worst_distance2(power, shift, reach)), unit
+    shift, shift_power = _near_one(shift)
+    apart = shift_unit + shift_power - unit
+    alone, around = float(np.linalg.norm(shift / size)), reach / float(size[-1])
+    ratio = math.log2(alone / around) + apart
+    if ratio > _ALONE:  # one of the two does not matter: their sum is above
+        return alone + math.ldexp(around, max(-apart, -2000)), unit + apart
+    if ratio < -_ALONE:
+        return around + math.ldexp(alone, max(apart, -2000)), unit
+    return math.sqrt(_worst_distance2(power, np.ldexp(shift, apart), reach)), unit
 
 
 def _worst_distance2(power: Array, shift: Array, reach: float) -> float:

@@ -77,9 +77,11 @@ class GaussianTradeoff(Framed):
     **Guarantees.** Under the Gaussian law fitted, ``leakage_`` is I(X; Z) of the release that
     `transform` makes (in real numbers), and no release of any kind with the same distortion
     leaks less than ``leakage_ - gap_``: ``gap_`` is what the solver leaves, by duality, and to
-    first order what rounding does to the law. Directions with less than (k + n) 2^-48 of the
-    correlations' largest variance count as none: X and Y that differ by less are the same. It
-    is an average over people, not differential privacy (claim tradeoff-1).
+    first order what rounding does to the law. It is below 1e-8 where the correlations' least
+    variance is above 1e-7 of the largest and the distortion is not all but the least; else about
+    (k + n) 2^-51 over that share (``docs/tradeoff.md``). Directions with less than (k + n) 2^-48 of
+    the largest variance count as none, of which ``gap_`` has nothing: X and Y that differ by less
+    are the same. It is an average over people, not differential privacy (claim tradeoff-1).
 
     Parameters
     ----------

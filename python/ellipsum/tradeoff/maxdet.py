@@ -43,6 +43,7 @@ _INNER_TOLERANCE = 1e-4
 #: mu stays above this share of the multiplier: the smallest eigenvalues of N and I - N are about
 #: their quotient, and must stay above the rounding of N.
 _SMALLEST_SHARE = 1e-13
+_MOST_TANGENTS = 20  # a guard: three or four do, or the gap is below the rounding of its terms
 
 
 class Problem(NamedTuple):
@@ -83,10 +84,46 @@ def leakage(regression: Array, share: Array) -> float:
 
 def certificate(problem: Problem, share: Array, multiplier: float) -> float:
     """f(N) minus a proved lower bound of the optimum: any feasible N, any multiplier."""
-    gradient = 0.5 * _curvature(problem.regression, share)
-    slack = np.linalg.eigvalsh(multiplier * problem.useful - gradient)
+    return _bound(problem, share, 0.5 * _curvature(problem.regression, share), multiplier)[0]
+
+
+def _bound(
+    problem: Problem, share: Array, gradient: Array, multiplier: float
+) -> tuple[float, float]:
+    """The gap at a multiplier, and its slope there."""
+    slack, basis = np.linalg.eigh(multiplier * problem.useful - gradient)
+    above = basis[:, slack > 0]
     bound = multiplier * problem.tau - slack[slack > 0].sum()
-    return float(max(0.0, np.vdot(gradient, share) - bound))
+    slope = float(np.vdot(problem.useful @ above, above)) - problem.tau
+    return float(max(0.0, np.vdot(gradient, share) - bound)), slope
+
+
+def _best_bound(
+    problem: Problem, share: Array, multiplier: float, tolerance: float
+) -> tuple[float, float]:
+    """The least gap over multipliers, and where: the one of the path misses by its mu.
+
+    The gap is convex in the multiplier, with a kink at the optimum's: tangents are followed to 0,
+    and from both sides of the least to where they meet.
+    """
+    gradient = 0.5 * _curvature(problem.regression, share)
+    gap, slope = _bound(problem, share, gradient, multiplier)
+    best, sides = (gap, multiplier), {slope > 0: (multiplier, gap, slope)}
+    for _ in range(_MOST_TANGENTS):
+        if best[0] <= tolerance or slope == 0:
+            break
+        at = multiplier - gap / slope
+        if len(sides) == 2:
+            (low, left, down), (high, right, up) = sides[False], sides[True]
+            at = (right - left + down * low - up * high) / (down - up)
+            least = left + down * (at - low)  # no gap is below, but for rounding
+            if not low < at < high or best[0] - least <= tolerance + 0.01 * best[0]:
+                break
+        multiplier = max(at, 0.0)
+        gap, slope = _bound(problem, share, gradient, multiplier)
+        sides[slope > 0] = (multiplier, gap, slope)
+        best = min(best, (gap, multiplier))
+    return best
 
 
 def _curvature(regression: Array, share: Array) -> Array:
@@ -119,13 +156,15 @@ def solve(problem: Problem, *, tolerance: float = 1e-11, warm: Array | None = No
             break
         share, mu = _predict(problem, share, mu, last)
     ends = [share, _limit(problem, share, mu)]
-    found = [_finish(problem, end, multiplier, kept) for end in ends]
+    found = [_finish(problem, end, multiplier, kept, tolerance) for end in ends]
     return min(found, key=lambda solution: solution.gap)
 
 
-def _finish(problem: Problem, share: Array, multiplier: float, warm: Array | None) -> Solution:
+def _finish(
+    problem: Problem, share: Array, multiplier: float, warm: Array | None, tolerance: float
+) -> Solution:
     share = _onto_budget(share, problem)
-    gap = certificate(problem, share, multiplier)
+    gap, multiplier = _best_bound(problem, share, multiplier, tolerance)
     return Solution(share, leakage(problem.regression, share), gap, warm, multiplier)
 
 
