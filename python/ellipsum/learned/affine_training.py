@@ -25,6 +25,8 @@ _INNER = 20  # quasi-Newton steps at one price
 _FLOOR = 3e-3  # standard deviations of noise that are always there: all is smooth, 1e-5 of cost
 _CLOSE = 1e-6  # of the limit: the rest is scaled away
 _RIDGE = 1e-9
+_TINY = 1e-14
+_SINGULAR = 1e-12  # share of the largest variance: what observes no more than rounding
 
 
 class Values(NamedTuple):
@@ -36,7 +38,7 @@ class Values(NamedTuple):
 
 
 class AffineProblem:
-    """Covariance of (X, Y, W) with X white, and what is wanted.
+    """Covariance of (X, Y, W) with X white, and what is wanted; W is made white here.
 
     Parameters
     ----------
@@ -49,34 +51,47 @@ class AffineProblem:
     ) -> None:
         k, n = sizes
         self.limit, self.information = limit, information
-        self.own, self.of_y = moments[k : k + n, k : k + n], moments[k : k + n, k + n :]
-        self.of_w = moments[k + n :, k + n :]
-        self.left_x = self._left(moments[:k, :k], moments[:k, k + n :])
-        self.left_y = self._left(self.own, self.of_y)
+        own, of_w = moments[k : k + n, k : k + n], moments[k + n :, k + n :]
+        sizes_w, basis = np.linalg.eigh(of_w)
+        kept = sizes_w > _SINGULAR * sizes_w[-1]
+        self.whiten = basis[:, kept].T / np.sqrt(sizes_w[kept])[:, None]
+        self.spread = float(np.trace(own))
+        self.of_y = moments[k : k + n, k + n :] @ self.whiten.T
+        self.left_x = self._left(moments[:k, :k], moments[:k, k + n :] @ self.whiten.T)
+        self.left_y = self._left(own, self.of_y)
 
     def _left(self, own: Array, cross: Array) -> Array:
-        """Covariance of W less its estimate from X, or from Y."""
+        """Covariance of white W less its estimate from X, or from Y."""
         solved = np.linalg.solve(own + _RIDGE * np.eye(len(own)), cross)
-        return np.asarray(self.of_w - cross.T @ solved, dtype=np.float64)
+        return np.asarray(np.eye(cross.shape[1]) - cross.T @ solved, dtype=np.float64)
 
     def values(self, gain: Array, noise: Array) -> tuple[Values, Values]:
-        """I(X; Z) and the cost of gain w + noise of this covariance, (X, Y, W) Gaussian."""
-        leakage = self._information(gain, noise, self.left_x)
-        if self.information:
-            kept = self._information(gain, noise, self.left_y)
-            return leakage, Values(-kept.value, -kept.by_gain, -kept.by_noise)
-        through = gain @ self.of_w
-        cost = np.trace(self.own) + np.vdot(through - 2 * self.of_y, gain) + np.trace(noise)
-        return leakage, Values(float(cost), 2 * (through - self.of_y), np.eye(len(noise)))
+        """I(X; V) and the cost of the best release of V = gain w + noise, (X, Y, W) Gaussian.
 
-    def _information(self, gain: Array, noise: Array, left: Array) -> Values:
-        """Half the log of det Cov(Z) / det Cov(Z | side), ``left`` the covariance of W given it."""
-        both = [gain @ part for part in (self.of_w, left)]
-        logs, inverses = zip(
-            *(_log_determinant(part @ gain.T + noise) for part in both), strict=True
+        The best release is the estimate of Y from V, which tells of X what V tells: so directions
+        that tell nothing have no gain, instead of noise that drowns it.
+        """
+        seen = gain @ gain.T + noise
+        log, inverse = _log_determinant(seen)
+        leakage = self._information(gain, noise, self.left_x, log, inverse)
+        if self.information:
+            kept = self._information(gain, noise, self.left_y, log, inverse)
+            return leakage, Values(-kept.value, -kept.by_gain, -kept.by_noise)
+        through = self.of_y @ gain.T
+        estimate = through @ inverse
+        cost = self.spread - float(np.vdot(estimate, through))
+        square = estimate.T @ estimate  # at the least, the estimate's own change counts for nothing
+        return leakage, Values(cost, 2 * (square @ gain - estimate.T @ self.of_y), square)
+
+    def _information(
+        self, gain: Array, noise: Array, left: Array, log: float, inverse: Array
+    ) -> Values:
+        """Half the log of det Cov(V) / det Cov(V | side), ``left`` the covariance of W given it."""
+        given = gain @ left
+        less, inner = _log_determinant(given @ gain.T + noise)
+        return Values(
+            0.5 * (log - less), inverse @ gain - inner @ given, 0.5 * (inverse - inner)
         )
-        by_gain = inverses[0] @ both[0] - inverses[1] @ both[1]
-        return Values(0.5 * (logs[0] - logs[1]), by_gain, 0.5 * (inverses[0] - inverses[1]))
 
 
 def _log_determinant(matrix: Array) -> tuple[float, Array]:
@@ -93,7 +108,8 @@ def train(
 ) -> tuple[Array, Array]:
     """Gain and root of the noise, from those of a start: quasi-Newton steps, and the price of the
     limit between them."""
-    limit, shape, size = Limit(problem.limit), gain.shape, gain.size
+    gain, limit = _begin(problem, gain @ np.linalg.pinv(problem.whiten), noise)
+    shape, size = gain.shape, gain.size
     floor = _FLOOR**2 * np.eye(len(noise))
 
     def parts(x: Array) -> tuple[Array, Array]:
@@ -119,8 +135,24 @@ def train(
             limit.move(cost)
             if limit.price > 0 and abs(cost - limit.most) < _CLOSE * abs(limit.most):
                 break
-    root = np.asarray(np.linalg.cholesky(root @ root.T + floor), dtype=np.float64)
-    return (gain, root) if problem.information else _met(problem, gain, root, limit)
+    noise = np.linalg.cholesky(root @ root.T + floor)
+    if problem.information:
+        return gain @ problem.whiten, noise
+    estimate = problem.of_y @ gain.T @ np.linalg.inv(gain @ gain.T + noise @ noise.T)
+    noise = estimate @ noise
+    least = _FLOOR**2 * max(limit.most, 0.0) / len(noise)  # 1e-5 of the limit
+    noise = np.linalg.cholesky(noise @ noise.T + least * np.eye(len(noise)))
+    return _met(problem, estimate @ gain, noise, limit)
+
+
+def _begin(problem: AffineProblem, gain: Array, noise: Array) -> tuple[Array, Limit]:
+    """A gain that is large enough for the limit, where that is next to the best estimate's cost."""
+    if problem.information:
+        return gain, Limit(problem.limit)
+    told = float(np.vdot(problem.of_y, problem.of_y))
+    room = max((problem.limit - (problem.spread - told)) / max(told, _TINY), _TINY)
+    wanted = (1 / room - 1) * np.vdot(noise, noise) / max(np.vdot(gain, gain), _TINY)
+    return gain * max(1.0, math.sqrt(max(0.0, wanted))), Limit(problem.limit, min(1.0, room))
 
 
 def _met(problem: AffineProblem, gain: Array, root: Array, limit: Limit) -> tuple[Array, Array]:
@@ -129,12 +161,10 @@ def _met(problem: AffineProblem, gain: Array, root: Array, limit: Limit) -> tupl
     E|y - z|^2 = E|y - P w|^2 + E|P w - z|^2, so one factor meets it, whether there is noise or
     (full data) none. Upwards only where the limit has a price: a release that tells nothing stays.
     """
-    of_w = problem.of_w
-    best = np.linalg.lstsq(of_w, problem.of_y.T, rcond=None)[0].T
+    best = problem.of_y
     rest = best - gain
-    lost = np.vdot(rest @ of_w, rest) + np.vdot(root, root)
-    cost = problem.values(gain, root @ root.T)[1].value
-    room = (limit.most - (cost - lost)) / lost
-    if 0.25 < room < 4 and (room < 1 or limit.price > 0):  # never a large change
-        return best - math.sqrt(room) * rest, math.sqrt(room) * root
-    return gain, root
+    lost = np.vdot(rest, rest) + np.vdot(root, root)
+    room = (limit.most - (problem.spread - np.vdot(best, best))) / lost
+    if 0 < room < (4 if limit.price > 0 else 1):  # never much nearer to telling nothing
+        gain, root = best - math.sqrt(room) * rest, math.sqrt(room) * root
+    return gain @ problem.whiten, root
