@@ -8,7 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: ellipsum[learned]")
 pytest.importorskip("safetensors", reason="safetensors is not installed: ellipsum[learned]")
 
-from ellipsum.learned import PrivacyNetwork, leakage, load  # noqa: E402
+from ellipsum.learned import PrivacyNetwork, held_out, load  # noqa: E402
 from ellipsum.learned.descent import Adam  # noqa: E402
 from ellipsum.learned.limit import Limit  # noqa: E402
 from ellipsum.tradeoff import (  # noqa: E402
@@ -139,7 +139,7 @@ def test_the_affine_evaluation_is_that_of_the_release():
 
 @pytest.mark.parametrize("mechanism", ["universal", "gaussian", "mixture"])
 def test_networks_on_top_stay_at_the_optimum(mechanism, monkeypatch):
-    monkeypatch.setattr(leakage, "_FRESH_STEPS", 300)  # the rest of 600 changes nothing here
+    monkeypatch.setattr(held_out, "_STEPS", 300)  # the rest of 600 changes nothing here
     _, covariance, _ = covariances()["scalar, useful"]
     rows = draw(covariance, 8000, 0)
     made = PrivacyNetwork(mechanism, distortion=0.5, components=2, steps=80, batch_size=500)

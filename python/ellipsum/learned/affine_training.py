@@ -89,9 +89,7 @@ class AffineProblem:
         """Half the log of det Cov(V) / det Cov(V | side), ``left`` the covariance of W given it."""
         given = gain @ left
         less, inner = _log_determinant(given @ gain.T + noise)
-        return Values(
-            0.5 * (log - less), inverse @ gain - inner @ given, 0.5 * (inverse - inner)
-        )
+        return Values(0.5 * (log - less), inverse @ gain - inner @ given, 0.5 * (inverse - inner))
 
 
 def _log_determinant(matrix: Array) -> tuple[float, Array]:
@@ -135,14 +133,14 @@ def train(
             limit.move(cost)
             if limit.price > 0 and abs(cost - limit.most) < _CLOSE * abs(limit.most):
                 break
-    noise = np.linalg.cholesky(root @ root.T + floor)
+    root = np.asarray(np.linalg.cholesky(root @ root.T + floor), dtype=np.float64)
     if problem.information:
-        return gain @ problem.whiten, noise
-    estimate = problem.of_y @ gain.T @ np.linalg.inv(gain @ gain.T + noise @ noise.T)
-    noise = estimate @ noise
-    least = _FLOOR**2 * max(limit.most, 0.0) / len(noise)  # 1e-5 of the limit
-    noise = np.linalg.cholesky(noise @ noise.T + least * np.eye(len(noise)))
-    return _met(problem, estimate @ gain, noise, limit)
+        return gain @ problem.whiten, root
+    estimate = problem.of_y @ gain.T @ np.linalg.inv(gain @ gain.T + root @ root.T)
+    root = estimate @ root
+    least = _FLOOR**2 * max(limit.most, 0.0) / len(root)  # 1e-5 of the limit
+    root = np.asarray(np.linalg.cholesky(root @ root.T + least * np.eye(len(root))))
+    return _met(problem, estimate @ gain, root, limit)
 
 
 def _begin(problem: AffineProblem, gain: Array, noise: Array) -> tuple[Array, Limit]:
@@ -151,7 +149,8 @@ def _begin(problem: AffineProblem, gain: Array, noise: Array) -> tuple[Array, Li
         return gain, Limit(problem.limit)
     told = float(np.vdot(problem.of_y, problem.of_y))
     room = max((problem.limit - (problem.spread - told)) / max(told, _TINY), _TINY)
-    wanted = (1 / room - 1) * np.vdot(noise, noise) / max(np.vdot(gain, gain), _TINY)
+    told_now = float(np.vdot(gain, gain) / np.vdot(noise, noise))
+    wanted = (1 / room - 1) / max(told_now, _TINY)
     return gain * max(1.0, math.sqrt(max(0.0, wanted))), Limit(problem.limit, min(1.0, room))
 
 
