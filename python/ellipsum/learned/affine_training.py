@@ -6,7 +6,9 @@ products of matrices of as many rows as there are columns, in NumPy: most of a s
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ __all__ = ["AffineProblem", "Values", "train"]
 Array = NDArray[np.float64]
 
 _INNER = 20  # quasi-Newton steps at one price
+_LOUDER = (1.0, 3.0)  # noise of the starts: some descents stay at a saddle for hundreds of steps
 _FLOOR = 3e-3  # standard deviations of noise that are always there: all is smooth, 1e-5 of cost
 _CLOSE = 1e-6  # of the limit: the rest is scaled away
 _RIDGE = 1e-9
@@ -104,9 +107,27 @@ def _log_determinant(matrix: Array) -> tuple[float, Array]:
 def train(
     problem: AffineProblem, gain: Array, noise: Array, steps: int, progress: bool
 ) -> tuple[Array, Array]:
-    """Gain and root of the noise, from those of a start: quasi-Newton steps, and the price of the
-    limit between them."""
-    gain, limit = _begin(problem, gain @ np.linalg.pinv(problem.whiten), noise)
+    """Gain and root of the noise: the best end of descents from this start and from louder ones."""
+    gain = gain @ np.linalg.pinv(problem.whiten)
+    rounds = max(1, steps // _INNER)
+    shown = networks.steps_shown(len(_LOUDER) * rounds, progress, "affine mechanism")
+    ends = []
+    for louder in _LOUDER:
+        end = _descent(problem, gain, louder * noise, itertools.islice(shown, rounds))
+        leakage, cost = problem.values(end[0], end[1] @ end[1].T)
+        over = cost.value - problem.limit > _CLOSE * abs(problem.limit)
+        ends.append((over, leakage.value, end))
+    for _ in shown:
+        pass  # what was not needed
+    gain, root = min(ends, key=lambda end: end[:2])[2]
+    return gain @ problem.whiten, root
+
+
+def _descent(
+    problem: AffineProblem, gain: Array, noise: Array, rounds: Iterable[int]
+) -> tuple[Array, Array]:
+    """Quasi-Newton steps, and the price of the limit between them; for white W."""
+    gain, limit = _begin(problem, gain, noise)
     shape, size = gain.shape, gain.size
     floor = _FLOOR**2 * np.eye(len(noise))
 
@@ -124,7 +145,7 @@ def train(
     options = {"maxiter": _INNER, "maxfun": 2 * _INNER, "maxcor": _INNER, "ftol": 0.0, "gtol": 1e-9}
     x = np.concatenate([gain.ravel(), noise.ravel()])
     with np.errstate(all="ignore"):  # far steps of a line search
-        for _ in networks.steps_shown(max(1, steps // _INNER), progress, "affine mechanism"):
+        for _ in rounds:
             moved = optimize.minimize(found, x, jac=True, method="L-BFGS-B", options=options).x
             if found(moved)[0] <= found(x)[0]:  # else a line search that failed
                 x = moved
@@ -135,7 +156,7 @@ def train(
                 break
     root = np.asarray(np.linalg.cholesky(root @ root.T + floor), dtype=np.float64)
     if problem.information:
-        return gain @ problem.whiten, root
+        return gain, root
     estimate = problem.of_y @ gain.T @ np.linalg.inv(gain @ gain.T + root @ root.T)
     root = estimate @ root
     least = _FLOOR**2 * max(limit.most, 0.0) / len(root)  # 1e-5 of the limit
@@ -144,14 +165,23 @@ def train(
 
 
 def _begin(problem: AffineProblem, gain: Array, noise: Array) -> tuple[Array, Limit]:
-    """A gain that is large enough for the limit, where that is next to the best estimate's cost."""
-    if problem.information:
-        return gain, Limit(problem.limit)
-    told = float(np.vdot(problem.of_y, problem.of_y))
-    room = max((problem.limit - (problem.spread - told)) / max(told, _TINY), _TINY)
-    told_now = float(np.vdot(gain, gain) / np.vdot(noise, noise))
-    wanted = (1 / room - 1) / max(told_now, _TINY)
-    return gain * max(1.0, math.sqrt(max(0.0, wanted))), Limit(problem.limit, min(1.0, room))
+    """A gain that is large enough for a limit next to the best estimate's cost; a first price.
+
+    Without a price all gains would fall to nothing first: a saddle, which some descents leave late.
+    """
+    limit = Limit(problem.limit)
+    if not problem.information:
+        told = float(np.vdot(problem.of_y, problem.of_y))
+        room = max((problem.limit - (problem.spread - told)) / max(told, _TINY), _TINY)
+        told_now = float(np.vdot(gain, gain) / np.vdot(noise, noise))
+        wanted = (1 / room - 1) / max(told_now, _TINY)
+        gain = gain * max(1.0, math.sqrt(max(0.0, wanted)))
+        limit = Limit(problem.limit, min(1.0, room))
+    leakage, cost = problem.values(gain, noise @ noise.T)
+    less = -float(np.vdot(cost.by_gain, gain))  # of the cost, where all gains grow
+    if less > 0:
+        limit.price = max(0.0, float(np.vdot(leakage.by_gain, gain)) / less)
+    return gain, limit
 
 
 def _met(problem: AffineProblem, gain: Array, root: Array, limit: Limit) -> tuple[Array, Array]:
@@ -166,4 +196,4 @@ def _met(problem: AffineProblem, gain: Array, root: Array, limit: Limit) -> tupl
     room = (limit.most - (problem.spread - np.vdot(best, best))) / lost
     if 0 < room < (4 if limit.price > 0 else 1):  # never much nearer to telling nothing
         gain, root = best - math.sqrt(room) * rest, math.sqrt(room) * root
-    return gain @ problem.whiten, root
+    return gain, root
