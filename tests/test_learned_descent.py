@@ -45,15 +45,15 @@ def test_adam_steps_as_written_and_leaves_other_weights_alone():
 
 @pytest.mark.parametrize("information", [False, True])
 def test_values_of_an_affine_map_have_the_gradients_that_they_say(information):
-    """Central differences in each entry (a covariance's with its mirror), and I(X; Z) from the
-    joint covariance."""
+    """Central differences in each entry (a covariance's with its mirror); I(X; Z), and what the
+    best estimate of Y from Z leaves, from the joint covariance."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 7)) @ rng.normal(size=(7, 7))  # 2 of X, 2 of Y, 3 of W
     moments = np.cov(rows, rowvar=False)
     problem = AffineProblem(moments, (2, 2), 1.0, information)
     gain, root = rng.normal(size=(2, 3)), rng.normal(size=(2, 2))
     found = problem.values(gain, root @ root.T)
-    z = np.block([[np.eye(4), np.zeros((4, 3))], [np.zeros((2, 4)), gain]])
+    z = np.block([[np.eye(4), np.zeros((4, 3))], [np.zeros((2, 4)), gain @ problem.whiten]])
     joint = z @ moments @ z.T
     joint[4:, 4:] += root @ root.T
 
@@ -63,7 +63,8 @@ def test_values_of_an_affine_map_have_the_gradients_that_they_say(information):
         own, seen, all_of_it = (np.linalg.slogdet(part)[1] for part in parts)
         return 0.5 * (own + seen - all_of_it)
 
-    error = np.trace(joint[2:4, 2:4] - 2 * joint[2:4, 4:] + joint[4:, 4:])
+    explained = joint[2:4, 4:] @ np.linalg.solve(joint[4:, 4:], joint[4:, 2:4])
+    error = np.trace(joint[2:4, 2:4] - explained)
     assert found[0].value == pytest.approx(told([0, 1]), rel=1e-7)
     assert found[1].value == pytest.approx(-told([2, 3]) if information else error, rel=1e-7)
     for number in (0, 1):

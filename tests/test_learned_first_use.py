@@ -14,7 +14,7 @@ from ellipsum.learned import (  # noqa: E402
     GuaranteedFilter,
     PrivacyNetwork,
     VariationalEncoder,
-    leakage,
+    held_out,
     load,
 )
 
@@ -102,7 +102,7 @@ def test_another_device_is_put_into_all_parts_of_a_file(tmp_path):
     bank.fit(ROWS, users, {0: choice, 1: choice}).save(tmp_path / "bank")
     bank.filter.device = bank.encoder.device = bank.filters_[0].device = "elsewhere"
     bank.save(tmp_path / "far")
-    with pytest.raises(RuntimeError):
+    with pytest.raises(ValueError, match="give device"):
         load(tmp_path / "far")
     near = load(tmp_path / "far", device="cpu")
     released = load(tmp_path / "bank").transform(ROWS, users, seed=1)
@@ -275,7 +275,7 @@ def test_evaluation_refuses_what_is_no_law():
 
 
 def test_measuring_takes_constant_columns_and_refuses_too_few_rows(monkeypatch):
-    monkeypatch.setattr(leakage, "_FRESH_STEPS", 30)  # what a network adds is not the question
+    monkeypatch.setattr(held_out, "_STEPS", 30)  # what a network adds is not the question
     made = affine().fit(X, Y)
     plain, beside = (made.measure(x, Y) for x in (X, np.c_[X, np.ones(400)] * 1e-3))
     assert beside.plug_in == pytest.approx(plain.plug_in, rel=1e-6)
@@ -283,3 +283,10 @@ def test_measuring_takes_constant_columns_and_refuses_too_few_rows(monkeypatch):
     for x, y in ((X[:5], Y[:5]), (X[:-1], Y)):
         with pytest.raises(ValueError, match="the same rows, 20 or more"):
             made.measure(x, y)
+
+
+def test_a_label_of_its_own_for_most_rows_is_no_label():
+    z = np.random.default_rng(0).normal(size=(60, 3))
+    for made in (GenerativeFilter(1.0, steps=2), GuaranteedFilter(2.0, hidden=(8,), steps=2)):
+        with pytest.raises(ValueError, match="cut into ranges"):
+            made.fit(z, z[:, 0])

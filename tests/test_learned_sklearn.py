@@ -14,8 +14,8 @@ from ellipsum.learned import (  # noqa: E402
     GuaranteedFilter,
     PrivacyNetwork,
     VariationalEncoder,
+    held_out,
     label_reader,
-    leakage,
 )
 
 torch.set_num_threads(1)
@@ -41,7 +41,7 @@ def test_scikit_learn_conventions():
 
 
 def test_networks_and_banks_name_their_columns(monkeypatch):
-    monkeypatch.setattr(leakage, "_FRESH_STEPS", 30)  # what a network adds is not the question
+    monkeypatch.setattr(held_out, "_STEPS", 30)  # what a network adds is not the question
     z = np.random.default_rng(0).normal(size=(60, 4))
     private, users = z[:, 0] > 0, np.arange(60) % 2
     network = PrivacyNetwork("affine", distortion=0.5, steps=2).fit(z[:, :2], z[:, 2:])

@@ -6,7 +6,9 @@ products of matrices of as many rows as there are columns, in NumPy: most of a s
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +24,12 @@ __all__ = ["AffineProblem", "Values", "train"]
 Array = NDArray[np.float64]
 
 _INNER = 20  # quasi-Newton steps at one price
+_LOUDER = (1.0, 3.0)  # noise of the starts: some descents stay at a saddle for hundreds of steps
 _FLOOR = 3e-3  # standard deviations of noise that are always there: all is smooth, 1e-5 of cost
 _CLOSE = 1e-6  # of the limit: the rest is scaled away
 _RIDGE = 1e-9
+_TINY = 1e-14
+_SINGULAR = 1e-12  # share of the largest variance: what observes no more than rounding
 
 
 class Values(NamedTuple):
@@ -36,7 +41,7 @@ class Values(NamedTuple):
 
 
 class AffineProblem:
-    """Covariance of (X, Y, W) with X white, and what is wanted.
+    """Covariance of (X, Y, W) with X white, and what is wanted; W is made white here.
 
     Parameters
     ----------
@@ -49,34 +54,45 @@ class AffineProblem:
     ) -> None:
         k, n = sizes
         self.limit, self.information = limit, information
-        self.own, self.of_y = moments[k : k + n, k : k + n], moments[k : k + n, k + n :]
-        self.of_w = moments[k + n :, k + n :]
-        self.left_x = self._left(moments[:k, :k], moments[:k, k + n :])
-        self.left_y = self._left(self.own, self.of_y)
+        own, of_w = moments[k : k + n, k : k + n], moments[k + n :, k + n :]
+        sizes_w, basis = np.linalg.eigh(of_w)
+        kept = sizes_w > _SINGULAR * sizes_w[-1]
+        self.whiten = basis[:, kept].T / np.sqrt(sizes_w[kept])[:, None]
+        self.spread = float(np.trace(own))
+        self.of_y = moments[k : k + n, k + n :] @ self.whiten.T
+        self.left_x = self._left(moments[:k, :k], moments[:k, k + n :] @ self.whiten.T)
+        self.left_y = self._left(own, self.of_y)
 
     def _left(self, own: Array, cross: Array) -> Array:
-        """Covariance of W less its estimate from X, or from Y."""
+        """Covariance of white W less its estimate from X, or from Y."""
         solved = np.linalg.solve(own + _RIDGE * np.eye(len(own)), cross)
-        return np.asarray(self.of_w - cross.T @ solved, dtype=np.float64)
+        return np.asarray(np.eye(cross.shape[1]) - cross.T @ solved, dtype=np.float64)
 
     def values(self, gain: Array, noise: Array) -> tuple[Values, Values]:
-        """I(X; Z) and the cost of gain w + noise of this covariance, (X, Y, W) Gaussian."""
-        leakage = self._information(gain, noise, self.left_x)
-        if self.information:
-            kept = self._information(gain, noise, self.left_y)
-            return leakage, Values(-kept.value, -kept.by_gain, -kept.by_noise)
-        through = gain @ self.of_w
-        cost = np.trace(self.own) + np.vdot(through - 2 * self.of_y, gain) + np.trace(noise)
-        return leakage, Values(float(cost), 2 * (through - self.of_y), np.eye(len(noise)))
+        """I(X; V) and the cost of the best release of V = gain w + noise, (X, Y, W) Gaussian.
 
-    def _information(self, gain: Array, noise: Array, left: Array) -> Values:
-        """Half the log of det Cov(Z) / det Cov(Z | side), ``left`` the covariance of W given it."""
-        both = [gain @ part for part in (self.of_w, left)]
-        logs, inverses = zip(
-            *(_log_determinant(part @ gain.T + noise) for part in both), strict=True
-        )
-        by_gain = inverses[0] @ both[0] - inverses[1] @ both[1]
-        return Values(0.5 * (logs[0] - logs[1]), by_gain, 0.5 * (inverses[0] - inverses[1]))
+        The best release is the estimate of Y from V, which tells of X what V tells: so directions
+        that tell nothing have no gain, instead of noise that drowns it.
+        """
+        seen = gain @ gain.T + noise
+        log, inverse = _log_determinant(seen)
+        leakage = self._information(gain, noise, self.left_x, log, inverse)
+        if self.information:
+            kept = self._information(gain, noise, self.left_y, log, inverse)
+            return leakage, Values(-kept.value, -kept.by_gain, -kept.by_noise)
+        through = self.of_y @ gain.T
+        estimate = through @ inverse
+        cost = self.spread - float(np.vdot(estimate, through))
+        square = estimate.T @ estimate  # at the least, the estimate's own change counts for nothing
+        return leakage, Values(cost, 2 * (square @ gain - estimate.T @ self.of_y), square)
+
+    def _information(
+        self, gain: Array, noise: Array, left: Array, log: float, inverse: Array
+    ) -> Values:
+        """Half the log of det Cov(V) / det Cov(V | side), ``left`` the covariance of W given it."""
+        given = gain @ left
+        less, inner = _log_determinant(given @ gain.T + noise)
+        return Values(0.5 * (log - less), inverse @ gain - inner @ given, 0.5 * (inverse - inner))
 
 
 def _log_determinant(matrix: Array) -> tuple[float, Array]:
@@ -91,9 +107,28 @@ def _log_determinant(matrix: Array) -> tuple[float, Array]:
 def train(
     problem: AffineProblem, gain: Array, noise: Array, steps: int, progress: bool
 ) -> tuple[Array, Array]:
-    """Gain and root of the noise, from those of a start: quasi-Newton steps, and the price of the
-    limit between them."""
-    limit, shape, size = Limit(problem.limit), gain.shape, gain.size
+    """Gain and root of the noise: the best end of descents from this start and from louder ones."""
+    gain = gain @ np.linalg.pinv(problem.whiten)
+    rounds = max(1, steps // _INNER)
+    shown = networks.steps_shown(len(_LOUDER) * rounds, progress, "affine mechanism")
+    ends = []
+    for louder in _LOUDER:
+        end = _descent(problem, gain, louder * noise, itertools.islice(shown, rounds))
+        leakage, cost = problem.values(end[0], end[1] @ end[1].T)
+        over = cost.value - problem.limit > _CLOSE * abs(problem.limit)
+        ends.append((over, leakage.value, end))
+    for _ in shown:
+        pass  # what was not needed
+    gain, root = min(ends, key=lambda end: end[:2])[2]
+    return gain @ problem.whiten, root
+
+
+def _descent(
+    problem: AffineProblem, gain: Array, noise: Array, rounds: Iterable[int]
+) -> tuple[Array, Array]:
+    """Quasi-Newton steps, and the price of the limit between them; for white W."""
+    gain, limit = _begin(problem, gain, noise)
+    shape, size = gain.shape, gain.size
     floor = _FLOOR**2 * np.eye(len(noise))
 
     def parts(x: Array) -> tuple[Array, Array]:
@@ -110,7 +145,7 @@ def train(
     options = {"maxiter": _INNER, "maxfun": 2 * _INNER, "maxcor": _INNER, "ftol": 0.0, "gtol": 1e-9}
     x = np.concatenate([gain.ravel(), noise.ravel()])
     with np.errstate(all="ignore"):  # far steps of a line search
-        for _ in networks.steps_shown(max(1, steps // _INNER), progress, "affine mechanism"):
+        for _ in rounds:
             moved = optimize.minimize(found, x, jac=True, method="L-BFGS-B", options=options).x
             if found(moved)[0] <= found(x)[0]:  # else a line search that failed
                 x = moved
@@ -120,7 +155,33 @@ def train(
             if limit.price > 0 and abs(cost - limit.most) < _CLOSE * abs(limit.most):
                 break
     root = np.asarray(np.linalg.cholesky(root @ root.T + floor), dtype=np.float64)
-    return (gain, root) if problem.information else _met(problem, gain, root, limit)
+    if problem.information:
+        return gain, root
+    estimate = problem.of_y @ gain.T @ np.linalg.inv(gain @ gain.T + root @ root.T)
+    root = estimate @ root
+    least = _FLOOR**2 * max(limit.most, 0.0) / len(root)  # 1e-5 of the limit
+    root = np.asarray(np.linalg.cholesky(root @ root.T + least * np.eye(len(root))))
+    return _met(problem, estimate @ gain, root, limit)
+
+
+def _begin(problem: AffineProblem, gain: Array, noise: Array) -> tuple[Array, Limit]:
+    """A gain that is large enough for a limit next to the best estimate's cost; a first price.
+
+    Without a price all gains would fall to nothing first: a saddle, which some descents leave late.
+    """
+    limit = Limit(problem.limit)
+    if not problem.information:
+        told = float(np.vdot(problem.of_y, problem.of_y))
+        room = max((problem.limit - (problem.spread - told)) / max(told, _TINY), _TINY)
+        told_now = float(np.vdot(gain, gain) / np.vdot(noise, noise))
+        wanted = (1 / room - 1) / max(told_now, _TINY)
+        gain = gain * max(1.0, math.sqrt(max(0.0, wanted)))
+        limit = Limit(problem.limit, min(1.0, room))
+    leakage, cost = problem.values(gain, noise @ noise.T)
+    less = -float(np.vdot(cost.by_gain, gain))  # of the cost, where all gains grow
+    if less > 0:
+        limit.price = max(0.0, float(np.vdot(leakage.by_gain, gain)) / less)
+    return gain, limit
 
 
 def _met(problem: AffineProblem, gain: Array, root: Array, limit: Limit) -> tuple[Array, Array]:
@@ -129,12 +190,10 @@ def _met(problem: AffineProblem, gain: Array, root: Array, limit: Limit) -> tupl
     E|y - z|^2 = E|y - P w|^2 + E|P w - z|^2, so one factor meets it, whether there is noise or
     (full data) none. Upwards only where the limit has a price: a release that tells nothing stays.
     """
-    of_w = problem.of_w
-    best = np.linalg.lstsq(of_w, problem.of_y.T, rcond=None)[0].T
+    best = problem.of_y
     rest = best - gain
-    lost = np.vdot(rest @ of_w, rest) + np.vdot(root, root)
-    cost = problem.values(gain, root @ root.T)[1].value
-    room = (limit.most - (cost - lost)) / lost
-    if 0.25 < room < 4 and (room < 1 or limit.price > 0):  # never a large change
-        return best - math.sqrt(room) * rest, math.sqrt(room) * root
+    lost = np.vdot(rest, rest) + np.vdot(root, root)
+    room = (limit.most - (problem.spread - np.vdot(best, best))) / lost
+    if 0 < room < (4 if limit.price > 0 else 1):  # never much nearer to telling nothing
+        gain, root = best - math.sqrt(room) * rest, math.sqrt(room) * root
     return gain, root

@@ -7,15 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
 from ..tradeoff import EstimatedInformation, GaussianTradeoff
 from ..tradeoff.neighbors import ksg_information
-from . import networks
-from .adversary import Adversary, linear_posterior
-from .descent import Adam
+from .held_out import held_out_information
 
 __all__ = [
     "LEAST_ROWS",
@@ -36,9 +33,6 @@ LEAST_ROWS = 20
 #: Share of the largest variance below which a combination of columns is rounding; and what one less
 #: a squared correlation is of, of two coordinates that tell each other.
 _DEPENDENT, _TOLD = 1e-12, 1e-15
-
-_FRESH_STEPS = 600
-_FRESH_BATCH = 2000
 
 
 @dataclass(frozen=True)
@@ -67,7 +61,7 @@ class Leakage:
         Of the Gaussian law with the same covariance: a lower bound up to sampling, blind to
         everything that is not Gaussian.
     held_out, standard_error : float
-        A fresh network on top of the plug-in, on rows that it has not seen.
+        A fresh linear reader and a network on top, on rows that neither has seen.
     neighbors : float or None
         Nearest-neighbour estimate: of I(X; Z) for scalars, of the sum of I(X_i; Z_i) over
         paired coordinates where there are as many (below I(X; Z) for independent X_i).
@@ -162,7 +156,7 @@ def measured(x: Array, y: Array, z: Array, distortion: float, seed: Any) -> Leak
         return Leakage(distortion, 0.0, 0.0, 0.0, 0.0, len(x))
     x = _without_copies(x)
     joint = np.atleast_2d(np.cov(np.hstack([x, z]), rowvar=False))
-    gain, error = _fresh(x, z, seed)
+    gain, error = held_out_information(x, z, seed)
     near = None
     if x.shape[1] == z.shape[1]:
         near = max(0.0, sum(ksg_information(a, b) for a, b in zip(x.T, z.T, strict=True)))
@@ -174,37 +168,3 @@ def _without_copies(x: Array) -> Array:
     """Columns as they are; if some follow from others, as many combinations as are independent."""
     reduced = independent(np.atleast_2d(np.cov(x, rowvar=False)))
     return x if reduced.shape[1] == x.shape[1] else x @ reduced
-
-
-def _fresh(x: Array, z: Array, seed: Any) -> tuple[float, float]:
-    """Mean and standard error of log q(x | z) - log q(x) on the second half, q of the first."""
-    generator = networks.generator_of(seed)
-    scaled = [(part - part.mean(0)) / part.std(0) for part in (x, z)]
-    xs, zs = (torch.as_tensor(part) for part in scaled)
-    order = torch.randperm(len(xs), generator=generator)
-    train, test = order[: len(order) // 2], order[len(order) // 2 :]
-    one = Adversary(zs.shape[1], xs.shape[1], generator, torch.float32, "cpu")
-    adam = Adam(one.net.parameters(), 3e-3, _FRESH_STEPS, 0.02)
-    weight = torch.ones(1, len(xs), dtype=torch.float64)
-    _, left = linear_posterior(xs[train], zs[train][None], weight[:, train])
-    # trained in single precision, which is half of the time, and judged in double
-    seen, rest, even = zs[train].float(), left.float(), weight.float()
-    for rows in _batches(len(train), generator):
-        loss = -one.gain(rest[:, rows], seen[rows][None], even[:, rows]).mean()
-        adam.descend(loss)
-    one.net.double()
-    with torch.no_grad():
-        known, left = linear_posterior(xs[test], zs[test][None], weight[:, test])
-        gain = one.gain(left, zs[test][None], weight[:, test])
-        # by row: 1/2 |white x|^2 - 1/2 |left|^2 has mean 0; it carries the sampling error
-        center = xs[test] - xs[test].mean(0)
-        ridge = 1e-9 * torch.eye(center.shape[1], dtype=center.dtype)
-        root = torch.linalg.cholesky(center.T @ center / len(center) + ridge)
-        white = torch.linalg.solve_triangular(root, center.T, upper=False).T
-        each = known + 0.5 * (white**2).sum(1) - 0.5 * (left[0] ** 2).sum(1) + gain
-    return float(each.mean()), float(each.std() / len(each) ** 0.5)
-
-
-def _batches(n: int, generator: torch.Generator) -> Any:
-    found = networks.minibatches(n, _FRESH_BATCH, generator)
-    return (next(found) for _ in range(_FRESH_STEPS))

@@ -10,10 +10,10 @@ _PENALTY, _MULTIPLIER_STEP, _MULTIPLIER_EVERY = 5.0, 0.3, 5
 
 
 class Limit:
-    """mean(cost) <= most, as an augmented Lagrangian."""
+    """mean(cost) <= most, as an augmented Lagrangian; of a cost whose unit is 1 or ``unit``."""
 
-    def __init__(self, most: float) -> None:
-        self.most, self.penalty, self.price = most, _PENALTY / max(abs(most), 1e-3), 0.0
+    def __init__(self, most: float, unit: float = 1.0) -> None:
+        self.most, self.penalty, self.price = most, _PENALTY / max(abs(most), 1e-3 * unit), 0.0
         self._count = 0
 
     def term(self, cost: Any) -> Any:

@@ -166,6 +166,11 @@ def class_numbers(name: str, labels: ArrayLike, n: int) -> tuple[NDArray[Any], N
     classes, which = _validate.classes(name, labels)
     if len(classes) < 2:
         raise ValueError(f"{name} must hold two different values or more")
+    if len(classes) > max(2, n // 2):
+        raise ValueError(
+            f"{name} must hold labels that rows share, and most rows have one of their own: give "
+            "classes, as a number cut into ranges"
+        )
     return classes, which
 
 

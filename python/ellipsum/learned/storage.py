@@ -25,6 +25,7 @@ __all__ = ["Learned", "Noisy", "dump", "flat", "grouped", "load", "rebuild"]
 _FORMAT = 1
 #: Guarantees that a file states. Others follow from the weights, or are nobody's to state.
 _STATED = (MutualInformation, EstimatedInformation)
+_DAMAGE = (json.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError, RuntimeError)
 _KINDS: dict[str, type[Learned]] = {}
 
 
@@ -122,10 +123,15 @@ def load(path: str | Path, *, device: str | None = None) -> Any:
         text = None
     if text is None:
         raise ValueError("the file was not written by ellipsum.learned")
-    header = json.loads(text)
-    if header.get("format") != _FORMAT:
-        raise ValueError("the file is of another version of ellipsum.learned")
-    return rebuild(arrays, header if device is None else _moved(header, device))
+    try:
+        header = json.loads(text)
+        if header.get("format") == _FORMAT:
+            return rebuild(arrays, header if device is None else _moved(header, device))
+    except _DAMAGE:
+        raise ValueError(
+            "the file is damaged, or its device is not here: fit and save again, or give device"
+        ) from None
+    raise ValueError("the file is of another version of ellipsum.learned")
 
 
 def _moved(header: Any, device: str) -> Any:
