@@ -31,7 +31,7 @@ constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
 // From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.
 constexpr std::size_t least_d = 9;
-constexpr std::size_t rounds = 3;
+constexpr std::size_t trial_rounds = 3;
 // Of columns more, since every one of them begins cold: of 1 MiB, those that lead by a third of all
 // rows of a table came last.
 constexpr std::size_t slice_bytes = std::size_t{1} << 20, column_slice_bytes = 4 * slice_bytes;
@@ -113,7 +113,7 @@ struct Choice::PassClass {
   void record(std::size_t variants, double seconds) {
     double& best = least[trials % variants];
     best = trials < variants ? seconds : std::min(best, seconds);
-    if (++trials < rounds * variants) return;
+    if (++trials < trial_rounds * variants) return;
     fastest.store(int(std::min_element(least, least + variants) - least),
                   std::memory_order_release);
   }

@@ -186,7 +186,7 @@ FormSaddle describe(const GaussianPair& pair, const PairColumns& columns, const 
   return s;
 }
 
-FormTail exactly(double log_delta, double log_slope) {
+FormTail known_delta(double log_delta, double log_slope) {
   return {log_delta, log_slope, 0, 0, true, 0};
 }
 
@@ -195,10 +195,10 @@ bool known_of_pair(const GaussianPair& pair, double epsilon, FormTail& out) {
   const FormTail always = {std::log(-std::expm1(epsilon)), epsilon, 4e-16, 4e-16, true, 0};
   const double end = bare ? epsilon : (epsilon + pair.edge) + pair.edge_low;
   const bool ends = bare || pair.normal == 0;  // a normal part has no end
-  if (std::isnan(epsilon)) out = exactly(epsilon, epsilon);
-  else if (epsilon == -infinity) out = exactly(0, -infinity);
+  if (std::isnan(epsilon)) out = known_delta(epsilon, epsilon);
+  else if (epsilon == -infinity) out = known_delta(0, -infinity);
   else if (epsilon == infinity || (ends && (bare || pair.highest == 0) && end >= 0))
-    out = exactly(-infinity, -infinity);
+    out = known_delta(-infinity, -infinity);
   else if (ends && (bare || pair.lowest == 0) && end <= 0) out = always;  // L > epsilon
   else return false;
   return true;
