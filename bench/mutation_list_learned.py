@@ -11,8 +11,8 @@ LEARNED = [
     Mutation(
         "filter's mu: the ball's radius in place of its width",
         P + "tradeoff/filters.py",
-        'reach = 2 * _validate.positive("radius", radius)',
-        'reach = _validate.positive("radius", radius)',
+        "reach, unit = math.frexp(radius)\n    unit += 1",
+        "reach, unit = math.frexp(radius)",
         _MU,
     ),
     Mutation(
@@ -105,6 +105,34 @@ LEARNED = [
         "(1 - (np.sqrt(k) / 2 + 3) * 2.0**-23)",
         "1.0",
         _LOCAL + "keeps_its_mu",
+    ),
+    Mutation(
+        "affine release: not scaled to its limit",
+        P + "learned/affine_training.py",
+        "if 0 < room < (4 if limit.price > 0 else 1):",
+        "if False:",
+        "tests/test_learned_network.py -k far_below",
+    ),
+    Mutation(
+        "held out: the linear reader has seen the rows that judge it",
+        P + "learned/held_out.py",
+        "tried = [_fitted(xs[fit], zs[fit], ridge)",
+        "tried = [_fitted(xs[test], zs[test], ridge)",
+        "tests/test_learned_held_out.py -k nothing",
+    ),
+    Mutation(
+        "held out: no row may doubt the reader",
+        P + "learned/held_out.py",
+        "_DOUBT = 1e-3",
+        "_DOUBT = 1e-300",
+        "tests/test_learned_held_out.py -k minus_infinity",
+    ),
+    Mutation(
+        "audit: a release shifts by whatever label is attacked",
+        P + "tradeoff/attackers.py",
+        "told = labels_shifted_by(release, rows, given, private_labels)",
+        "told = labels_shifted_by(release, rows, given, None)",
+        "tests/test_tradeoff_audit.py -k private",
     ),
     Mutation(
         "affine point: the offset costs nothing",
