@@ -133,6 +133,8 @@ def train_affine(
     """The affine mechanism, by the moments of the rows alone (`affine_training`)."""
     made = start(problem, size)
     y, w = problem.useful, problem.observed
+    if problem.labels is not None and not problem.information:
+        return _even(problem, made)
     joint = torch.cat([problem.sensitive, y, w], 1)
     joint = joint - joint.mean(0)
     moments = networks.as_numpy(joint.T @ joint / len(joint))
@@ -149,6 +151,26 @@ def train_affine(
             part.copy_(torch.as_tensor(value))
         if not problem.information:
             made.offset.copy_(y.mean(0) - made.gain @ w.mean(0))
+    return made
+
+
+def _even(problem: Problem, made: mechanisms.AffineMechanism) -> mechanisms.AffineMechanism:
+    """The best estimate of Y with noise of its own shape, at the limit: a start to hide labels.
+
+    The optimum for linear readers leaves directions without noise, where others read.
+    """
+    y, w = problem.useful, problem.observed
+    best = torch.linalg.lstsq(w, y).solution.T
+    seen = w @ best.T
+    told = max(float((seen**2).sum(1).mean()), 1e-12)
+    room = problem.limit - float(((y - seen) ** 2).sum(1).mean())
+    share = min(0.99, max(1e-6, room / told))
+    sizes, basis = torch.linalg.eigh(seen.T @ seen / len(seen))
+    root = basis * sizes.clamp(min=1e-5 * told / len(sizes)).sqrt()
+    with torch.no_grad():
+        made.gain.copy_((1 - share) * best)
+        made.noise.copy_((share * (1 - share)) ** 0.5 * root)
+        made.offset.copy_(y.mean(0) - made.gain @ w.mean(0))
     return made
 
 
