@@ -53,15 +53,15 @@ LEARNED = [
     Mutation(
         "LEACE: one direction alone",
         P + "tradeoff/erase.py",
-        "found = directions[:, size > _RANK]",
-        "found = directions[:, :1]",
+        "found, rest = directions[:, :count], directions[:, count:]",
+        "found, rest = directions[:, :1], directions[:, 1:]",
         "tests/test_tradeoff_audit.py -k leace",
     ),
     Mutation(
         "LEACE: not in the metric of the rows",
         P + "tradeoff/erase.py",
-        "(basis * root) @ found @ found.T @ (basis / root).T",
-        "basis @ found @ found.T @ basis.T",
+        "inner = np.hstack([(basis / root) @ rest, null])",
+        "inner = np.hstack([basis @ rest, null])",
         "tests/test_tradeoff_audit.py -k leace",
     ),
     Mutation(
@@ -109,9 +109,9 @@ LEARNED = [
     Mutation(
         "affine release: not scaled to its limit",
         P + "learned/affine_training.py",
-        "if 0 < room < (4 if limit.price > 0 else 1):",
+        "if 0 < room and (priced or room < 1):",
         "if False:",
-        "tests/test_learned_network.py -k far_below",
+        "tests/test_learned_affine.py -k far_below",
     ),
     Mutation(
         "held out: the linear reader has seen the rows that judge it",
@@ -133,6 +133,20 @@ LEARNED = [
         "told = labels_shifted_by(release, rows, given, private_labels)",
         "told = labels_shifted_by(release, rows, given, None)",
         "tests/test_tradeoff_audit.py -k private",
+    ),
+    Mutation(
+        "eraser: what the rows have in common is released to the bit",
+        P + "tradeoff/erase.py",
+        "np.rint(together / self._grid) * self._grid",
+        "together",
+        "tests/test_tradeoff_first_use.py -k follow_from",
+    ),
+    Mutation(
+        "measure: attributes as they are",
+        P + "learned/leakage.py",
+        "held_out_information(_white(x), _white(z), seed)",
+        "held_out_information(x, z, seed)",
+        "tests/test_learned_held_out.py -k all_but_follow",
     ),
     Mutation(
         "affine point: the offset costs nothing",

@@ -24,11 +24,13 @@ __all__ = ["AffineProblem", "Values", "train"]
 Array = NDArray[np.float64]
 
 _INNER = 20  # quasi-Newton steps at one price
-_LOUDER = (1.0, 3.0)  # noise of the starts: some descents stay at a saddle for hundreds of steps
+_LOUDER = (1.0, 3.0, 0.3)  # noise of the starts: some descents end at a saddle, or beside a wall
 _FLOOR = 3e-3  # standard deviations of noise that are always there: all is smooth, 1e-5 of cost
 _CLOSE = 1e-6  # of the limit: the rest is scaled away
+_SETTLED = 1e-6  # of the price, from one round to the next
 _RIDGE = 1e-9
 _TINY = 1e-14
+_FACTOR = 5.0  # log of the furthest that a gain is scaled at the end
 _SINGULAR = 1e-12  # share of the largest variance: what observes no more than rounding
 
 
@@ -113,21 +115,30 @@ def train(
     shown = networks.steps_shown(len(_LOUDER) * rounds, progress, "affine mechanism")
     ends = []
     for louder in _LOUDER:
-        end = _descent(problem, gain, louder * noise, itertools.islice(shown, rounds))
-        leakage, cost = problem.values(end[0], end[1] @ end[1].T)
-        over = cost.value - problem.limit > _CLOSE * abs(problem.limit)
-        ends.append((over, leakage.value, end))
+        for end in _descent(problem, gain, louder * noise, louder, itertools.islice(shown, rounds)):
+            noisy = end[1] @ end[1].T
+            leakage, over = problem.values(end[0], noisy)[0].value, _over(problem, end[0], noisy)
+            ends.append((over > _CLOSE * abs(problem.limit), leakage, end))
     for _ in shown:
         pass  # what was not needed
     gain, root = min(ends, key=lambda end: end[:2])[2]
     return gain @ problem.whiten, root
 
 
+def _over(problem: AffineProblem, gain: Array, noise: Array) -> float:
+    """The cost of this very release, beyond the limit."""
+    if problem.information:
+        return problem.values(gain, noise)[1].value - problem.limit
+    rest = problem.of_y - gain
+    told = np.vdot(problem.of_y, problem.of_y)
+    return float(problem.spread - told + np.vdot(rest, rest) + np.trace(noise)) - problem.limit
+
+
 def _descent(
-    problem: AffineProblem, gain: Array, noise: Array, rounds: Iterable[int]
-) -> tuple[Array, Array]:
-    """Quasi-Newton steps, and the price of the limit between them; for white W."""
-    gain, limit = _begin(problem, gain, noise)
+    problem: AffineProblem, gain: Array, noise: Array, louder: float, rounds: Iterable[int]
+) -> list[tuple[Array, Array]]:
+    """Quasi-Newton steps, and the price of the limit between them; for white W. Ends to choose."""
+    gain, noise, limit = _begin(problem, gain, noise, louder)
     shape, size = gain.shape, gain.size
     floor = _FLOOR**2 * np.eye(len(noise))
 
@@ -143,20 +154,23 @@ def _descent(
         return leakage.value + added, np.concatenate([by_gain.ravel(), by_root.ravel()])
 
     options = {"maxiter": _INNER, "maxfun": 2 * _INNER, "maxcor": _INNER, "ftol": 0.0, "gtol": 1e-9}
-    x = np.concatenate([gain.ravel(), noise.ravel()])
+    x, price = np.concatenate([gain.ravel(), noise.ravel()]), limit.price
     with np.errstate(all="ignore"):  # far steps of a line search
         for _ in rounds:
-            moved = optimize.minimize(found, x, jac=True, method="L-BFGS-B", options=options).x
-            if found(moved)[0] <= found(x)[0]:  # else a line search that failed
-                x = moved
+            end = optimize.minimize(found, x, jac=True, method="L-BFGS-B", options=options)
+            ended = found(x)[0] - end.fun < 1e-9
+            if found(end.x)[0] <= found(x)[0]:  # else a line search that failed
+                x = end.x
             gain, root = parts(x)
-            cost = problem.values(gain, root @ root.T + floor)[1].value
+            cost, before = problem.values(gain, root @ root.T + floor)[1].value, price
             limit.move(cost)
-            if limit.price > 0 and abs(cost - limit.most) < _CLOSE * abs(limit.most):
+            price = limit.price
+            met = price > 0 and abs(cost - limit.most) < _CLOSE * abs(limit.most)
+            if met and abs(price - before) < _SETTLED * price and ended:
                 break
     root = np.asarray(np.linalg.cholesky(root @ root.T + floor), dtype=np.float64)
     if problem.information:
-        return gain, root
+        return [(_kept(problem, gain, root), root)]
     estimate = problem.of_y @ gain.T @ np.linalg.inv(gain @ gain.T + root @ root.T)
     root = estimate @ root
     least = _FLOOR**2 * max(limit.most, 0.0) / len(root)  # 1e-5 of the limit
@@ -164,36 +178,56 @@ def _descent(
     return _met(problem, estimate @ gain, root, limit)
 
 
-def _begin(problem: AffineProblem, gain: Array, noise: Array) -> tuple[Array, Limit]:
+def _begin(
+    problem: AffineProblem, gain: Array, noise: Array, louder: float
+) -> tuple[Array, Array, Limit]:
     """A gain that is large enough for a limit next to the best estimate's cost; a first price.
 
     Without a price all gains would fall to nothing first: a saddle, which some descents leave late.
     """
     limit = Limit(problem.limit)
     if not problem.information:
-        told = float(np.vdot(problem.of_y, problem.of_y))
-        room = max((problem.limit - (problem.spread - told)) / max(told, _TINY), _TINY)
-        told_now = float(np.vdot(gain, gain) / np.vdot(noise, noise))
-        wanted = (1 / room - 1) / max(told_now, _TINY)
-        gain = gain * max(1.0, math.sqrt(max(0.0, wanted)))
+        room = problem.limit - (problem.spread - float(np.vdot(problem.of_y, problem.of_y)))
+        room = max(room, _TINY * problem.spread, _TINY)
+        gain, noise = problem.of_y, louder * math.sqrt(room / len(noise)) * np.eye(len(noise))
+        size = math.sqrt(float(np.vdot(noise, noise)) / len(noise))
+        gain, noise = gain / size, noise / size
         limit = Limit(problem.limit, min(1.0, room))
     leakage, cost = problem.values(gain, noise @ noise.T)
     less = -float(np.vdot(cost.by_gain, gain))  # of the cost, where all gains grow
     if less > 0:
         limit.price = max(0.0, float(np.vdot(leakage.by_gain, gain)) / less)
-    return gain, limit
+    return gain, noise, limit
 
 
-def _met(problem: AffineProblem, gain: Array, root: Array, limit: Limit) -> tuple[Array, Array]:
+def _kept(problem: AffineProblem, gain: Array, root: Array) -> Array:
+    """The gain by the factor that keeps the information wanted, where one does."""
+
+    def short(power: float) -> float:
+        return problem.values(math.exp(power) * gain, root @ root.T)[1].value - problem.limit
+
+    with np.errstate(all="ignore"):
+        ends = short(-_FACTOR), short(_FACTOR)
+        if not (ends[0] > 0 > ends[1]):
+            return gain
+        return gain * math.exp(optimize.brentq(short, -_FACTOR, _FACTOR, xtol=1e-12))
+
+
+def _met(
+    problem: AffineProblem, gain: Array, root: Array, limit: Limit
+) -> list[tuple[Array, Array]]:
     """What the release lacks of the best estimate P w, and its noise, scaled to the limit.
 
     E|y - z|^2 = E|y - P w|^2 + E|P w - z|^2, so one factor meets it, whether there is noise or
-    (full data) none. Upwards only where the limit has a price: a release that tells nothing stays.
+    (full data) none. Upwards only where the limit has a price, and far beyond it not alone: a
+    release that tells nothing tells something at another scale.
     """
     best = problem.of_y
     rest = best - gain
     lost = np.vdot(rest, rest) + np.vdot(root, root)
-    room = (limit.most - (problem.spread - np.vdot(best, best))) / lost
-    if 0 < room < (4 if limit.price > 0 else 1):  # never much nearer to telling nothing
-        gain, root = best - math.sqrt(room) * rest, math.sqrt(room) * root
-    return gain, root
+    room = (limit.most - (problem.spread - np.vdot(best, best))) / max(lost, _TINY**2)
+    priced = limit.price > 0
+    found = [] if 0 < room < (1.01 if priced else 1) else [(gain, root)]
+    if 0 < room and (priced or room < 1):
+        found.append((best - math.sqrt(room) * rest, math.sqrt(room) * root))
+    return found

@@ -34,6 +34,9 @@ LEAST_ROWS = 20
 #: a squared correlation is of, of two coordinates that tell each other.
 _DEPENDENT, _TOLD = 1e-12, 1e-15
 
+#: Share of a column's largest number below which its deviation is rounding.
+_FLAT = 1e-13
+
 
 @dataclass(frozen=True)
 class LearnedPoint:
@@ -142,26 +145,36 @@ def law_of(name: str, value: ArrayLike, k: int) -> Array:
 
 def moment_rows(covariance: Array) -> Array:
     """2m rows with mean 0 and exactly this m x m covariance: all that an affine map is made of."""
-    values, basis = np.linalg.eigh(covariance)
-    root = (basis * np.sqrt(len(values) * np.maximum(values, 0.0))).T
+    sd = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+    sd = np.where(sd > 0, sd, 1.0)
+    values, basis = np.linalg.eigh(covariance / np.outer(sd, sd))  # columns of any unit
+    root = (basis * np.sqrt(len(values) * np.maximum(values, 0.0))).T * sd
     return np.vstack([root, -root])
 
 
 def measured(x: Array, y: Array, z: Array, distortion: float, seed: Any) -> Leakage:
     """`Leakage` of releases z (n, m) of rows with attributes x (n, k), y (n, r)."""
-    live = z.std(0) > 1e-9 * max(1.0, float(np.abs(z).max()))
-    x, z = x[:, (x != x[0]).any(0)], z[:, live]
-    x = (x - x.mean(0)) / np.abs(x - x.mean(0)).max(0)  # of any size
+    x, moved = x[:, (x != x[0]).any(0)], z - z.mean(0)
+    live = np.abs(moved).max(0) > _FLAT * np.abs(z).max(0)
+    x, z = x - x.mean(0), moved[:, live]
+    x, z = (part / np.abs(part).max(0, initial=0.0) for part in (x, z))  # of any size
     if not (x.shape[1] and z.shape[1]):
         return Leakage(distortion, 0.0, 0.0, 0.0, 0.0, len(x))
     x = _without_copies(x)
     joint = np.atleast_2d(np.cov(np.hstack([x, z]), rowvar=False))
-    gain, error = held_out_information(x, z, seed)
+    gain, error = held_out_information(_white(x), _white(z), seed)
     near = None
     if x.shape[1] == z.shape[1]:
         near = max(0.0, sum(ksg_information(a, b) for a, b in zip(x.T, z.T, strict=True)))
     plug_in = gaussian_information(joint, x.shape[1])
     return Leakage(distortion, plug_in, gain, error, near, len(x) // 2)
+
+
+def _white(x: Array) -> Array:
+    """As many columns as are independent, each of variance 1: what they tell is the same."""
+    centered = x - x.mean(0)
+    scaled = centered / np.abs(centered).max(0)
+    return scaled @ independent(np.atleast_2d(np.cov(scaled, rowvar=False)))
 
 
 def _without_copies(x: Array) -> Array:

@@ -17,6 +17,7 @@ from ..tradeoff.frames import names_of
 from . import affine_training, mechanisms, networks
 from .adversary import Adversary, LabelAdversary
 from .descent import Adam
+from .leakage import gaussian_information
 from .limit import Limit
 
 __all__ = [
@@ -114,8 +115,16 @@ def start(problem: Problem, size: int) -> mechanisms.AffineMechanism:
 
 
 def check_limit(problem: Problem) -> None:
-    """Raise where no affine map of W comes as near to Y as the limit says."""
+    """Raise where no affine map of W comes as near to Y, or tells as much of it, as is wanted."""
     if problem.information:
+        both = networks.as_numpy(torch.cat([problem.useful, problem.observed], 1))
+        joint = np.atleast_2d(np.cov(both, rowvar=False, bias=True))
+        most = gaussian_information(joint, problem.useful.shape[1])
+        if -problem.limit > most * (1 + 1e-6) + 1e-9:
+            raise ValueError(
+                f"least_information must be at most {most:.6g}, what the best affine release of "
+                "what is observed tells of Y"
+            )
         return
     y, w = problem.useful, problem.observed - problem.observed.mean(0)
     rest = y - y.mean(0) - w @ torch.linalg.lstsq(w, y - y.mean(0), driver="gelsd").solution

@@ -32,7 +32,8 @@ class LinearEraser(Framed):
     ----------
     matrix_ : array (d, d)
         The release is x - ``matrix_`` (x - ``mean_``); of a column that is constant but for its
-        rounding, the mean.
+        rounding, the mean. In directions where the rows fitted do not differ, a new row is kept to
+        a grid of 1e-7 standard deviations: finer would be the rounding of what is erased.
     mean_ : array (d,)
     guarantee_ : LinearErasure
     """
@@ -55,22 +56,27 @@ class LinearEraser(Framed):
         # Or a column of small numbers would count as rounding. A flat one is released as its mean.
         centered, unit, live = _standard(rows)
         values, basis = np.linalg.eigh(centered.T @ centered / len(rows))
-        kept = values > _RANK**2 * max(values[-1], 0.0)
-        root, basis = np.sqrt(values[kept]), basis[:, kept]
+        # Directions in which these rows lie together: what is there is rounding, of the label too.
+        far = np.where(live, np.abs(self.mean_) / unit, 0.0).max()
+        self._grid = _RANK * 100 + 2.0**-46 * len(unit) * float(far)
+        kept = values > self._grid**2
+        root, null = np.sqrt(values[kept]), basis[:, ~kept]
+        basis = basis[:, kept]
         cross = (basis / root).T @ (centered.T @ hot) / len(rows)
-        directions, size, _ = np.linalg.svd(cross, full_matrices=False)
-        found = directions[:, size > _RANK]
+        directions, size, _ = np.linalg.svd(cross)
+        count = int(np.count_nonzero(size > _RANK))
+        found, rest = directions[:, :count], directions[:, count:]
         erased = (basis * root) @ found @ found.T @ (basis / root).T
         erased[~live, ~live] = 1.0
         self.matrix_ = unit[:, None] * erased / unit
         # Fewer numbers than columns, from which the release is computed: the difference of the rows
         # and of what is erased would have the last bits of the label where nothing else is left.
-        left, size, right = np.linalg.svd(np.eye(len(erased)) - erased)
-        rank = len(erased) - found.shape[1] - np.count_nonzero(~live)
-        self._inner = right[:rank] / unit
-        self._outer = unit[:, None] * left[:, :rank] * size[:rank]
+        inner = np.hstack([(basis / root) @ rest, null]) * live[:, None]
+        outer = np.hstack([(basis * root) @ rest, null]) * live[:, None]
+        self._inner, self._outer = inner.T / unit, unit[:, None] * outer
+        self._rounded = rest.shape[1]  # from this number on they are rounded to the grid
         self._learn_columns(names_of(X), rows.shape[1])
-        self.guarantee_ = LinearErasure(found.shape[1])
+        self.guarantee_ = LinearErasure(count)
         return self
 
     def transform(self, X: ArrayLike) -> Any:
@@ -78,6 +84,8 @@ class LinearEraser(Framed):
         self._check_fitted()
         rows = _rows(self._in_order("X", X), len(self.mean_))
         inner = np.ascontiguousarray(rows - self.mean_) @ self._inner.T  # the same from any layout
+        together = inner[:, self._rounded :]
+        together[:] = np.rint(together / self._grid) * self._grid
         return self._framed(self.mean_ + inner @ self._outer.T, X)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
