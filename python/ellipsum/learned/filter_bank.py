@@ -17,7 +17,7 @@ from ..tradeoff.frames import names_of
 from ..tradeoff.seeds import short_number_of
 from . import networks
 from .generative_filter import GenerativeFilter
-from .storage import Learned, dump, flat, grouped, rebuild
+from .storage import Learned, dump, flat, grouped, rebuild, require
 
 __all__ = ["FilterBank", "UserAudit"]
 
@@ -206,7 +206,14 @@ class FilterBank(Learned):
             part["user"]: rebuild(grouped(f"user{number}", arrays), part["filter"])
             for number, part in enumerate(values["users"])
         }
-        self.n_features_in_ = values["d"]
+        self.n_features_in_ = _validate.whole("d", values["d"], least=1)
+        width = self.n_features_in_
+        if self.encoder is not None:
+            require(getattr(self.encoder, "n_features_in_", None) == width)
+            width = self.encoder.latent_dim
+        made = self.filters_.values()
+        require(made and all(isinstance(one, GenerativeFilter) for one in made))
+        require(all(one.n_features_in_ == width for one in made))
 
 
 def _of_rows(labels: ArrayLike, rows: NDArray[np.bool_]) -> list[Any]:
