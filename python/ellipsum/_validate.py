@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 __all__ = [
     "classes",
+    "doubles",
     "eigenbasis",
     "finite",
     "nonnegative",
@@ -114,7 +115,7 @@ def numbers(name: str, value: Any) -> NDArray[np.float64]:
     """Real numbers of any shape, as float64; NumPy's own error would quote a cell."""
     try:
         given = np.asarray(value)
-        array = None if given.dtype.kind == "c" else np.asarray(given, dtype=np.float64)
+        array = None if given.dtype.kind == "c" else doubles(given)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name} as an argument must be numbers: convert a string to a number first, as by "
@@ -123,6 +124,12 @@ def numbers(name: str, value: Any) -> NDArray[np.float64]:
     if array is None:
         raise ValueError(f"Complex data not supported: {name} must be real")
     return array
+
+
+def doubles(array: Any) -> NDArray[np.float64]:
+    """As float64; a long double beyond it is infinite, and no warning tells of it."""
+    with np.errstate(all="ignore"):
+        return np.asarray(array, dtype=np.float64)
 
 
 def classes(name: str, labels: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -162,7 +162,7 @@ class VariationalEncoder(Learned):
         check_is_fitted(self)
         if hasattr(X, "columns"):
             self._met_names(X)
-        rows = np.asarray(_validate.rows("X", X, d=self.n_features_in_), dtype=np.float64)
+        rows = _validate.doubles(_validate.rows("X", X, d=self.n_features_in_))
         whole = np.isfinite(rows).all(1, keepdims=True)
         latents = self._encoded(np.where(whole, rows, 0.0))
         return np.where(whole, latents, 0.0)

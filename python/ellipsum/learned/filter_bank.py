@@ -186,7 +186,7 @@ class FilterBank(Learned):
         if hasattr(self, "filters_"):
             self._same_names("X", X)
         if proved:  # no error depends on a value
-            return np.asarray(_validate.rows("X", X, d=self.n_features_in_), dtype=np.float64)
+            return _validate.doubles(_validate.rows("X", X, d=self.n_features_in_))
         rows = _validate.numbers("X", X)
         if rows.ndim != 2:
             raise ValueError("X must have two dimensions, (rows, columns)")
