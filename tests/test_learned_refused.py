@@ -13,6 +13,7 @@ from ellipsum.learned import (  # noqa: E402
     FilterBank,
     GenerativeFilter,
     GuaranteedFilter,
+    PrivacyNetwork,
     VariationalEncoder,
 )
 
@@ -40,3 +41,43 @@ def test_no_warning_tells_of_a_long_double():
         assert np.isfinite(bank.fit(ROWS, USERS, CHOICES).transform(huge, USERS)).all()
     assert proved.fit(ROWS, LABEL)._mechanism.clip.lengths(huge).shape == (60,)
     assert _validate.numbers("X", huge)[3, 1] == np.inf
+
+
+def test_one_row_says_nothing_of_a_law():
+    """Its distortion came with a standard error of 0."""
+    for made in (
+        PrivacyNetwork("affine", distortion=0.5, steps=2),
+        PrivacyNetwork("universal", distortion=0.5, steps=2),
+    ):
+        with pytest.raises(ValueError, match="2 rows or more, got 1"):
+            made.fit(ROWS[:1], ROWS[:1])
+        assert np.isfinite(made.fit(ROWS[:2], ROWS[:2]).distortion_)
+    with pytest.raises(ValueError, match="2 rows or more, got 1"):
+        PrivacyNetwork("discrete", distortion=0.5, steps=2).fit([1], [0])
+
+
+def test_labels_that_are_not_numbers_are_no_class():
+    labels = np.where(LABEL, 1.0, 0.0)
+    labels[5] = np.nan
+    for made in (GenerativeFilter(1.0, steps=1), GuaranteedFilter(hidden=(3,), steps=1)):
+        with pytest.raises(TypeError, match="none of them missing"):
+            made.fit(ROWS, labels)
+    with pytest.raises(TypeError, match="none of them missing"):
+        PrivacyNetwork("discrete", distortion=0.5, steps=2).fit(labels, LABEL)
+
+
+def test_a_bank_says_what_users_and_labels_it_needs():
+    told = GenerativeFilter(1.0, method="isotropic", uses_label=True)
+    made = FilterBank(told).fit(ROWS, USERS, CHOICES)
+    with pytest.raises(ValueError, match="give it, row by row"):
+        made.transform(ROWS, USERS)
+    for labels in ({0: LABEL}, {0: LABEL, 1: None}):
+        with pytest.raises(ValueError, match="labels must be given for each user"):
+            made.transform(ROWS, USERS, labels)
+    for users in (USERS[:-1], USERS[:, None], 0):
+        with pytest.raises(ValueError, match="one user for each row"):
+            made.transform(ROWS, users, {0: LABEL, 1: LABEL})
+    missing = USERS.astype(object)
+    missing[3] = None
+    with pytest.raises(ValueError, match="none of them missing"):
+        made.transform(ROWS, missing, {0: LABEL, 1: LABEL})

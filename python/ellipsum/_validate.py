@@ -30,6 +30,7 @@ __all__ = [
     "one_of",
     "open_unit",
     "own_init",
+    "places",
     "positive",
     "public_rows",
     "records",
@@ -139,9 +140,22 @@ def classes(name: str, labels: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
         raise ValueError(f"{name} must be one-dimensional, got shape {given.shape}")
     try:
         found, which = np.unique(given, return_inverse=True)
+        if (found != found).any():  # NaN and NaT, which are not the same as themselves
+            raise TypeError
     except TypeError:
         raise TypeError(f"{name} must be labels of one type, none of them missing") from None
     return found, which.astype(np.int64)
+
+
+def places(labels: Any, known: NDArray[Any]) -> NDArray[np.int64] | None:
+    """The place of each label (n,) among the sorted ones; None where one is not among them."""
+    given = np.asarray(labels)
+    try:
+        found = np.minimum(np.searchsorted(known, given), len(known) - 1)
+        right = given.ndim == 1 and not (known[found] != given).any()
+    except TypeError:  # of another type, or missing
+        return None
+    return found.astype(np.int64) if right else None
 
 
 def vector(
