@@ -212,6 +212,9 @@ def test_no_value_in_a_row_escapes_as_an_error_or_a_warning(shape):
             with np.errstate(all="ignore"):
                 single = rows.astype(np.float32)
             assert np.isfinite(pure.transform(single)).all()
+        wide = rows.astype(np.longdouble)
+        wide[0, 0] = 10 * np.longdouble(np.finfo(float).max)  # infinite where it is a double
+        assert np.isfinite(release.transform(wide)).all()
 
 
 # ---- conventions ------------------------------------------------------------------------

@@ -101,3 +101,48 @@ def test_an_audit_of_a_release_of_few_values_says_what_it_tells():
     found = audit(told[:, None], label, attackers="linear")
     truth = information(np.array([[3.0, 1.0], [1.0, 3.0]]) / 8)
     assert abs(found.knn_information - truth) < 0.02
+
+
+@pytest.mark.parametrize("factor", [1e-310, 1e-200, 1e200, 1e300])
+def test_information_is_the_same_in_any_unit(factor):
+    """Columns whose squares leave the doubles counted as flat: 0 of them was told."""
+    rng = np.random.default_rng(9)
+    x, z = rng.normal(size=(2, 400))
+    z += x
+    wanted = ksg_information(x, z)
+    assert wanted > 0.3
+    assert ksg_information(factor * x, z) == pytest.approx(wanted, abs=1e-6)
+    assert ksg_information(z, np.c_[factor * x]) == pytest.approx(wanted, abs=1e-6)
+    told = knn_information(z, x > 0)
+    assert told > 0.1
+    assert knn_information(factor * z[:, None], x > 0) == pytest.approx(told, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "given, kind, said",
+    [
+        (["Smith", "b"] * 3, TypeError, "must be numbers"),
+        (np.ones((6, 0)), ValueError, "one column or more"),
+        (np.ones((1, 6, 1)), ValueError, "one column or more"),
+        (np.full(6, np.nan), ValueError, "finite"),
+        (np.full(6, 1j), ValueError, "must be real"),
+    ],
+)
+def test_what_is_no_column_is_refused_and_no_message_quotes_a_cell(given, kind, said):
+    labels = np.arange(6) % 2
+    for estimate in (
+        lambda: ksg_information(given, np.ones(6)),
+        lambda: ksg_information(np.ones(6), given),
+        lambda: knn_information(given, labels),
+    ):
+        with pytest.raises(kind, match=said) as raised:
+            estimate()
+        assert "Smith" not in str(raised.value)
+    for estimate in (
+        lambda: ksg_information(np.ones(6), labels, 0),
+        lambda: knn_information(np.ones(6), labels, 0),
+    ):
+        with pytest.raises(ValueError, match="neighbors must be at least 1"):
+            estimate()
+    with pytest.raises(ValueError, match="same rows"):
+        ksg_information([], [])

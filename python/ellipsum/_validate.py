@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 __all__ = [
     "classes",
+    "doubles",
     "eigenbasis",
     "finite",
     "nonnegative",
@@ -29,6 +30,7 @@ __all__ = [
     "one_of",
     "open_unit",
     "own_init",
+    "places",
     "positive",
     "public_rows",
     "records",
@@ -114,7 +116,7 @@ def numbers(name: str, value: Any) -> NDArray[np.float64]:
     """Real numbers of any shape, as float64; NumPy's own error would quote a cell."""
     try:
         given = np.asarray(value)
-        array = None if given.dtype.kind == "c" else np.asarray(given, dtype=np.float64)
+        array = None if given.dtype.kind == "c" else doubles(given)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name} as an argument must be numbers: convert a string to a number first, as by "
@@ -125,6 +127,12 @@ def numbers(name: str, value: Any) -> NDArray[np.float64]:
     return array
 
 
+def doubles(array: Any) -> NDArray[np.float64]:
+    """As float64; a long double beyond it is infinite, and no warning tells of it."""
+    with np.errstate(all="ignore"):
+        return np.asarray(array, dtype=np.float64)
+
+
 def classes(name: str, labels: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The sorted classes of labels (n,), and the number of each one's class."""
     given = np.asarray(labels)
@@ -132,9 +140,22 @@ def classes(name: str, labels: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
         raise ValueError(f"{name} must be one-dimensional, got shape {given.shape}")
     try:
         found, which = np.unique(given, return_inverse=True)
+        if (found != found).any():  # NaN and NaT, which are not the same as themselves
+            raise TypeError
     except TypeError:
         raise TypeError(f"{name} must be labels of one type, none of them missing") from None
     return found, which.astype(np.int64)
+
+
+def places(labels: Any, known: NDArray[Any]) -> NDArray[np.int64] | None:
+    """The place of each label (n,) among the sorted ones; None where one is not among them."""
+    given = np.asarray(labels)
+    try:
+        found = np.minimum(np.searchsorted(known, given), len(known) - 1)
+        right = given.ndim == 1 and not (known[found] != given).any()
+    except TypeError:  # of another type, or missing
+        return None
+    return found.astype(np.int64) if right else None
 
 
 def vector(

@@ -14,7 +14,7 @@ from torch import nn
 from .. import _validate
 from . import networks
 from .descent import Adam
-from .storage import Learned
+from .storage import Learned, grouped, require
 
 __all__ = ["VariationalEncoder", "spectral_norm"]
 
@@ -162,7 +162,7 @@ class VariationalEncoder(Learned):
         check_is_fitted(self)
         if hasattr(X, "columns"):
             self._met_names(X)
-        rows = np.asarray(_validate.rows("X", X, d=self.n_features_in_), dtype=np.float64)
+        rows = _validate.doubles(_validate.rows("X", X, d=self.n_features_in_))
         whole = np.isfinite(rows).all(1, keepdims=True)
         latents = self._encoded(np.where(whole, rows, 0.0))
         return np.where(whole, latents, 0.0)
@@ -201,17 +201,14 @@ class VariationalEncoder(Learned):
         return arrays, {"scale": self._scale, "loss": self.loss_, "d": self.n_features_in_}
 
     def _restore(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
-        self._center, self._scale = arrays["center"], values["scale"]
-        self.loss_, self.n_features_in_ = values["loss"], values["d"]
-        self._build(values["d"], networks.generator_of(0))
+        self._center, self._scale = arrays["center"], _validate.positive("scale", values["scale"])
+        self.loss_ = _validate.finite("loss", values["loss"])
+        self.n_features_in_ = _validate.whole("d", values["d"], least=1)
+        require(self._center.shape == (self.n_features_in_,))
+        self._build(self.n_features_in_, networks.generator_of(0))
         self._widen()
         for net, module in (("encoder", self._encoder), ("decoder", self._decoder)):
-            weights = {
-                name.removeprefix(f"{net}/"): torch.as_tensor(array)
-                for name, array in arrays.items()
-                if name.startswith(f"{net}/")
-            }
-            module.load_state_dict(weights)
+            networks.fill(module, grouped(net, arrays))
 
 
 def spectral_norm(

@@ -17,7 +17,7 @@ from ..tradeoff.frames import names_of
 from ..tradeoff.seeds import short_number_of
 from . import networks
 from .generative_filter import GenerativeFilter
-from .storage import Learned, dump, flat, grouped, rebuild
+from .storage import Learned, dump, flat, grouped, rebuild, require
 
 __all__ = ["FilterBank", "UserAudit"]
 
@@ -74,7 +74,7 @@ class FilterBank(Learned):
         if hasattr(self, "filters_"):
             del self.filters_
         latents, owners = self._latents(X), np.asarray(users)
-        if owners.shape != (len(latents),) or set(np.unique(owners)) != set(labels):
+        if owners.shape != (len(latents),) or _set_of(owners) != set(labels):
             raise ValueError("users must name one user for each row, and labels every user")
         self.filters_: dict[Any, Any] = {}
         for user, pair in labels.items():
@@ -107,14 +107,16 @@ class FilterBank(Learned):
         """
         check_is_fitted(self)
         latents, owners = self._latents(X, proved=self._proved), np.asarray(users)
-        if not set(np.unique(owners)) <= set(self.filters_):
+        if owners.shape != (len(latents),):
+            raise ValueError("users must name one user for each row")
+        if not _set_of(owners) <= set(self.filters_):
             raise ValueError("users must be known from fit")
         released = np.empty_like(latents)
         base = None if seed is None else networks.number_of(seed)
         for number, (user, own_filter) in enumerate(self.filters_.items()):
             own = owners == user
             if own.any():
-                private = None if labels is None else _of_rows(labels[user], own)
+                private = None if labels is None else _of_rows(labels.get(user), own)
                 own_seed = None if base is None else base * len(self.filters_) + number
                 released[own] = own_filter.transform(latents[own], private, seed=own_seed)
         return released
@@ -186,7 +188,7 @@ class FilterBank(Learned):
         if hasattr(self, "filters_"):
             self._same_names("X", X)
         if proved:  # no error depends on a value
-            return np.asarray(_validate.rows("X", X, d=self.n_features_in_), dtype=np.float64)
+            return _validate.doubles(_validate.rows("X", X, d=self.n_features_in_))
         rows = _validate.numbers("X", X)
         if rows.ndim != 2:
             raise ValueError("X must have two dimensions, (rows, columns)")
@@ -206,11 +208,27 @@ class FilterBank(Learned):
             part["user"]: rebuild(grouped(f"user{number}", arrays), part["filter"])
             for number, part in enumerate(values["users"])
         }
-        self.n_features_in_ = values["d"]
+        self.n_features_in_ = _validate.whole("d", values["d"], least=1)
+        width = self.n_features_in_
+        if self.encoder is not None:
+            require(getattr(self.encoder, "n_features_in_", None) == width)
+            width = self.encoder.latent_dim
+        made = self.filters_.values()
+        require(made and all(isinstance(one, GenerativeFilter) for one in made))
+        require(all(one.n_features_in_ == width for one in made))
 
 
-def _of_rows(labels: ArrayLike, rows: NDArray[np.bool_]) -> list[Any]:
+def _set_of(users: NDArray[Any]) -> set[Any]:
+    try:
+        return set(np.unique(users))
+    except TypeError:
+        raise ValueError("users must be of one type, none of them missing") from None
+
+
+def _of_rows(labels: ArrayLike | None, rows: NDArray[np.bool_]) -> list[Any]:
     """Labels of these rows, each as it is: in an array one of another type would change all."""
+    if labels is None:
+        raise ValueError("labels must be given for each user whose filter uses them")
     listed = labels if isinstance(labels, (list, tuple)) else np.asarray(labels)
     if len(listed) != len(rows):
         raise ValueError(f"labels must be of all {len(rows)} rows, for each user")

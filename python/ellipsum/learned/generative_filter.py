@@ -16,7 +16,7 @@ from ..tradeoff import audit
 from . import filter_training, networks
 from .label_reader import LabelReader, cells_of, cross_read
 from .local_mechanism import LatentRelease, LocalGuarantee, LocalMechanism, unmeasured
-from .storage import Noisy, flat, grouped
+from .storage import Noisy, flat, grouped, require
 
 __all__ = ["GenerativeFilter"]
 
@@ -329,7 +329,11 @@ class GenerativeFilter(Noisy):
         self.A_, self.V_ = arrays["A"], arrays["V"]
         self.classes_ = np.array(values["classes"])
         self.n_features_in_, self._cells = self.V_.shape
-        read = grouped("reader", arrays)
+        read, d = grouped("reader", arrays), self.n_features_in_
+        shapes = [self.A_.shape, *(read[name].shape for name in ("whiten", "center") if read)]
+        require(shapes == [(d, d), (d, d), (d,)][: len(shapes)] and self.classes_.ndim == 1)
+        cells = len(self.classes_) if self.uses_label else self._cells if read else 1
+        require(self._cells == cells and not (read and self.uses_label))
         self._reader = LabelReader.of_state(read, self._cells, self.device) if read else None
         self._prove()
 

@@ -22,7 +22,7 @@ from . import networks
 from .classifiers import Classifiers
 from .descent import Adam
 from .local_mechanism import LatentRelease, LocalGuarantee, LocalMechanism
-from .storage import Noisy, grouped
+from .storage import Noisy, grouped, require
 
 __all__ = ["GuaranteedFilter"]
 
@@ -234,11 +234,12 @@ class GuaranteedFilter(Noisy):
 
     def _restore(self, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> None:
         self._center, self._scale = arrays["center"], arrays["scale"]
+        require(self._center.ndim == 1 and self._center.shape == self._scale.shape)
+        require((self._scale > 0).all())
         self.n_features_in_ = len(self._center)
         self._build(networks.generator_of(0))
         for part, net in (("net", self._net), ("decoder", self._decoder)):
-            weights = grouped(part, arrays)
-            net.load_state_dict({n: torch.as_tensor(a) for n, a in weights.items()})
+            networks.fill(net, grouped(part, arrays))
         self._prove()
 
 

@@ -79,7 +79,7 @@ class LabelReader:
         made = cls(arrays["whiten"], cells, device)
         made._center = arrays["center"]
         weights = {n.removeprefix("net/"): a for n, a in arrays.items() if n.startswith("net/")}
-        made._net.load_state_dict({n: torch.as_tensor(a) for n, a in weights.items()})
+        networks.fill(made._net, weights)
         return made
 
 

@@ -50,7 +50,7 @@ class LearnedPoint:
     @property
     def excess(self) -> float:
         """Leakage above the least possible."""
-        return self.leakage - self.optimum
+        return 0.0 if self.leakage == self.optimum else self.leakage - self.optimum  # infinite ones
 
 
 @dataclass(frozen=True)

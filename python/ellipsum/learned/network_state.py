@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 
+from .. import _validate
 from ..guarantee import Guarantee
 from ..tradeoff import MutualInformation
 from . import mechanisms, networks
 from .local_mechanism import unmeasured
-from .storage import grouped
+from .storage import grouped, require
 
 __all__ = ["OF_A_TABLE", "restore", "state_of"]
 
 OF_A_TABLE = "this table of probabilities"
+
+_SUM = 1e-9  # that rows of probabilities may be off
 
 
 def state_of(made: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -40,16 +42,18 @@ def state_of(made: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def restore(made: Any, arrays: dict[str, np.ndarray], values: dict[str, Any]) -> Guarantee:
     """Put `state_of` back; what is known of the release where the file states nothing more."""
     if made.mechanism == "discrete":
-        made.channel_, made.n_features_in_ = arrays["channel"], 1
-        made.leakage_, made.distortion_ = values["leakage"], values["distortion"]
-        if "letters" in values:
-            made.observed_values_ = np.array(values["letters"])
-        return MutualInformation(made.leakage_, made.leakage_, OF_A_TABLE)
+        return _restore_table(made, arrays["channel"], values)
     made._center_w, made._scale_w = arrays["center_w"], arrays["scale_w"]
-    made._center_y, made._scale_y = arrays["center_y"], values["scale_y"]
-    made.n_features_in_, made._released = len(made._center_w), values["released"]
+    made._center_y = arrays["center_y"]
+    made._scale_y = _validate.positive("scale_y", values["scale_y"])
+    require(made._center_w.ndim == made._center_y.ndim == 1)
+    require(made._scale_w.shape == made._center_w.shape and (made._scale_w > 0).all())
+    made.n_features_in_, made._released = len(made._center_w), len(made._center_y)
+    require(values["released"] == made._released)
     if "distortion" in values:
-        made.distortion_, made.distortion_error_ = values["distortion"]
+        cost, error = values["distortion"]
+        made.distortion_ = _validate.finite("distortion", cost)
+        made.distortion_error_ = _validate.nonnegative("distortion", error)
     start = made._tensor(np.zeros((made._released, made.n_features_in_)))
     made._made = mechanisms.build(
         made.mechanism,
@@ -58,7 +62,20 @@ def restore(made: Any, arrays: dict[str, np.ndarray], values: dict[str, Any]) ->
         made.components,
         networks.generator_of(0),
     )
-    weights = {n: torch.as_tensor(a) for n, a in grouped("net", arrays).items()}
-    made._made.load_state_dict(weights)
+    networks.fill(made._made, grouped("net", arrays))
     made._set_affine()
     return unmeasured()
+
+
+def _restore_table(made: Any, channel: np.ndarray, values: dict[str, Any]) -> Guarantee:
+    """A table of probabilities, whose leakage the file states: its law is not in the file."""
+    require(channel.ndim == 2 and channel.size and (channel >= 0).all())
+    require((np.abs(channel.sum(1) - 1) < _SUM).all())
+    made.channel_, made.n_features_in_ = channel, 1
+    made.leakage_ = _validate.nonnegative("leakage", values["leakage"])
+    require(made.leakage_ <= np.log(min(channel.shape)) + _SUM)  # more no law gives
+    made.distortion_ = _validate.finite("distortion", values["distortion"])
+    if "letters" in values:
+        letters = made.observed_values_ = np.array(values["letters"])
+        require(letters.shape == channel.shape[:1] and np.array_equal(letters, np.unique(letters)))
+    return MutualInformation(made.leakage_, made.leakage_, OF_A_TABLE)

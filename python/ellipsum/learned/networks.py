@@ -20,6 +20,7 @@ __all__ = [
     "check_spread",
     "check_trained",
     "class_numbers",
+    "fill",
     "finite_rows",
     "generator_of",
     "linear_layer",
@@ -155,6 +156,12 @@ def check_trained(*parts: Any) -> None:
             "training ended in numbers that are not finite: lower learning_rate, or bring budget "
             "and weights nearer to 1"
         )
+
+
+def fill(net: nn.Module, weights: dict[str, np.ndarray]) -> None:
+    """Put weights back; raise where one is missing, of another shape, or beyond its dtype."""
+    net.load_state_dict({name: torch.as_tensor(array) for name, array in weights.items()})
+    check_trained(*net.parameters())
 
 
 def class_numbers(name: str, labels: ArrayLike, n: int) -> tuple[NDArray[Any], NDArray[np.int64]]:

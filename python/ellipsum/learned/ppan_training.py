@@ -23,6 +23,8 @@ from .limit import Limit
 __all__ = [
     "Problem",
     "check_limit",
+    "check_number",
+    "check_rows",
     "cost_of",
     "mean_cost",
     "seen_names",
@@ -74,6 +76,21 @@ def sensitive_columns(
         return networks.finite_rows("X", X), None
     classes, which = networks.class_numbers("X", X, n)
     return np.eye(len(classes))[which][:, :-1], torch.as_tensor(which).to(device)
+
+
+def check_rows(x: Array, y: Array, w: Array) -> None:
+    """Raise unless the rows are as many, two at least, and of a size whose squares are numbers."""
+    if not len(x) == len(y) == len(w):
+        raise ValueError(f"X, Y and W must have the same rows: {len(x)}, {len(y)}, {len(w)}")
+    check_number(len(y))
+    for name, rows in (("X", x), ("Y", y), ("W", w)):
+        networks.check_spread(name, rows)
+
+
+def check_number(n: int) -> None:
+    """Raise for one row, which says nothing of a law: its standard error would be 0."""
+    if n < 2:
+        raise ValueError(f"X and Y must have 2 rows or more, got {n}")
 
 
 def white_rows(x: Array) -> Array:

@@ -147,10 +147,7 @@ class PrivacyNetwork(Learned):
         y = networks.finite_rows("Y", Y)
         x, labels = ppan_training.sensitive_columns(self.sensitive, X, len(y), self.device)
         w = self._observed(x, y, W)
-        if not len(x) == len(y) == len(w):
-            raise ValueError(f"X, Y and W must have the same rows: {len(x)}, {len(y)}, {len(w)}")
-        for name, rows in (("X", x), ("Y", y), ("W", w)):
-            networks.check_spread(name, rows)
+        ppan_training.check_rows(x, y, w)
         if self.utility == "information":
             ppan_parameters.check_unseen(x, y, w, law=law)
         problem = self._problem(x, y, w)._replace(labels=labels)
@@ -235,7 +232,8 @@ class PrivacyNetwork(Learned):
             progress=self.progress,
         )
         found = finite_network.channel_values(self.channel_, table, costs, useful)
-        self.leakage_, self.distortion_ = found
+        self.leakage_, self.distortion_ = max(0.0, found[0]), found[1]
+        self._learn_names(None)
         self.n_features_in_ = 1
         self.guarantee_ = MutualInformation(self.leakage_, self.leakage_, network_state.OF_A_TABLE)
         return self
@@ -389,6 +387,7 @@ class PrivacyNetwork(Learned):
         ppan_parameters.check(self)
         if self.observe != "useful" or W is not None or self.utility == "information":
             raise ValueError("labels are fitted with observe='useful'; for other laws use fit_law")
+        ppan_training.check_number(len(np.atleast_1d(np.asarray(Y))))
         table, _, self.observed_values_ = joint_table(X, Y)
         return self.fit_law(table, 1.0 - np.eye(table.shape[1]))
 

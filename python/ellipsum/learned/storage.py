@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,26 @@ from ..tradeoff import EstimatedInformation, MutualInformation
 from ..tradeoff.frames import names_of
 from . import networks
 
-__all__ = ["Learned", "Noisy", "dump", "flat", "grouped", "load", "rebuild"]
+__all__ = ["Learned", "Noisy", "dump", "flat", "grouped", "load", "rebuild", "require"]
 
 _FORMAT = 1
 #: Guarantees that a file states. Others follow from the weights, or are nobody's to state.
 _STATED = (MutualInformation, EstimatedInformation)
-_DAMAGE = (json.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError, RuntimeError)
+_DAMAGE = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,
+    np.linalg.LinAlgError,
+)
+_DAMAGED = "the file is damaged, or its device is not here: fit and save again, or give device"
 _KINDS: dict[str, type[Learned]] = {}
+
+
+class _Refused(Exception):
+    """A file that is whole, and why it is not taken."""
 
 
 class Learned(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -113,7 +128,8 @@ def load(path: str | Path, *, device: str | None = None) -> Any:
     Raises
     ------
     ValueError
-        For a file that this package did not write.
+        For a file that this package did not write, or that was damaged or changed so that its
+        parts do not go together.
     """
     try:
         with safe_open(str(path), framework="numpy") as file:
@@ -121,17 +137,27 @@ def load(path: str | Path, *, device: str | None = None) -> Any:
             arrays = {name: file.get_tensor(name) for name in file.keys()}
     except SafetensorError:
         text = None
+    except _DAMAGE:  # a kind of numbers that NumPy does not have
+        raise ValueError(_DAMAGED) from None
     if text is None:
         raise ValueError("the file was not written by ellipsum.learned")
     try:
         header = json.loads(text)
         if header.get("format") == _FORMAT:
-            return rebuild(arrays, header if device is None else _moved(header, device))
+            with np.errstate(all="ignore"):
+                require(all(a.dtype.kind == "f" and np.isfinite(a).all() for a in arrays.values()))
+                return rebuild(arrays, header if device is None else _moved(header, device))
+    except _Refused as error:
+        raise ValueError(str(error)) from None
     except _DAMAGE:
-        raise ValueError(
-            "the file is damaged, or its device is not here: fit and save again, or give device"
-        ) from None
+        raise ValueError(_DAMAGED) from None
     raise ValueError("the file is of another version of ellipsum.learned")
+
+
+def require(right: Any) -> None:
+    """Raise where the parts of a file do not go together: `load` says that it is damaged."""
+    if not right:
+        raise ValueError("the parts of the file do not go together")
 
 
 def _moved(header: Any, device: str) -> Any:
@@ -170,7 +196,7 @@ def dump(thing: Learned) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def rebuild(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Learned:
     """What `dump` took apart."""
     if header["class"] not in _KINDS:
-        raise ValueError("the file holds no class of ellipsum.learned")
+        raise _Refused("the file holds no class of ellipsum.learned")
     params = dict(header["params"])
     for name, value in params.items():
         if isinstance(value, dict) and "learned" in value:
@@ -181,25 +207,41 @@ def rebuild(arrays: dict[str, np.ndarray], header: dict[str, Any]) -> Learned:
     if header["values"] is not None:
         made._restore(arrays, header["values"])
     if "guarantee" in header and isinstance(getattr(made, "guarantee_", None), _STATED):
-        made.guarantee_ = _stated(header["guarantee"])  # type: ignore[attr-defined]
+        made.guarantee_ = _stated(header["guarantee"], made)  # type: ignore[attr-defined]
     if "names" in header:
-        made.feature_names_in_ = np.array(header["names"], dtype=object)
+        names = header["names"]
+        require(isinstance(names, list) and len(names) == getattr(made, "n_features_in_", None))
+        require(all(isinstance(name, str) for name in names))
+        made.feature_names_in_ = np.array(names, dtype=object)
     return made
 
 
-def _stated(found: Any) -> Guarantee:
-    """A finding as a file states it. A proof is never read: it is computed from the weights."""
-    try:
-        if found["kind"] == MutualInformation.kind:
-            numbers = float(found["leakage"]), float(found["gap"])
-            return MutualInformation(*numbers, str(found["model"]))
-        if found["kind"] == EstimatedInformation.kind:
-            lower, error = float(found["lower"]), float(found["standard_error"])
+def _stated(found: Any, made: Any) -> Guarantee:
+    """A finding as a file states it. A proof is never read: it is computed from the weights.
+
+    What is exact is so of an affine map under a law, which the file does not have, and of a table.
+    """
+    mechanism = getattr(made, "mechanism", None)
+    with suppress(*_DAMAGE):
+        if found["kind"] == MutualInformation.kind and mechanism in ("affine", "discrete"):
+            leakage, gap = _nats(found["leakage"]), _nats(found["gap"])
+            require(gap < math.inf or leakage == math.inf)
+            exact = MutualInformation(leakage, gap, str(found["model"]))
+            require(mechanism == "affine" or exact == made.guarantee_)
+            return exact
+        if found["kind"] == EstimatedInformation.kind and mechanism != "discrete":
+            lower, error = _nats(found["lower"]), _nats(found["standard_error"])
+            require(isinstance(found["attackers"], list) and max(lower, error) < math.inf)
             names = tuple(str(name) for name in found["attackers"])
-            return EstimatedInformation(lower, error, names, int(found["n_test"]))
-    except (KeyError, TypeError, ValueError):
-        pass
-    raise ValueError("the file states a guarantee that no file can state")
+            n_test = _validate.whole("n_test", found["n_test"])
+            return EstimatedInformation(lower, error, names, n_test)
+    raise _Refused("the file states a guarantee that no file can state")
+
+
+def _nats(value: Any) -> float:
+    """0 or above; infinite where a release tells an attribute exactly, never NaN."""
+    require(isinstance(value, (int, float)) and value >= 0)
+    return float(value)
 
 
 def plain(value: Any) -> Any:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _validate
+
 __all__ = ["RecordClip"]
 
 Array = NDArray[np.float64]
@@ -68,7 +70,7 @@ class RecordClip:
         out = np.empty(len(rows))
         step = self._rows_per_block(rows)
         for start in range(0, len(rows), step):
-            part = np.asarray(rows[start : start + step], dtype=np.float64)
+            part = _validate.doubles(rows[start : start + step])
             with np.errstate(all="ignore"):  # a warning would tell of a value
                 y = self._scaled(np.subtract(part, self.center, order="C"), self._step)
                 norm = np.sqrt(np.einsum("ij,ij->i", y, y)) / self._radius
@@ -94,7 +96,7 @@ class RecordClip:
         step = self._rows_per_block(rows)
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
-            yield part, self.block(np.asarray(rows[part], dtype=np.float64))
+            yield part, self.block(_validate.doubles(rows[part]))
 
     def _rows_per_block(self, rows: NDArray[np.floating]) -> int:
         return max(1, _NUMBERS_PER_BLOCK // max(rows.shape[1], self.k))

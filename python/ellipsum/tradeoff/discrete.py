@@ -155,14 +155,15 @@ class DiscreteTradeoff(Framed):
         ``set_output(transform="pandas")``
         """
         self._check_fitted()
-        letters = np.asarray(w)
+        if w is None:
+            raise ValueError("w must be given: the observed letters, or labels, that are released")
         values = getattr(self, "observed_values_", np.arange(len(self.channel_)))
-        rows = np.minimum(np.searchsorted(values, letters), len(values) - 1)
-        if letters.ndim != 1 or (values[rows] != letters).any():
+        rows = _validate.places(w, values)
+        if rows is None:
             raise ValueError("w must be a sequence of letters of the fitted alphabet")
         ends = np.cumsum(self.channel_, 1)
         ends /= ends[:, -1:]
-        drawn = numpy_generator(seed).random(len(letters))
+        drawn = numpy_generator(seed).random(len(rows))
         return self._framed((ends[rows] <= drawn[:, None]).sum(1), w)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

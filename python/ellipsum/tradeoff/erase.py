@@ -15,6 +15,7 @@ __all__ = ["LinearEraser", "OracleShift"]
 
 Array = NDArray[np.float64]
 
+_LEAST = 1e-300  # below, what divides by it would be infinite: flat
 _FLAT = 1e-14  # of the largest number of a column: the rounding of its mean
 _RANK = 1e-9  # share of the largest: directions below it are rounding, not data
 
@@ -135,9 +136,11 @@ class OracleShift(Framed):
     def transform(self, X: ArrayLike, labels: ArrayLike) -> Any:
         """The rows, each moved by the shift of its own label; a frame's columns meet by name."""
         self._check_fitted()
-        rows, given = _rows(self._in_order("X", X), self.shifts_.shape[1]), np.asarray(labels)
-        where = np.minimum(np.searchsorted(self.classes_, given), len(self.classes_) - 1)
-        if given.shape != (len(rows),) or (self.classes_[where] != given).any():
+        if labels is None:
+            raise ValueError("labels must be given: each row is moved by the shift of its own")
+        rows = _rows(self._in_order("X", X), self.shifts_.shape[1])
+        where = _validate.places(labels, self.classes_)
+        if where is None or len(where) != len(rows):
             raise ValueError("labels must be known from fit, one for each row")
         return self._framed(rows + self.shifts_[where], X)
 
@@ -164,7 +167,7 @@ def _standard(rows: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
     """
     centered = rows - rows.mean(0)
     size = np.abs(centered).max(0)
-    live = size > _FLAT * np.abs(rows).max(0)
+    live = size > np.maximum(_FLAT * np.abs(rows).max(0), _LEAST)
     size = np.where(live, size, 1.0)
     scaled = np.where(live, centered / size, 0.0)
     sd = np.where(live, scaled.std(0), 1.0)

@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 from scipy.special import digamma
 
 from .. import _validate
-from .released import released_draws, sized
+from .released import sized
 
 __all__ = ["knn_information", "ksg_information"]
 
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 def knn_information(values: ArrayLike, labels: ArrayLike, neighbors: int = 3) -> float:
-    """Ross's estimate of I(label; value), nats: values (n, d) of few dimensions.
+    """Ross's estimate of I(label; value), nats: values (n,) or (n, d) of few dimensions, any unit.
 
     An estimate, no bound. Values may be tied, some or all of them. Records of labels with
     ``neighbors`` records or fewer are left out; 0 where none is left.
@@ -31,20 +31,23 @@ def knn_information(values: ArrayLike, labels: ArrayLike, neighbors: int = 3) ->
     Source: Ross 2014; distances in the maximum norm. Ties as Gao, Kannan, Oh & Viswanath 2017
     count them at distance 0, and at any other.
     """
-    points = sized(released_draws(values, None))[0]
+    count = _validate.whole("neighbors", neighbors, least=1)
+    points = _columns("values", values)
     _, which = _validate.classes("labels", labels)
     if len(which) != len(points):
         raise ValueError(f"labels must have shape ({len(points)},), got {which.shape}")
+    if not len(points):
+        return 0.0
     points = points / np.where(points.std(0) > 0, points.std(0), 1.0)
-    kept = np.bincount(which)[which] > neighbors
+    kept = np.bincount(which)[which] > count
     points, which = points[kept], which[kept]
     if not len(points):
         return 0.0
     reach, near = np.empty(len(points)), np.empty(len(points))
     for label in np.unique(which):
         same = which == label
-        reach[same], near[same] = _reach(points[same], neighbors)
-    value = digamma(len(points)) + _mean_digamma(near, neighbors)
+        reach[same], near[same] = _reach(points[same], count)
+    value = digamma(len(points)) + _mean_digamma(near, count)
     value -= digamma(np.bincount(which)[which]).mean() + digamma(_within(points, reach)).mean()
     return max(0.0, float(value))
 
@@ -58,16 +61,17 @@ def ksg_information(x: ArrayLike, z: ArrayLike, neighbors: int = 3) -> float:
     Parameters
     ----------
     x : array (n,) or (n, k); z : array (n,) or (n, m)
-        Columns; each is standardised.
+        Columns, of any size; each is standardised.
     neighbors : int
 
     Source: Kraskov, Stögbauer & Grassberger 2004, (8); distances in the maximum norm. Ties as Gao,
     Kannan, Oh & Viswanath 2017 count them at distance 0, and at any other.
     """
-    left, right = _standard("x", x), _standard("z", z)
+    left, right = _columns("x", x), _columns("z", z)
     count = _validate.whole("neighbors", neighbors, least=1)
     if len(left) != len(right) or len(left) <= count:
         raise ValueError(f"x and z must have the same rows, more than {count}")
+    left, right = _standard(left), _standard(right)
     reach, near = _reach(np.hstack([left, right]), count)
     inside = sum(digamma(_within(side, reach)).mean() for side in (left, right))
     return float(_mean_digamma(near, count) + digamma(len(left)) - inside)
@@ -107,9 +111,14 @@ def _within(points: Array, reach: Array) -> NDArray[np.int64]:
     return np.asarray(below[last + 1] - below[first])
 
 
-def _standard(name: str, value: ArrayLike) -> Array:
-    rows = np.asarray(value, dtype=np.float64)
+def _columns(name: str, value: ArrayLike) -> Array:
+    """Finite numbers (rows, columns), of a size whose squares are numbers."""
+    rows = _validate.numbers(name, value)
     rows = rows[:, None] if rows.ndim == 1 else rows
-    if rows.ndim != 2 or not np.isfinite(rows).all():
-        raise ValueError(f"{name} must be a finite matrix (rows, columns)")
-    return (rows - rows.mean(0)) / np.where(rows.std(0) > 0, rows.std(0), 1.0)
+    if rows.ndim != 2 or not rows.shape[1] or not np.isfinite(rows).all():
+        raise ValueError(f"{name} must be a finite matrix (rows, columns), of one column or more")
+    return sized(rows[None])[0] if len(rows) else rows
+
+
+def _standard(rows: Array) -> Array:
+    return np.asarray((rows - rows.mean(0)) / np.where(rows.std(0) > 0, rows.std(0), 1.0))
