@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ellipsum import Ellipsoid, ExactSum, open_rows
+from ellipsum.rows import ahead
 from ellipsum.rows.ahead import mapped_ahead, read_ahead
 
 
@@ -108,3 +110,30 @@ def test_a_file_cut_short_leaves_the_sum_of_what_was_before_it(tmp_path):
     assert total == 10000 and caught.value.__cause__ is None
     with pytest.raises(OSError, match="truncated or damaged"):
         ExactSum(region).add([np.asarray(b) for b in data.batches(4)])
+
+
+def test_an_interrupt_while_the_thread_starts_waits_for_its_block(monkeypatch):
+    """The executor does not know that thread yet, and waits for none: the generator was closed
+    under way, and the interrupt became a ValueError."""
+    started, closed = threading.Event(), []
+
+    def blocks():
+        try:
+            yield 1
+            started.set()
+            time.sleep(0.2)
+            yield 2
+        finally:
+            closed.append(True)
+
+    class Interrupted(ahead.ThreadPoolExecutor):
+        def submit(self, *work):
+            super().submit(*work)
+            self._threads.clear()
+            started.wait()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ahead, "ThreadPoolExecutor", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(ahead.read_ahead(blocks()))
+    assert closed == [True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,7 +31,19 @@ def read_ahead(blocks: Generator[Any, None, None]) -> Generator[Any, None, None]
                 yield block
                 del block
     finally:
-        blocks.close()
+        _close(blocks)
+
+
+def _close(blocks: Generator[Any, None, None]) -> None:
+    # An interrupt while the executor starts its thread leaves one that nobody waits for.
+    while True:
+        while getattr(blocks, "gi_running", False):
+            time.sleep(0.001)
+        try:
+            return blocks.close()
+        except ValueError as error:
+            if str(error) != "generator already executing":
+                raise
 
 
 def mapped_ahead(
