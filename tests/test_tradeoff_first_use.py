@@ -224,7 +224,7 @@ def test_a_column_that_is_flat_but_for_a_label_in_its_last_digits_is_released_as
     assert len(np.unique(released[:, 0])) == 1 and len(np.unique(released[:, 1])) > 100
 
 
-@pytest.mark.parametrize("case", ["one-hot", "multiples", "sum", "far"])
+@pytest.mark.parametrize("case", ["one-hot", "multiples", "copies", "sum", "far"])
 def test_an_eraser_tells_nothing_where_columns_follow_from_each_other(case):
     """Directions in which the rows lie together hold the rounding of the label: it was read there,
     from rows that were not fitted, without an error."""
@@ -237,6 +237,7 @@ def test_an_eraser_tells_nothing_where_columns_follow_from_each_other(case):
         rows = {
             "one-hot": np.eye(2)[label],
             "multiples": np.c_[label, 1.7 * label, 1e-9 * label],
+            "copies": np.repeat(label[:, None] * 1.0, 100, 1),
             "far": np.eye(2)[label] * [1e-3, 1e3] + [1e6, -1e9],
         }[case]
     released = LinearEraser().fit(rows[:300], label[:300]).transform(rows[300:])
@@ -252,3 +253,13 @@ def test_an_eraser_keeps_new_rows_where_the_fitted_ones_do_not_differ():
     moved = rows - eraser.mean_
     kept = rows - moved @ eraser.matrix_.T
     assert np.abs(eraser.transform(rows) - kept).max() < 1e-6
+
+
+def test_an_eraser_erases_what_few_rows_have_in_a_direction_that_is_small():
+    rng = np.random.default_rng(0)
+    for far in (0.0, 1e13):
+        values, label = rng.normal(size=4000), (rng.random(4000) < 0.005).astype(float)
+        rows = np.c_[values, values + 1e-6 * label, far + rng.normal(size=4000)]
+        released = LinearEraser().fit(rows, label).transform(rows)
+        apart = released[:, 1] - released[:, 0]
+        assert abs(np.cov(apart, label)[0, 1]) < 1e-3 * abs(np.cov(1e-6 * label, label)[0, 1])

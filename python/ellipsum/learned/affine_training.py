@@ -113,15 +113,25 @@ def train(
     gain = gain @ np.linalg.pinv(problem.whiten)
     rounds = max(1, steps // _INNER)
     shown = networks.steps_shown(len(_LOUDER) * rounds, progress, "affine mechanism")
-    ends = []
-    for louder in _LOUDER:
-        for end in _descent(problem, gain, louder * noise, louder, itertools.islice(shown, rounds)):
-            noisy = end[1] @ end[1].T
-            leakage, over = problem.values(end[0], noisy)[0].value, _over(problem, end[0], noisy)
-            ends.append((over > _CLOSE * abs(problem.limit), leakage, end))
+    ends: list[tuple[Array, Array]] = []
+    if problem.information:  # what tells most of Y, in place of directions that may not
+        size = np.linalg.norm(problem.of_y, axis=1, keepdims=True)
+        whole = problem.of_y / np.where(size > 0, size, 1.0)
+        gains = [gain, whole, whole]
+        ends.append((_kept(problem, whole, noise), noise))
+    else:
+        gains = [gain] * len(_LOUDER)
+    for louder, begun in zip(_LOUDER, gains, strict=True):
+        ends += _descent(problem, begun, louder * noise, louder, itertools.islice(shown, rounds))
     for _ in shown:
         pass  # what was not needed
-    gain, root = min(ends, key=lambda end: end[:2])[2]
+
+    def rank(end: tuple[Array, Array]) -> tuple[bool, float]:
+        noisy = end[1] @ end[1].T
+        over = _over(problem, end[0], noisy) > _CLOSE * abs(problem.limit)
+        return bool(over), problem.values(end[0], noisy)[0].value
+
+    gain, root = min(ends, key=rank)
     return gain @ problem.whiten, root
 
 

@@ -33,6 +33,7 @@ _DAMAGE = (
     TypeError,
     AttributeError,
     ArithmeticError,
+    AssertionError,  # of PyTorch, for a device it was not built for
     RuntimeError,
     np.linalg.LinAlgError,
 )

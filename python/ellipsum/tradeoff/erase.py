@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 _LEAST = 1e-300  # below, what divides by it would be infinite: flat
 _FLAT = 1e-14  # of the largest number of a column: the rounding of its mean
 _RANK = 1e-9  # share of the largest: directions below it are rounding, not data
+_TOGETHER = 1e-10  # share of the largest deviation below which rows do not differ
 
 
 class LinearEraser(Framed):
@@ -34,7 +35,7 @@ class LinearEraser(Framed):
     matrix_ : array (d, d)
         The release is x - ``matrix_`` (x - ``mean_``); of a column that is constant but for its
         rounding, the mean. In directions where the rows fitted do not differ, a new row is kept to
-        a grid of 1e-7 standard deviations: finer would be the rounding of what is erased.
+        a grid of 1e-9 standard deviations or more: finer would be the rounding of what is erased.
     mean_ : array (d,)
     guarantee_ : LinearErasure
     """
@@ -56,13 +57,15 @@ class LinearEraser(Framed):
         self.mean_, hot = rows.mean(0), hot - hot.mean(0)
         # Or a column of small numbers would count as rounding. A flat one is released as its mean.
         centered, unit, live = _standard(rows)
-        values, basis = np.linalg.eigh(centered.T @ centered / len(rows))
+        # Of the rows, not of their covariance: squares would lose half of the digits.
+        triangle = np.linalg.qr(centered, mode="r") / np.sqrt(len(rows))
+        _, values, basis = np.linalg.svd(triangle, full_matrices=True)
+        values = np.concatenate([values, np.zeros(len(basis) - len(values))])
+        kept = values > _TOGETHER * values[0]
+        root, null, basis = values[kept], basis[~kept].T, basis[kept].T
         # Directions in which these rows lie together: what is there is rounding, of the label too.
-        far = np.where(live, np.abs(self.mean_) / unit, 0.0).max()
-        self._grid = _RANK * 100 + 2.0**-46 * len(unit) * float(far)
-        kept = values > self._grid**2
-        root, null = np.sqrt(values[kept]), basis[:, ~kept]
-        basis = basis[:, kept]
+        # Their grid is so wide that all rows fitted are in its middle.
+        self._grid = np.maximum(_RANK, 8 * np.abs(centered @ null).max(0))
         cross = (basis / root).T @ (centered.T @ hot) / len(rows)
         directions, size, _ = np.linalg.svd(cross)
         count = int(np.count_nonzero(size > _RANK))
@@ -73,7 +76,9 @@ class LinearEraser(Framed):
         # Fewer numbers than columns, from which the release is computed: the difference of the rows
         # and of what is erased would have the last bits of the label where nothing else is left.
         inner = np.hstack([(basis / root) @ rest, null]) * live[:, None]
-        outer = np.hstack([(basis * root) @ rest, null]) * live[:, None]
+        kept_part = (basis * root) @ rest
+        kept_part[(kept_part**2).sum(1) < _TOGETHER**2] = 0.0  # a column that is all erased
+        outer = np.hstack([kept_part, null]) * live[:, None]
         self._inner, self._outer = inner.T / unit, unit[:, None] * outer
         self._rounded = rest.shape[1]  # from this number on they are rounded to the grid
         self._learn_columns(names_of(X), rows.shape[1])
