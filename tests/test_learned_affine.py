@@ -15,8 +15,7 @@ torch.set_num_threads(1)
 
 
 def test_laws_of_any_scale_are_met():
-    """36 random laws with columns of unlike size; descents in the gain and the noise of the release
-    itself end above 5e-3 in one of seven."""
+    """36 random laws with columns of unlike size."""
     rng = np.random.default_rng(1)
     for case in range(36):
         k, r = int(rng.integers(1, 4)), int(rng.integers(1, 6))
@@ -56,7 +55,7 @@ def test_the_information_wanted_is_kept_or_refused():
     rng = np.random.default_rng(0)
     rows = rng.multivariate_normal(np.zeros(3), [[1, 0.4, 0.3], [0.4, 1, 0.5], [0.3, 0.5, 1]], 9000)
     seen = rows[:, 2:] + rng.normal(size=(9000, 1))
-    law = np.cov(np.hstack([rows[:, 1:2], seen]), rowvar=False)
+    law = np.cov(np.hstack([rows[:, 1:2], seen]), rowvar=False, bias=True)
     known = {"observe": "given", "utility": "information"}
     most = leakage.gaussian_information(law, 1)
     for share in (0.1, 0.5, 0.86, 0.99):
@@ -65,7 +64,7 @@ def test_the_information_wanted_is_kept_or_refused():
         gain, noise = float(made.matrix_[0, 0]), float(made.noise_root_[0, 0])
         told = gain**2 * law[1, 1] + noise**2
         kept = -0.5 * np.log(1 - (gain * law[0, 1]) ** 2 / (law[0, 0] * told))
-        assert kept == pytest.approx(share * most, rel=1e-3)
+        assert kept == pytest.approx(share * most, rel=1e-5)
     with pytest.raises(ValueError, match="least_information must be at most"):
         PrivacyNetwork("affine", least_information=1.1 * most, **known).fit(
             rows[:, :1], rows[:, 1:2], seen

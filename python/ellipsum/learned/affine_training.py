@@ -24,12 +24,14 @@ __all__ = ["AffineProblem", "Values", "train"]
 Array = NDArray[np.float64]
 
 _INNER = 20  # quasi-Newton steps at one price
-_LOUDER = (1.0, 3.0, 0.3)  # noise of the starts: some descents end at a saddle, or beside a wall
+_LOUDER = (1.0, 3.0, 0.3)  # noise of the starts: some descents end at a saddle, or far away
 _FLOOR = 3e-3  # standard deviations of noise that are always there: all is smooth, 1e-5 of cost
 _CLOSE = 1e-6  # of the limit: the rest is scaled away
 _SETTLED = 1e-6  # of the price, from one round to the next
-_RIDGE = 1e-9
-_TINY = 1e-14
+_ENDED = 1e-9  # nats that a round gains at its end
+_RIDGE = 1e-9  # of the unit variance that everything has here: keeps inverses finite
+_TINY = 1e-14  # share of Y's variance: the room of a limit that leaves none
+_FAR = 1.01  # times the room used: beyond it a release is also kept as it is
 _FACTOR = 5.0  # log of the furthest that a gain is scaled at the end
 _SINGULAR = 1e-12  # share of the largest variance: what observes no more than rounding
 
@@ -62,6 +64,9 @@ class AffineProblem:
         self.whiten = basis[:, kept].T / np.sqrt(sizes_w[kept])[:, None]
         self.spread = float(np.trace(own))
         self.of_y = moments[k : k + n, k + n :] @ self.whiten.T
+        #: Of a limit on the cost: what it leaves beyond the best estimate's own.
+        self.room = limit - (self.spread - float(np.vdot(self.of_y, self.of_y)))
+        self.room = max(self.room, _TINY * self.spread, _TINY)
         self.left_x = self._left(moments[:k, :k], moments[:k, k + n :] @ self.whiten.T)
         self.left_y = self._left(own, self.of_y)
 
@@ -109,20 +114,21 @@ def _log_determinant(matrix: Array) -> tuple[float, Array]:
 def train(
     problem: AffineProblem, gain: Array, noise: Array, steps: int, progress: bool
 ) -> tuple[Array, Array]:
-    """Gain and root of the noise: the best end of descents from this start and from louder ones."""
-    gain = gain @ np.linalg.pinv(problem.whiten)
+    """Gain and root of the noise: of several descents the end of least leakage within the limit.
+
+    Parameters
+    ----------
+    gain, noise : arrays (n, m), (n, n)
+        A start, for information as what is wanted; for a limit on the cost there are better ones.
+    steps : int, quasi-Newton steps of each descent
+    """
     rounds = max(1, steps // _INNER)
     shown = networks.steps_shown(len(_LOUDER) * rounds, progress, "affine mechanism")
     ends: list[tuple[Array, Array]] = []
-    if problem.information:  # what tells most of Y, in place of directions that may not
-        size = np.linalg.norm(problem.of_y, axis=1, keepdims=True)
-        whole = problem.of_y / np.where(size > 0, size, 1.0)
-        gains = [gain, whole, whole]
-        ends.append((_kept(problem, whole, noise), noise))
-    else:
-        gains = [gain] * len(_LOUDER)
-    for louder, begun in zip(_LOUDER, gains, strict=True):
-        ends += _descent(problem, begun, louder * noise, louder, itertools.islice(shown, rounds))
+    for begun in _starts(problem, gain @ np.linalg.pinv(problem.whiten), noise):
+        ends += _descent(problem, *begun, itertools.islice(shown, rounds))
+        if problem.information:
+            ends.append((_kept(problem, *begun), begun[1]))
     for _ in shown:
         pass  # what was not needed
 
@@ -135,6 +141,22 @@ def train(
     return gain @ problem.whiten, root
 
 
+def _starts(problem: AffineProblem, gain: Array, noise: Array) -> list[tuple[Array, Array]]:
+    """Gains of white W, and roots of the noise.
+
+    Of a limit on the cost: the best estimate of Y with noise of the size that the limit leaves, in
+    every direction alike, so that small ones are drowned from the beginning. Of information: the
+    start given, and what tells most of Y.
+    """
+    best = problem.of_y
+    if problem.information:
+        size = np.linalg.norm(best, axis=1, keepdims=True)
+        whole = best / np.where(size > 0, size, 1.0)
+        return [(gain, noise), *((whole, louder * noise) for louder in _LOUDER[1:])]
+    room = math.sqrt(problem.room / len(best))
+    return [(best / (louder * room), np.eye(len(best))) for louder in _LOUDER]
+
+
 def _over(problem: AffineProblem, gain: Array, noise: Array) -> float:
     """The cost of this very release, beyond the limit."""
     if problem.information:
@@ -145,11 +167,10 @@ def _over(problem: AffineProblem, gain: Array, noise: Array) -> float:
 
 
 def _descent(
-    problem: AffineProblem, gain: Array, noise: Array, louder: float, rounds: Iterable[int]
+    problem: AffineProblem, gain: Array, noise: Array, rounds: Iterable[int]
 ) -> list[tuple[Array, Array]]:
     """Quasi-Newton steps, and the price of the limit between them; for white W. Ends to choose."""
-    gain, noise, limit = _begin(problem, gain, noise, louder)
-    shape, size = gain.shape, gain.size
+    limit, shape, size = _first(problem, gain, noise), gain.shape, gain.size
     floor = _FLOOR**2 * np.eye(len(noise))
 
     def parts(x: Array) -> tuple[Array, Array]:
@@ -168,8 +189,9 @@ def _descent(
     with np.errstate(all="ignore"):  # far steps of a line search
         for _ in rounds:
             end = optimize.minimize(found, x, jac=True, method="L-BFGS-B", options=options)
-            ended = found(x)[0] - end.fun < 1e-9
-            if found(end.x)[0] <= found(x)[0]:  # else a line search that failed
+            here = found(x)[0]
+            ended = here - end.fun < _ENDED
+            if end.fun <= here:  # else a line search that failed
                 x = end.x
             gain, root = parts(x)
             cost, before = problem.values(gain, root @ root.T + floor)[1].value, price
@@ -188,26 +210,18 @@ def _descent(
     return _met(problem, estimate @ gain, root, limit)
 
 
-def _begin(
-    problem: AffineProblem, gain: Array, noise: Array, louder: float
-) -> tuple[Array, Array, Limit]:
-    """A gain that is large enough for a limit next to the best estimate's cost; a first price.
+def _first(problem: AffineProblem, gain: Array, noise: Array) -> Limit:
+    """The limit at the price at which all gains of a start would stay as they are.
 
-    Without a price all gains would fall to nothing first: a saddle, which some descents leave late.
+    Without a price they would fall to nothing first: a saddle, which some descents leave late.
     """
-    limit = Limit(problem.limit)
-    if not problem.information:
-        room = problem.limit - (problem.spread - float(np.vdot(problem.of_y, problem.of_y)))
-        room = max(room, _TINY * problem.spread, _TINY)
-        gain, noise = problem.of_y, louder * math.sqrt(room / len(noise)) * np.eye(len(noise))
-        size = math.sqrt(float(np.vdot(noise, noise)) / len(noise))
-        gain, noise = gain / size, noise / size
-        limit = Limit(problem.limit, min(1.0, room))
+    unit = 1.0 if problem.information else min(1.0, problem.room)
+    limit = Limit(problem.limit, unit)
     leakage, cost = problem.values(gain, noise @ noise.T)
     less = -float(np.vdot(cost.by_gain, gain))  # of the cost, where all gains grow
     if less > 0:
         limit.price = max(0.0, float(np.vdot(leakage.by_gain, gain)) / less)
-    return gain, noise, limit
+    return limit
 
 
 def _kept(problem: AffineProblem, gain: Array, root: Array) -> Array:
@@ -237,7 +251,7 @@ def _met(
     lost = np.vdot(rest, rest) + np.vdot(root, root)
     room = (limit.most - (problem.spread - np.vdot(best, best))) / max(lost, _TINY**2)
     priced = limit.price > 0
-    found = [] if 0 < room < (1.01 if priced else 1) else [(gain, root)]
+    found = [] if 0 < room < (_FAR if priced else 1) else [(gain, root)]
     if 0 < room and (priced or room < 1):
         found.append((best - math.sqrt(room) * rest, math.sqrt(room) * root))
     return found

@@ -24,10 +24,9 @@ __all__ = ["held_out_information"]
 
 Array = NDArray[np.float64]
 
-_STEPS = 600
-_BATCH = 2000
+_STEPS, _BATCH = 600, 2000
 _CHECKED = 25  # steps between two looks at the rows that choose
-_RATE = 3e-3
+_RATE, _LAST_RATE = 3e-3, 0.02  # of Adam, and the share of it that is left at the end
 _RIDGES = (1e-9, 1e-2, 0.1, 1.0, 1e9)  # of white columns; the last one tells nothing
 _DOUBT = 1e-3  # share of q that does not look at z: no row can cost more than 7 nats for it
 _LEAST = 1e-9  # of the variance of a column, what is left at least
@@ -70,6 +69,12 @@ def held_out_information(x: Array, z: Array, seed: object) -> tuple[float, float
     ----------
     x, z : arrays (n, k), (n, r), no column of them constant
     seed : int, 32 bytes or numpy Generator
+
+    Returns
+    -------
+    mean, standard error : float
+
+    Source: Barber & Agakov 2003.
     """
     generator = networks.generator_of(seed)
     xs, zs = (torch.as_tensor((part - part.mean(0)) / part.std(0)) for part in (x, z))
@@ -85,10 +90,7 @@ def held_out_information(x: Array, z: Array, seed: object) -> tuple[float, float
         known = known + net.gain(left[None], zs[test][None], _even(test))
         without, _ = tried[-1].read(xs[test], zs[test])
         known = torch.logaddexp(known + math.log1p(-_DOUBT), without + math.log(_DOUBT))
-        own = xs[test] - xs[test].mean(0)
-        root = torch.linalg.cholesky(_covariance(own))
-        white = solve_triangular(root, own.T, upper=False).T
-        alone = -0.5 * (white**2).sum(1) - root.diagonal().log().sum()
+        alone, _ = _fitted(xs[test], zs[test], _RIDGES[-1]).read(xs[test], zs[test])
         each = known - alone
     return float(each.mean()), float(each.std() / math.sqrt(len(each)))
 
@@ -107,7 +109,7 @@ def _network(
 ) -> Adversary:
     """What adds to the linear reader on rows that it was not trained on: at first, nothing."""
     one = Adversary(zs.shape[1], xs.shape[1], seeds, torch.float32, "cpu")
-    adam = Adam(one.net.parameters(), _RATE, _STEPS, 0.02)
+    adam = Adam(one.net.parameters(), _RATE, _STEPS, _LAST_RATE)
     # trained in single precision, which is half of the time, and judged in double
     (left, seen), (rest, met) = (
         (linear.read(xs[rows], zs[rows])[1].float(), zs[rows].float()) for rows in (fit, choose)

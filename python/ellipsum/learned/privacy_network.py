@@ -59,6 +59,7 @@ class PrivacyNetwork(Learned):
         ``"information"``: I(Y; Z) at least ``least_information``. A callable takes tensors y and z
         of shape (n, k), in the data's unit, and returns n costs.
     least_information : float, nats
+        Of I(Y; Z), Gaussian; ``"affine"`` keeps it, or refuses more than what is observed tells.
     discriminator : float
         Weight of a discriminator that wants releases to look like Y (least squares); 0 for none.
     components : int, of ``"mixture"``
