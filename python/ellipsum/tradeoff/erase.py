@@ -17,8 +17,9 @@ Array = NDArray[np.float64]
 
 _LEAST = 1e-300  # below, what divides by it would be infinite: flat
 _FLAT = 1e-14  # of the largest number of a column: the rounding of its mean
-_RANK = 1e-9  # share of the largest: directions below it are rounding, not data
+_RANK = 1e-9  # correlation with the label, or shift of its means, below which it is rounding
 _TOGETHER = 1e-10  # share of the largest deviation below which rows do not differ
+_GRID, _MARGIN = 1e-9, 8.0  # standard deviations at least, and times what fitted rows have there
 
 
 class LinearEraser(Framed):
@@ -65,7 +66,7 @@ class LinearEraser(Framed):
         root, null, basis = values[kept], basis[~kept].T, basis[kept].T
         # Directions in which these rows lie together: what is there is rounding, of the label too.
         # Their grid is so wide that all rows fitted are in its middle.
-        self._grid = np.maximum(_RANK, 8 * np.abs(centered @ null).max(0))
+        self._grid = np.maximum(_GRID, _MARGIN * np.abs(centered @ null).max(0))
         cross = (basis / root).T @ (centered.T @ hot) / len(rows)
         directions, size, _ = np.linalg.svd(cross)
         count = int(np.count_nonzero(size > _RANK))
