@@ -20,6 +20,20 @@ CORE = [
         "tests/test_holes.py",
     ),
     Mutation(
+        "box of cells, C++: a row's cells are moved into the ends of the next column",
+        C + "clip/cell_box.inl",
+        "load<double>(box.upper + at)",
+        "load<double>(box.upper + at + 1)",
+        "tests/test_cell_box.py",
+    ),
+    Mutation(
+        "box of cells, C++: infinite cells are at the ends of the box",
+        C + "clip/cell_box.inl",
+        "fill_holes(inside, holes_of(x),",
+        "fill_holes(inside, holes_of(inside),",
+        "tests/test_cell_box.py",
+    ),
+    Mutation(
         "clip, C++: the streaming clamp is at twice the limit",
         C + "clip/stream.inl",
         "clamp(y, load<double>(record + limit_slot));\n      g.changed",

@@ -26,6 +26,15 @@ static ellipsum::Region region_view(std::size_t d, const py::array& center, cons
   return region;
 }
 
+// Cells are moved into it first; without numbers there is none. Its rows have no holes to count.
+static void set_cell_box(ellipsum::Region& region, const py::array& lower, const py::array& upper,
+                         const py::array& absent) {
+  if (!lower.size() && !upper.size()) return;
+  if (absent.size()) bad_view("a box of cells leaves no holes");
+  region.lower = input_view<double>(lower, region.d, "lower");
+  region.upper = input_view<double>(upper, region.d, "upper");
+}
+
 static bool is_mixed(const ellipsum::Region& region) { return region.matrix || region.rank; }
 
 // Releasing the GIL is safe here as in every binding: the views point into arrays that the
@@ -57,13 +66,14 @@ static ellipsum::ClipCounts run_any(const py::object& rows, const ellipsum::Regi
 static py::tuple clip_sum(const py::object& rows, const py::array& center, const py::array& scale,
                           const py::array& matrix, const py::array& limit, double radius,
                           py::array partial, int threads, bool halves, py::array absent,
-                          bool stretch) {
+                          bool stretch, const py::array& lower, const py::array& upper) {
   using ellipsum::Task;
   const std::size_t d = std::size_t(center.size());
   ellipsum::Region region = region_view(d, center, scale, matrix);
   region.limit = limit.size() ? input_view<double>(limit, d, "limit") : nullptr;
   region.radius = radius;
   region.stretch = stretch;
+  set_cell_box(region, lower, upper, absent);
   region.task = halves ? Task::halves : region.limit ? Task::box : Task::ball;
   if (region.limit && (is_mixed(region) || halves)) bad_view("a box has no matrix and no halves");
   std::int64_t* out = output_view<std::int64_t>(partial, halves ? 2 * d : d, "partial");
@@ -73,10 +83,12 @@ static py::tuple clip_sum(const py::object& rows, const py::array& center, const
 
 static void distance_counts(const py::object& rows, const py::array& center, const py::array& scale,
                             const py::array& matrix, const py::array& edges, py::array counts,
-                            int threads, py::array absent, bool stretch) {
+                            int threads, py::array absent, bool stretch, const py::array& lower,
+                            const py::array& upper) {
   ellipsum::Region region = region_view(std::size_t(center.size()), center, scale, matrix);
   region.task = ellipsum::Task::distances;
   region.stretch = stretch;
+  set_cell_box(region, lower, upper, absent);
   region.bins = std::size_t(edges.size());
   if (region.bins < 1) bad_view("edges");
   region.edges = input_view<double>(edges, region.bins, "edges");
@@ -173,10 +185,13 @@ void bind_clip(py::module_& m) {
       py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("partial"),
       py::arg("threads") = 1, py::arg("halves") = false,
       py::arg("absent") = py::array_t<std::int64_t>(0), py::arg("stretch") = false,
+      py::arg("lower") = py::array_t<double>(0), py::arg("upper") = py::array_t<double>(0),
       "Add the clipped, quantised rows to `partial` (int64; 2 d entries for halves: sums of the "
       "positive integers, then of the negative ones' magnitudes), and the rows with a hole in a "
       "coordinate to `absent` (int64, d entries or none); with `stretch` the squared norm of a row "
-      "counts d/k times, k of its d cells present; returns (clipped, nonfinite).");
+      "counts d/k times, k of its d cells present; cells are first moved into [lower, upper], if "
+      "these "
+      "are given, and holes to the center; returns (clipped, nonfinite).");
   m.def("group_sums", &group_sums, py::arg("rows"), py::arg("index"), py::arg("center"),
         py::arg("scale"), py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("table"),
         py::arg("counts"), py::arg("stretch") = false,
@@ -186,8 +201,8 @@ void bind_clip(py::module_& m) {
   m.def("distance_counts", &distance_counts, py::arg("rows"), py::arg("center"), py::arg("scale"),
         py::arg("matrix"), py::arg("edges"), py::arg("counts"), py::arg("threads") = 1,
         py::arg("absent") = py::array_t<std::int64_t>(0), py::arg("stretch") = false,
+        py::arg("lower") = py::array_t<double>(0), py::arg("upper") = py::array_t<double>(0),
         "Add to `counts` (int64) the rows by the bins, ending at `edges`, of their distance, and "
-        "the rows with a hole in a coordinate to `absent` (int64, d entries or none); `stretch` as "
-        "in "
-        "clip_sum.");
+        "the rows with a hole in a coordinate to `absent` (int64, d entries or none); `stretch`, "
+        "`lower` and `upper` as in clip_sum.");
 }

@@ -52,6 +52,17 @@ struct Region {
   std::size_t rank;       // columns of U and V; 0: there are none
   const double* factors;  // U, then V, both d x rank, row-major; 24 significant bits, 0 or within
                           // 2^+-400 (U: grid units per data unit), and V's below 1
+  // Where set, every cell is first moved into [lower_j, upper_j], a hole to the center: data unit,
+  // lower <= center <= upper. Then no row has a hole.
+  const double* lower;
+  const double* upper;
+};
+
+// What cells are moved into, for rows of d coordinates: the same numbers over and over, for whole
+// rows, and a vector of 8 more.
+struct CellBox {
+  const double *lower, *center, *upper;
+  std::size_t rows;  // in one line of them
 };
 
 // Where a pass over groups adds its rows.

@@ -12,6 +12,7 @@ namespace ellipsum {
   ClipCounts clip_sum(const Batch&, const Region&, const Arrangement&, double*,               \
                       std::int64_t*);                                                         \
   ClipCounts group_sums(const Batch&, const Region&, const GroupSums&, double*);              \
+  void move_into_box(const Batch&, const CellBox&, double*);                                 \
   void pack_matrix(const Region&, double*);                                                  \
   void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*,          \
                  std::size_t);                                                                \
@@ -31,6 +32,7 @@ namespace ellipsum {
    supported,                           \
    target::clip_sum,                    \
    target::group_sums,                  \
+   target::move_into_box,               \
    target::pack_matrix,                 \
    target::keystream,                   \
    target::rounded_gaussian,            \

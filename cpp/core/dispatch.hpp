@@ -17,6 +17,9 @@ struct Kernels {
   ClipCounts (*clip_sum)(const Batch&, const Region&, const Arrangement&, double* scratch,
                          std::int64_t* partial);
   ClipCounts (*group_sums)(const Batch&, const Region&, const GroupSums&, double* scratch);
+  // The rows of a batch, their cells moved into a box, one after the other in double precision; room
+  // for 8 doubles more.
+  void (*move_into_box)(const Batch&, const CellBox&, double* to);
   void (*pack_matrix)(const Region&, double* packed);  // its matrix, or its factors
   // ChaCha20 blocks block, block + 1, ...; key of 8 words, out of 8 * blocks words.
   void (*keystream)(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t block,

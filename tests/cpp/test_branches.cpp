@@ -22,6 +22,7 @@ struct Case {
   std::size_t d;
   bool matrix, columns;
   std::size_t rank;  // beside the scale
+  bool moved;        // cells into a box, first
 };
 
 // Branches and addresses made of the rows' numbers, each time that they are taken.
@@ -29,7 +30,7 @@ template <class T> unsigned dependences(const Choice& kernels, const Case& c) {
   std::vector<T> rows(rows_in_test * c.d);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = T(int(i * 37 % 101) - 50) / 25;
   const std::vector<double> center(c.d, 0.1), scale(c.d, 0x1p22), matrix(c.d * c.d, 0x1p20),
-      factors(2 * c.d * c.rank, 0.5);
+      factors(2 * c.d * c.rank, 0.5), lower(c.d, -1.0), upper(c.d, 1.0);
   const std::vector<double> edges{0x1p21, 0x1p23, 0x1p25};
   Region region{};
   region.task = c.task;
@@ -42,6 +43,7 @@ template <class T> unsigned dependences(const Choice& kernels, const Case& c) {
   region.bins = edges.size();
   region.rank = c.rank;
   region.factors = factors.data();
+  if (c.moved) region.lower = lower.data(), region.upper = upper.data();
   const Batch batch{rows.data(),
                     sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
                     rows_in_test,
@@ -64,11 +66,12 @@ int main() {
     const Choice kernels(name);
     for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
       for (std::size_t d : {1u, 3u, 8u, 9u, 20u, 100u})
-        for (int layout = 0; layout < 4; ++layout) {
+        for (int layout = 0; layout < 5; ++layout) {
           const bool matrix = layout == 1, columns = layout == 2, factors = layout == 3;
+          const bool moved = layout == 4;
           const bool mixed = matrix || factors;
           if ((mixed && task == Task::box) || (columns && d == 1)) continue;
-          const Case c{task, d, matrix, columns, factors ? (d + 1) / 2 : 0};
+          const Case c{task, d, matrix, columns, factors ? (d + 1) / 2 : 0, moved};
           // An arrangement of columns has rows in none of its own, and the other way round.
           const char kind = name[name.find(':') + 1];
           if (columns != (kind == 'c')) continue;
@@ -82,6 +85,7 @@ int main() {
                         found, allowed, name.c_str(), int(task), d,
                         matrix    ? ", matrix"
                         : factors ? ", factors"
+                        : moved   ? ", moved"
                                   : "");
           }
         }

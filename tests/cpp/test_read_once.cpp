@@ -72,13 +72,19 @@ struct Kind {
   Task task;
   bool matrix;
   std::size_t rank = 0;  // at most, beside the scale
+  bool moved = false;    // cells into a box, first
 };
 
 struct Case {
-  std::vector<double> center, scale, limit, matrix, edges, factors;
+  std::vector<double> center, scale, limit, matrix, edges, factors, lower, upper;
   Region region{};
   Case(Kind kind, std::size_t d)
-      : center(d, 0.25), scale(d, 0x1p22), limit(d, 0x1p20), edges{0x1p20, 0x1p23, 0x1p30} {
+      : center(d, 0.25),
+        scale(d, 0x1p22),
+        limit(d, 0x1p20),
+        edges{0x1p20, 0x1p23, 0x1p30},
+        lower(d, -7),
+        upper(d, 7) {
     if (kind.matrix) matrix.resize(d * d, 0x1p10);
     for (std::size_t j = 0; j < matrix.size(); j += d + 1) matrix[j] = 0x1p22;
     region = {kind.task,
@@ -93,7 +99,9 @@ struct Case {
               nullptr,
               true,
               kind.rank < d ? kind.rank : d,
-              nullptr};
+              nullptr,
+              kind.moved ? lower.data() : nullptr,
+              kind.moved ? upper.data() : nullptr};
     factors.resize(2 * d * region.rank, 0.5);
     region.factors = factors.data();
   }
@@ -136,9 +144,10 @@ void report(const Choice& kernels, Kind kind, const Batch& batch, const char* wh
   if (++failures > 20) return;
   std::printf("FAILED: %s, %s, task %d%s, n = %zu, d = %zu, %s, strides %td, %td: %g to %g, %ld\n",
               what, kernels.name().c_str(), int(kind.task),
-              kind.matrix ? ", matrix"
-              : kind.rank ? ", factors"
-                          : "",
+              kind.matrix  ? ", matrix"
+              : kind.rank  ? ", factors"
+              : kind.moved ? ", moved"
+                           : "",
               batch.n, batch.d, batch.dtype == Dtype::float32 ? "float32" : "float64",
               batch.row_stride, batch.column_stride, before, after, reading);
 }
@@ -210,11 +219,18 @@ void test_batch(const Choice& kernels, Kind kind, std::size_t n, std::size_t d, 
 
 // `first`: of its target; others differ in rows of d > 8 alone, or in columns.
 void test_variant(const Choice& kernels, bool first, bool of_columns) {
-  const Kind kinds[] = {{Task::ball, false},      {Task::box, false},
-                        {Task::ball, true},       {Task::halves, false},
-                        {Task::halves, true},     {Task::distances, false},
-                        {Task::distances, true},  {Task::ball, false, 2},
-                        {Task::halves, false, 9}, {Task::distances, false, 1}};
+  const Kind kinds[] = {{Task::ball, false},
+                        {Task::box, false},
+                        {Task::ball, true},
+                        {Task::halves, false},
+                        {Task::halves, true},
+                        {Task::distances, false},
+                        {Task::distances, true},
+                        {Task::ball, false, 2},
+                        {Task::halves, false, 9},
+                        {Task::distances, false, 1},
+                        {Task::halves, false, 0, true},
+                        {Task::distances, false, 0, true}};
   for (Kind kind : kinds)
     for (std::size_t d : {1u, 3u, 8u, 9u, 16u, 20u})
       for (std::size_t n : {1u, 8u, 9u, 16u, 32u})

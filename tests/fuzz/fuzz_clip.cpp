@@ -13,7 +13,7 @@ using namespace ellipsum;
 namespace {
 
 struct Shape {
-  std::vector<double> center, scale, limit, matrix, edges;
+  std::vector<double> center, scale, limit, matrix, edges, lower, upper;
   Region region{};
 
   explicit Shape(Input& in) {
@@ -37,6 +37,12 @@ struct Shape {
     region.edges = edges.data();
     region.bins = edges.size();
     region.stretch = in.between(0, 1);
+    if (in.between(0, 3)) return;
+    for (double c : center) {
+      lower.push_back(c - in.scale(-9, 9));
+      upper.push_back(c + in.scale(-9, 9));
+    }
+    region.lower = lower.data(), region.upper = upper.data();
   }
 
   // 0, or 24 bits within 2^+-400, of either sign.
@@ -48,8 +54,7 @@ struct Shape {
   }
 };
 
-template <class T>
-std::vector<T> take_rows(Input& in, std::size_t count) {
+template <class T> std::vector<T> take_rows(Input& in, std::size_t count) {
   std::vector<T> rows(count);
   for (T& x : rows)
     x = in.between(0, 3) ? T(std::ldexp(in.take<std::int16_t>(), -12)) : in.take<T>();
@@ -66,10 +71,13 @@ Sums run(const Choice& kernels, const Batch& batch, const Region& region, int th
   return sums;
 }
 
-template <class T>
-Batch batch_of(const T* data, std::size_t n, std::size_t d) {
-  return {data, sizeof(T) == 4 ? Dtype::float32 : Dtype::float64, n, d,
-          std::ptrdiff_t(d * sizeof(T)), sizeof(T)};
+template <class T> Batch batch_of(const T* data, std::size_t n, std::size_t d) {
+  return {data,
+          sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
+          n,
+          d,
+          std::ptrdiff_t(d * sizeof(T)),
+          sizeof(T)};
 }
 
 // docs/guarantees/sum.md: R (1 + (ceil(d / 8) / 2 + 8) 2^-53) + sqrt(d) / 2, or the box's corner.
@@ -89,8 +97,7 @@ void check_bound(const Sums& sums, const Region& region) {
 }
 
 // Is the row within the reach of the model: no square leaves the doubles, no input is flushed?
-template <class T>
-bool in_model(const T* row, const Region& region) {
+template <class T> bool in_model(const T* row, const Region& region) {
   long double most = 0, reach = 0;
   for (std::size_t j = 0; j < region.d; ++j) {
     if (!std::isfinite(double(row[j]))) continue;
@@ -109,6 +116,22 @@ bool in_model(const T* row, const Region& region) {
   return reach * static_cast<long double>(region.d) < 0x1p490L;
 }
 
+// Cells in their box: the integers of rows that were moved before.
+template <class T>
+void check_moved(const Choice& kernels, const std::vector<T>& rows, const Region& region,
+                 const Sums& wanted) {
+  std::vector<double> moved(rows.begin(), rows.end());
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    const std::size_t j = i % region.d;
+    const double inside = std::fmin(std::fmax(moved[i], region.lower[j]), region.upper[j]);
+    moved[i] = std::isfinite(moved[i]) ? inside : region.center[j];
+  }
+  Region plain = region;
+  plain.lower = plain.upper = nullptr;
+  const Batch batch = batch_of(moved.data(), rows.size() / region.d, region.d);
+  require(run(kernels, batch, plain, 1) == wanted, "cells in their box");
+}
+
 template <class T>
 void check_rows(const std::vector<T>& rows, std::size_t n, const Region& region) {
   static const Choice baseline("baseline"), best("");
@@ -117,7 +140,8 @@ void check_rows(const std::vector<T>& rows, std::size_t n, const Region& region)
   Sums total;
   total.partial.resize(wanted.partial.size());
   total.absent.resize(region.d);
-  bool modelled = true;
+  bool modelled = !region.lower;
+  if (region.lower) check_moved(baseline, rows, region, wanted);
   for (std::size_t i = 0; i < n; ++i) {
     const T* row = rows.data() + i * region.d;
     const Sums alone = run(baseline, batch_of(row, 1, region.d), region, 1);
@@ -130,8 +154,7 @@ void check_rows(const std::vector<T>& rows, std::size_t n, const Region& region)
   require(total == wanted, "a batch is the sum of its rows");
   if (modelled) require(clip_model(batch, region) == wanted, "the plain model");
   std::vector<T> columns(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    columns[i % region.d * n + i / region.d] = rows[i];
+  for (std::size_t i = 0; i < rows.size(); ++i) columns[i % region.d * n + i / region.d] = rows[i];
   Batch fortran = batch;
   fortran.data = columns.data();
   fortran.row_stride = sizeof(T), fortran.column_stride = std::ptrdiff_t(n * sizeof(T));

@@ -24,6 +24,7 @@ constexpr int most_in_flight = register_lanes >= 4 ? 8 : 4;
 constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 
 #include "clip/exceptional.inl"
+#include "clip/cell_box.inl"
 #include "clip/distances.inl"
 #include "clip/short_rows.inl"
 #include "clip/matrix.inl"
@@ -330,6 +331,11 @@ ClipCounts clip_sum(const Batch& batch, const Region& region, const Arrangement&
                     double* scratch, std::int64_t* partial) {
   return batch.dtype == Dtype::float32 ? run<float>(batch, region, arrangement, scratch, partial)
                                        : run<double>(batch, region, arrangement, scratch, partial);
+}
+
+void move_into_box(const Batch& batch, const CellBox& box, double* to) {
+  batch.dtype == Dtype::float32 ? move_rows<float>(batch, box, to)
+                                : move_rows<double>(batch, box, to);
 }
 
 void pack_matrix(const Region& region, double* packed) {

@@ -32,20 +32,36 @@ Batch part_of(const Batch& batch, std::size_t first, std::size_t n) {
   return part;
 }
 
+// Numbers that are moved into a box at a time, which stay in the second level of cache (fewer pay
+// the ends of a pass too often), and a line of the box that few coordinates are repeated to.
+constexpr std::size_t moved_numbers = std::size_t{1} << 16, box_line = 256;
+
+Batch moved_rows(const Region& region, double* numbers, std::size_t n) {
+  constexpr std::ptrdiff_t size = sizeof(double);
+  return {numbers, Dtype::float64, n, region.d, std::ptrdiff_t(region.d) * size, size};
+}
+
+std::size_t rows_moved(const Region& region) {
+  return std::max<std::size_t>(moved_numbers / region.d, norm_lanes);
+}
+
 // One thread's share: everything is allocated before the thread starts, so none can fail.
 struct Share {
   Batch batch;
-  Doubles scratch;
+  Doubles scratch, moved;
   std::vector<std::int64_t> partial;
   ClipCounts counts{0, 0};
 };
 
 std::vector<Share> make_shares(const Batch& batch, const Region& region, std::size_t count) {
   std::vector<Share> shares(count);
+  const bool moves = region.lower;
+  const Batch passed = moves ? moved_rows(region, nullptr, 0) : batch;
   for (std::size_t t = 0; t < count; ++t) {
     const std::size_t first = batch.n / count * t + std::min(t, batch.n % count);
     shares[t].batch = part_of(batch, first, batch.n / count + (t < batch.n % count));
-    shares[t].scratch = allocate(clip_plan(batch, region).doubles);
+    shares[t].scratch = allocate(clip_plan(passed, region).doubles);
+    if (moves) shares[t].moved = allocate(rows_moved(region) * region.d + norm_lanes);
     shares[t].partial.resize(sums_of(region) + round_up(batch.d, norm_lanes));
   }
   return shares;
@@ -56,7 +72,54 @@ void add(ClipCounts& counts, const ClipCounts& more) {
   counts.nonfinite += more.nonfinite;
 }
 
-void run_share(const Choice& choice, const Region& region, Share& share, bool measures) {
+// A region as kernels take it, with its matrix packed, and its box in lines.
+struct Prepared {
+  Region region;
+  Doubles packed;
+  std::vector<double> ends;
+  std::size_t line = 0;  // rows
+  Prepared(const Choice& choice, const Region& given, std::size_t n)
+      : region(on_the_line(given, given.d)) {
+    if (n > std::size_t(clip_rows_limit))
+      throw Exception(Error::invalid_argument, "internal: more rows than a partial sum can hold");
+    if (region.lower) repeat_box();
+    if (!is_mixed(region)) return;
+    packed = allocate(packed_doubles(region));
+    choice.kernels().pack_matrix(region, packed.get());
+    region.packed = packed.get();
+  }
+  CellBox box() const {
+    const std::size_t step = ends.size() / 3;
+    return {ends.data(), ends.data() + step, ends.data() + 2 * step, line};
+  }
+
+ private:
+  // Whole vectors of 8 where there are several rows: 8 of them at a time.
+  void repeat_box() {
+    line = region.d < box_line ? round_up((box_line + region.d - 1) / region.d, norm_lanes) : 1;
+    for (const double* from : {region.lower, region.center, region.upper}) {
+      for (std::size_t i = 0; i < line; ++i) ends.insert(ends.end(), from, from + region.d);
+      ends.insert(ends.end(), norm_lanes, 0.0);
+    }
+  }
+};
+
+// The rows in blocks, their cells moved into the box.
+void run_moved(const Choice& choice, const Region& region, const CellBox& box, Share& share) {
+  const Batch& all = share.batch;
+  const Variant variant = choice.variant(moved_rows(region, nullptr, 0), region);
+  for (std::size_t first = 0, n; first < all.n; first += n) {
+    n = std::min(rows_moved(region), all.n - first);
+    choice.kernels().move_into_box(part_of(all, first, n), box, share.moved.get());
+    add(share.counts,
+        variant.kernels->clip_sum(moved_rows(region, share.moved.get(), n), region,
+                                  *variant.arrangement, share.scratch.get(), share.partial.data()));
+  }
+}
+
+void run_share(const Choice& choice, const Prepared& prepared, Share& share, bool measures) {
+  const Region& region = prepared.region;
+  if (region.lower) return run_moved(choice, region, prepared.box(), share);
   const Batch& all = share.batch;
   const auto run = [&](const Variant& variant, std::size_t first, std::size_t n) {
     add(share.counts,
@@ -68,30 +131,15 @@ void run_share(const Choice& choice, const Region& region, Share& share, bool me
 }
 
 // The same with the rows of a table, whose tiles are the thread's own.
-void run_tiles(const Choice& choice, const Region& region, const Table& table, std::size_t first,
-               Share& share) {
+void run_tiles(const Choice& choice, const Prepared& prepared, const Table& table,
+               std::size_t first, Share& share) {
   Tiles tiles(table);
   const std::size_t end = first + share.batch.n;
   for (; first < end; first += tiles.rows()) {
     share.batch = tiles.block(first, std::min(tiles.rows(), end - first));
-    run_share(choice, region, share, false);
+    run_share(choice, prepared, share, false);
   }
 }
-
-// A region as kernels take it, with its matrix packed.
-struct Prepared {
-  Region region;
-  Doubles packed;
-  Prepared(const Choice& choice, const Region& given, std::size_t n)
-      : region(on_the_line(given, given.d)) {
-    if (n > std::size_t(clip_rows_limit))
-      throw Exception(Error::invalid_argument, "internal: more rows than a partial sum can hold");
-    if (!is_mixed(region)) return;
-    packed = allocate(packed_doubles(region));
-    choice.kernels().pack_matrix(region, packed.get());
-    region.packed = packed.get();
-  }
-};
 
 std::size_t shares_of(std::size_t n, int threads) {
   return std::min(std::size_t(threads), std::max<std::size_t>(n, 1));
@@ -116,7 +164,7 @@ ClipCounts clip_sum(const Choice& choice, const Batch& batch, const Region& give
   const Prepared prepared(choice, given, batch.n);
   const Region& region = prepared.region;
   std::vector<Share> shares = make_shares(batch, region, shares_of(batch.n, threads));
-  run_parts(shares.size(), [&](std::size_t t) { run_share(choice, region, shares[t], t == 0); });
+  run_parts(shares.size(), [&](std::size_t t) { run_share(choice, prepared, shares[t], t == 0); });
   return collect(shares, region, partial, absent);
 }
 
@@ -133,7 +181,7 @@ ClipCounts clip_sum(const Choice& choice, const Table& table, const Region& give
   std::vector<std::size_t> first(shares.size(), 0);
   for (std::size_t t = 1; t < shares.size(); ++t) first[t] = first[t - 1] + shares[t - 1].batch.n;
   run_parts(shares.size(),
-            [&](std::size_t t) { run_tiles(choice, region, table, first[t], shares[t]); });
+            [&](std::size_t t) { run_tiles(choice, prepared, table, first[t], shares[t]); });
   return collect(shares, region, partial, absent);
 }
 

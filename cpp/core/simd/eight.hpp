@@ -221,12 +221,12 @@ inline Vec split_29_bits(const Vec& x, double least, double most, VecInt& outsid
   return r;
 }
 
-// y brought into [-limit, limit]; a NaN, too, to one of the two ends.
-inline Vec clamp(const Vec& y, const Vec& limit) {
+// y brought into [lower, upper]; a NaN, too, to one of the two ends.
+inline Vec clamp(const Vec& y, const Vec& lower, const Vec& upper) {
   Vec r;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) {
-    const Doubles high = limit.part[p], low = -high;
+    const Doubles high = upper.part[p], low = lower.part[p];
 #if defined(__AVX512F__)
     r.part[p] = _mm512_min_pd(_mm512_max_pd(y.part[p], low), high);
 #elif defined(__AVX2__)
@@ -239,6 +239,13 @@ inline Vec clamp(const Vec& y, const Vec& limit) {
 #endif
   }
   return r;
+}
+
+inline Vec clamp(const Vec& y, const Vec& limit) {
+  Vec lower;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) lower.part[p] = -limit.part[p];
+  return clamp(y, lower, limit);
 }
 
 // Of the first `count` lanes at least; others may be 0. (Both are slow: no register for nothing.)

@@ -161,8 +161,11 @@ class PartitionedPasses(Passes):
         self._parts_of, self._options = data, options
 
     def check(self) -> None:
-        """One pass that counts the rows."""
-        self._tally("count_rows")
+        """One pass that counts the rows, and from a box their cells."""
+        if self.box is not None:
+            self.cells()
+        else:
+            self._tally("count_rows")
 
     def exact_sum(
         self, region: Ellipsoid, threads: int | None = None, missing: str = "center"
@@ -188,8 +191,7 @@ class PartitionedPasses(Passes):
         """As :meth:`Passes.histogram`."""
         return np.array(self._tally("histogram", frame, edges), dtype=np.int64)
 
-    def cells(self) -> NDArray[np.int64]:
-        """As :meth:`Passes.cells`."""
+    def _read_cells(self, threads: int | None = None) -> NDArray[np.int64]:
         return np.array(self._tally("cells"), dtype=np.int64)
 
     def _sum(self, method: str, *arguments: Any) -> ExactSum:

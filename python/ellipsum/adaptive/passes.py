@@ -33,9 +33,6 @@ _NONE: Array = np.empty(0)
 #: Numbers of one block in double precision (4 MiB): the temporaries stay in cache.
 _NUMBERS_PER_BLOCK = 1 << 19
 
-#: Numbers of the rows that are taken as one.
-_NUMBERS_IN_LINE = 1 << 12
-
 _ONE_SHOT = (
     "data can be read only once, and this plan reads it several times: give an array, a "
     "memory map, open_rows(...), a table, or a function that returns a new iterator"
@@ -76,7 +73,8 @@ class Passes:
     once : bool
         One pass will do: iterators are taken too.
     box : (lower, upper), arrays (d,), data units, optional
-        Cells outside it count as its nearer end.
+        Cells outside it count as its nearer end, and holes as the frame's centre: a function of
+        each cell alone, and exact.
     columns : Columns, optional
         Names of the coordinates, as far as they are known; each pass may learn them.
 
@@ -108,8 +106,9 @@ class Passes:
             if self._ahead[0] is self._ahead[1] and one_shot(self._ahead[0]):
                 raise TypeError(_ONE_SHOT)
         self.box = box
-        self._box = None if box is None else _Box(*box)
+        self._ends = {} if box is None else {"lower": box[0], "upper": box[1]}
         self.count: int | None = None
+        self._cells: NDArray[np.int64] | None = None
 
     def count_rows(self) -> int:
         """Number of rows: from the shape where there is one, else by a pass."""
@@ -128,7 +127,11 @@ class Passes:
             self._data.expect(passes)
 
     def check(self) -> None:
-        """One pass that adds nothing: what cannot be rows of d numbers is refused."""
+        """One pass that adds nothing: what cannot be rows of d numbers is refused. The cells are
+        counted for the plan of a box, which asks for them next."""
+        if self.box is not None:
+            self.cells()
+            return
         for _ in self.batches():
             pass
 
@@ -186,9 +189,11 @@ class Passes:
         """
         low, high = np.zeros(2 * self.d, np.uint64), np.zeros(2 * self.d, np.int64)
         workers = thread_count(threads)
-        for part in self._parts(frame.center):
+        for part in self._parts():
             partial = np.zeros(2 * self.d, np.int64)
-            kernels().clip_sum(part, *frame, _NONE, radius, partial, workers, halves=True)
+            kernels().clip_sum(
+                part, *frame, _NONE, radius, partial, workers, halves=True, **self._ends
+            )
             add_partial(low, high, partial)
         return as_integers(low, high)
 
@@ -207,8 +212,8 @@ class Passes:
         edges : array, of the same unit, 0 < edges < 2^500, ascending
         """
         counts, workers = np.zeros(edges.size, np.int64), thread_count(threads)
-        for part in self._parts(frame.center):
-            kernels().distance_counts(part, *frame, edges, counts, workers)
+        for part in self._parts():
+            kernels().distance_counts(part, *frame, edges, counts, workers, **self._ends)
         return counts
 
     def excess(self, frame: Frame, edges: Array, threads: int | None = None) -> NDArray[np.int64]:
@@ -224,51 +229,28 @@ class Passes:
         counts = self.histogram(frame, np.append(edges, 2 * edges[-1]), threads)
         return np.array([np.dot(counts, np.arange(counts.size))], np.int64)
 
-    def cells(self) -> NDArray[np.int64]:
-        """One pass: how many rows have each coordinate, then how many have none, shape (d + 1,).
-        **Private.**"""
-        counts = np.zeros(self.d + 1, np.int64)
-        for batch in self.batches():
-            step = max(1, _NUMBERS_PER_BLOCK // self.d)
-            for start in range(0, len(batch), step):
-                with np.errstate(all="ignore"):
-                    block = np.asarray(batch[start : start + step], dtype=np.float64)
-                    present = np.isfinite(block)
-                counts[:-1] += np.count_nonzero(present, axis=0)
-                counts[-1] += len(block) - np.count_nonzero(present.any(axis=1))
+    def cells(self, threads: int | None = None) -> NDArray[np.int64]:
+        """One pass, unless :meth:`check` has made it: how many rows have each coordinate, then how
+        many have none, shape (d + 1,). **Private.**"""
+        if self._cells is None:
+            self._cells = self._read_cells(threads)
+        return self._cells
+
+    def _read_cells(self, threads: int | None = None) -> NDArray[np.int64]:
+        counts, workers = np.zeros(self.d + 1, np.int64), thread_count(threads)
+        anywhere = np.zeros(self.d), np.zeros(self.d), _NONE, np.ones(1), np.zeros(1, np.int64)
+        step = max(1, _NUMBERS_PER_BLOCK // self.d)
+        for part in self._parts():
+            for start in range(0, len(part), step):
+                block, absent = part[start : start + step], np.zeros(self.d, np.int64)
+                kernels().distance_counts(block, *anywhere, workers, absent)
+                counts[:-1] += len(block) - absent
+                if absent.all():  # else no row is empty
+                    present = np.isfinite(np.asarray(block))
+                    counts[-1] += len(block) - np.count_nonzero(present.any(axis=1))
         return counts
 
-    def _parts(self, center: Array) -> Iterator[Any]:
+    def _parts(self) -> Iterator[Any]:
         """One pass: what a kernel takes."""
         for batch in self.batches():
-            if self._box is None:
-                yield from kernel_parts(batch)
-            else:
-                yield from self._box.blocks(batch, center)
-
-
-class _Box:
-    """Moves the cells of rows into a box: a function of each cell alone, and exact.
-
-    Blocks of a few rows are taken as one long row, so that few coordinates cost no more.
-    """
-
-    def __init__(self, lower: Array, upper: Array) -> None:
-        self.d = lower.size
-        self.rows = max(1, _NUMBERS_IN_LINE // self.d)
-        self.lower, self.upper = np.tile(lower, self.rows), np.tile(upper, self.rows)
-
-    def blocks(self, batch: Any, center: Array) -> Iterator[Array]:
-        """The batch in double precision: finite cells inside the box, others at the centre."""
-        step = max(1, _NUMBERS_PER_BLOCK // (self.d * self.rows)) * self.rows
-        for start in range(0, len(batch), step):
-            with np.errstate(all="ignore"):  # a warning would tell of a value
-                block = np.array(batch[start : start + step], dtype=np.float64, order="C")
-                missing = ~np.isfinite(block)
-                whole = len(block) // self.rows * self.rows
-                for part in (block[:whole].reshape(-1, self.lower.size), block[whole:].ravel()):
-                    ends = self.lower[: part.shape[-1]], self.upper[: part.shape[-1]]
-                    np.clip(part, *ends, out=part)
-                if missing.any():
-                    np.copyto(block, center, where=missing)
-            yield block
+            yield from kernel_parts(batch)

@@ -152,7 +152,7 @@ class _Run:
 
     def _cells(self, plan: Plan, step: Step) -> None:
         sensitivity, mu = cells_sensitivity(plan.d, self.neighbors), plan.step_mu(step)
-        noisy = self._noisy(self.rows.cells(), sensitivity, mu)
+        noisy = self._noisy(self.rows.cells(self.threads), sensitivity, mu)
         self.cells = read_cells(noisy, plan.n, sensitivity / mu)
 
     def _whole_domain(self) -> Tail:

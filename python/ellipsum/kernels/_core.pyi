@@ -43,6 +43,8 @@ def clip_sum(
     halves: bool = False,
     absent: _Ints = ...,
     stretch: bool = False,
+    lower: _Doubles = ...,
+    upper: _Doubles = ...,
 ) -> tuple[int, int]: ...
 def group_sums(
     rows: NDArray[Any],
@@ -66,6 +68,8 @@ def distance_counts(
     threads: int = 1,
     absent: _Ints = ...,
     stretch: bool = False,
+    lower: _Doubles = ...,
+    upper: _Doubles = ...,
 ) -> None: ...
 def run_means(
     rows: NDArray[Any], ends: _Ints, state: _Ints, out: _Doubles, divide: bool

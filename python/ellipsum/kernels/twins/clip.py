@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from .cell_box import into_box
 from .jit import inlined, inner, jit
 
 CLIP_ROWS_LIMIT = 1 << 31  # rows that one call may add to a partial sum of zero
@@ -275,16 +276,20 @@ def _scratch(d):
     return x, h, y, y.view(np.int64), np.empty(NORM_LANES)
 
 
-def _shared(kernel, rows, threads, partial, absent):
+def _shared(kernel, rows, threads, partial, absent, box=None):
     """Each thread's share of the rows through ``kernel``, the sums to ``partial`` and, if it has
-    entries, ``absent``; its answers."""
+    entries, ``absent``; its answers. With a box (center, lower, upper) cells are moved into it."""
     rows = np.asarray(rows)  # columns become blocks of rows
     if len(rows) > CLIP_ROWS_LIMIT:
         raise ValueError("internal: more rows than a partial sum can hold")
 
     def work(part):
         sums, holes = np.zeros_like(partial), np.zeros(rows.shape[1], np.int64)
-        return kernel(part, sums, holes), sums, holes
+        if box is None or not box[1].size:
+            return kernel(part, sums, holes), sums, holes
+        for block in into_box(part, *box):
+            kernel(block, sums, holes)
+        return (0, 0), sums, holes
 
     parts = np.array_split(rows, min(threads, max(len(rows), 1)))
     if len(parts) == 1:
@@ -341,10 +346,13 @@ def clip_sum(
     halves=False,
     absent=_NONE,
     stretch=False,
+    lower=_NONE,
+    upper=_NONE,
 ):
     """Add the clipped, quantised rows to ``partial`` (int64), and to ``absent`` the rows with a
     hole in a coordinate; return (clipped, nonfinite). With ``stretch`` the squared norm of a row
-    counts d/k times, k of its d cells present."""
+    counts d/k times, k of its d cells present; with ``lower`` and ``upper`` cells are first moved
+    between them, and holes to the centre."""
     d = center.size
     limit = _limit(limit, radius, d, ball=halves or matrix.size > 0)
     shape = center, scale, _columns(scale, matrix, d), limit, float(radius), stretch
@@ -354,7 +362,7 @@ def clip_sum(
         sizes = np.zeros(1, np.int64)
         return _clip_sum(part, None, *shape, sums.reshape(1, -1), sizes, holes, *_scratch(d))
 
-    counts = _shared(add, rows, threads, partial, absent)
+    counts = _shared(add, rows, threads, partial, absent, (center, lower, upper))
     return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
 
 
@@ -368,10 +376,20 @@ def group_sums(rows, index, center, scale, matrix, limit, radius, table, counts,
 
 
 def distance_counts(
-    rows, center, scale, matrix, edges, counts, threads=1, absent=_NONE, stretch=False
+    rows,
+    center,
+    scale,
+    matrix,
+    edges,
+    counts,
+    threads=1,
+    absent=_NONE,
+    stretch=False,
+    lower=_NONE,
+    upper=_NONE,
 ):
     """Add to ``counts`` (int64) the rows by the bins, ending at ``edges``, of their distance, and
-    to ``absent`` the rows with a hole in a coordinate; ``stretch`` as in ``clip_sum``."""
+    to ``absent`` the rows with a hole in a coordinate; the others as in ``clip_sum``."""
     cut = (edges[:-1] * edges[:-1]).view(np.int64) >> 32  # the next number of 21 bits is above
     shape = (
         center,
@@ -384,4 +402,4 @@ def distance_counts(
     def add(part, bins, holes):
         _distance_counts(part, *shape, bins, holes, *_scratch(center.size))
 
-    _shared(add, rows, threads, counts, absent)
+    _shared(add, rows, threads, counts, absent, (center, lower, upper))

@@ -1,0 +1,141 @@
+"""Cells moved into a box inside the kernels: the integers of rows that were moved in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clip_cases import DTYPES, NONE, Region, gaussian_rows, hostile_rows
+from ellipsum.adaptive.domain import Frame
+from ellipsum.adaptive.passes import Passes
+from ellipsum.kernels import twins
+from ellipsum.rows.columns import ColumnBlock
+from regions import KERNEL_SETS, _core
+
+KINDS = ["halves", "matrix halves", "low rank halves", "distances", "matrix distances"]
+
+
+@pytest.fixture(params=KERNEL_SETS)
+def kernels(request):
+    if request.param == "numba":
+        yield twins
+        return
+    _core.choose_target(request.param.removeprefix("cpp-"))
+    yield _core
+    _core.choose_target("")
+
+
+def box_about(region):
+    """Ends that some cells pass on each side, some alike."""
+    rng = np.random.default_rng(region.d)
+    width = np.where(rng.random(region.d) < 0.1, 0.0, rng.exponential(2, region.d))
+    return region.center - width, region.center + rng.permutation(width)
+
+
+def moved(rows, center, lower, upper):
+    rows = rows.astype(np.float64)
+    return np.where(np.isfinite(rows), np.clip(rows, lower, upper), center)
+
+
+def integers(region, kernels, rows, box=(NONE, NONE), threads=1):
+    shape, ends = (
+        (region.center, region.scale, region.matrix),
+        dict(zip(("lower", "upper"), box, strict=True)),
+    )
+    partial = np.zeros(region.width, np.int64)
+    if "distances" in region.kind:
+        kernels.distance_counts(rows, *shape, region.edges, partial, threads, **ends)
+    else:
+        known = NONE, region.radius, partial, threads, True
+        kernels.clip_sum(rows, *shape, *known, **ends)
+    return partial
+
+
+def layouts(rows):
+    n, d = rows.shape
+    wide = np.zeros((n, d + 5), rows.dtype)
+    wide[:, 2 : d + 2] = rows
+    yield from (
+        rows,
+        wide[:, 2 : d + 2],
+        np.asfortranarray(rows),
+        rows[::-1],
+        rows.repeat(2, 0)[::2],
+    )
+    yield np.asfortranarray(rows[:, ::-1])[:, ::-1]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_integers_are_those_of_rows_that_were_moved_before(kernels, kind, dtype):
+    for d in (1, 2, 7, 8, 9, 33, 260):
+        region = Region(kind, d, unit=2.0**20)
+        box = box_about(region)
+        for n, make in ((1, gaussian_rows), (79, hostile_rows), (0, gaussian_rows)):
+            rows = make(n, d, dtype)
+            wanted = integers(region, twins, moved(rows, region.center, *box))
+            assert n == 0 or wanted.any()
+            for view in layouts(rows):
+                for threads in (1, 3):
+                    found = integers(region, kernels, view, box, threads)
+                    np.testing.assert_array_equal(found, wanted, f"{d}, {n}, {view.strides}")
+
+
+def test_many_rows_are_moved_in_blocks_whose_ends_are_not_seen(kernels):
+    """Blocks hold 2^16 numbers, and 8 rows at least."""
+    for n, d in ((70_001, 3), (5_003, 40), (19, 9_001)):
+        region, rows = Region("halves", d), gaussian_rows(n, d, np.float32)
+        box = box_about(region)
+        wanted = integers(region, twins, moved(rows, region.center, *box))
+        assert (integers(region, kernels, rows, box, threads=2) == wanted).all()
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_columns_with_bitmaps_and_of_two_types(kernels, mixed):
+    rng = np.random.default_rng(5)
+    for d in (2, 9, 70):
+        region, rows = Region("halves", d), hostile_rows(411, d, np.float32)
+        there = rng.random((411 + 3, d)) < 0.9
+        columns = [np.ascontiguousarray(c, dtype=(float if mixed and j % 2 else c.dtype))
+                   for j, c in enumerate(rows.T)]  # fmt: skip
+        bits = [np.packbits(c, bitorder="little") for c in there.T]
+        block = ColumnBlock(columns, [b if j % 3 else None for j, b in enumerate(bits)], [3] * d)
+        seen = np.where(there[3:] | (np.arange(d) % 3 == 0), rows, np.nan)
+        box = box_about(region)
+        wanted = integers(region, twins, moved(seen, region.center, *box))
+        for threads in (1, 2):
+            assert (integers(region, kernels, block, box, threads) == wanted).all()
+
+
+def test_passes_of_a_box_are_the_passes_over_moved_rows():
+    d = 5
+    rows = hostile_rows(200, d, np.float64)
+    box, frame = (np.full(d, -0.5), np.arange(1.0, d + 1)), Frame(np.full(d, 0.25), np.ones(d))
+    edges = np.array([0.5, 1.0, 2.0, 4.0])
+    inside, plain = Passes(rows, d, box=box), Passes(moved(rows, frame.center, *box), d)
+    assert (inside.halves(frame, 2.0) == plain.halves(frame, 2.0)).all()
+    assert (inside.histogram(frame, edges) == plain.histogram(frame, edges)).all()
+    assert not (inside.histogram(frame, edges) == Passes(rows, d).histogram(frame, edges)).all()
+
+
+@pytest.mark.parametrize("holes", [0.0, 0.01, 0.6, 1.0])
+def test_cells_are_counted_as_numpy_counts_them(holes):
+    rng = np.random.default_rng(7)
+    for n, d in ((40, 1), (3000, 3), (300, 2000)):
+        rows = np.where(rng.random((n, d)) < holes, [[np.inf]], rng.standard_normal((n, d)))
+        rows[: n // 8], rows[n // 4 :: 9] = 1e30, np.nan
+        present = np.isfinite(rows)
+        wanted = np.append(present.sum(axis=0), n - present.any(axis=1).sum())
+        for data in (rows, np.asfortranarray(rows), [rows[:7], rows[7:].astype(np.float32)]):
+            assert (Passes(data, d).cells() == wanted).all()
+
+
+def test_a_pass_that_checks_data_counts_their_cells_so_that_none_follows():
+    read = []
+    rows = np.where(np.arange(12).reshape(4, 3) % 5, 1.0, np.nan)
+    box = np.zeros(3), np.ones(3)
+    passes = Passes(lambda: read.append(1) or iter([rows]), 3, box=box)
+    passes.check()
+    assert passes.count == 4
+    assert passes.cells().tolist() == [3, 3, 3, 0]
+    assert len(read) == 2  # asked for twice before the first, to see that it is new
