@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..rows.ahead import read_ahead
@@ -18,6 +19,9 @@ __all__ = ["ROWS_PER_STATE", "FileSums", "Part"]
 #: Bytes of rows read between two checkpoints, at least, over those of a checkpoint: so that what is
 #: written stays below a quarter of what is read.
 ROWS_PER_STATE = 4
+
+
+_END = object()
 
 
 class Part(Protocol):
@@ -94,27 +98,37 @@ class FileSums(Generic[_Part]):
 
     def _read(self, todo: list[int]) -> None:
         if self.jobs == 1 or len(todo) < 2:
-            for k in todo:
-                self._file(k)
+            with closing(read_ahead(self._blocks_of(todo))) as ahead:
+                for k in todo:
+                    self._file(k, iter(lambda: next(ahead), _END))
             return
         with ThreadPoolExecutor(min(self.jobs, len(todo))) as pool:
             try:
-                for result in [pool.submit(self._file, k) for k in todo]:
+                for result in [pool.submit(self._file, k, self._blocks(k)) for k in todo]:
                     result.result()
             except BaseException:
                 self.stop = True  # the others end at their next block
                 pool.shutdown(cancel_futures=True)
                 raise
 
-    def _file(self, k: int) -> None:
-        source, start = self.sources[k], (0, 0)
+    def _blocks(self, k: int) -> Iterator[Any]:
+        start = self.places[k][0] if k in self.places else (0, 0)
+        return labelled_from(self.sources[k], self.d, start)
+
+    def _blocks_of(self, files: list[int]) -> Generator[Any, None, None]:
+        """Blocks of one file after the other, and behind each file's its end: while a file's last
+        block is added, the next one's first is read."""
+        for k in files:
+            yield from self._blocks(k)
+            yield _END
+
+    def _file(self, k: int, blocks: Iterator[Any]) -> None:
+        source = self.sources[k]
         part: _Part = self.empty.empty_copy()
         if k in self.places:
-            start, kept = self.places[k]
-            part.merge_partial(kept)
+            part.merge_partial(self.places[k][1])
         since = 0
-        blocks = labelled_from(source, self.d, start)
-        for (block, labels), place in blocks if self.jobs > 1 else read_ahead(blocks):
+        for (block, labels), place in blocks:
             if self.stop:
                 return
             if len(block):
