@@ -57,11 +57,54 @@ static inline void add_row(const Stream& s, int r, double factor, std::int64_t* 
       for (int p = 0; p < vec_parts; ++p) sum.part[p] += q.part[p];
       store(to + j, sum);
     } else {
-      std::int64_t lanes[vec_lanes];
-      store(lanes, q);
-      for (std::size_t l = 0; j + l < s.d; ++l) to[j + l] += lanes[l];
+      add_first(to + j, q, s.d - j);
     }
   }
+}
+
+// Rows of at most `chunks` vectors, whose y stay in registers: `add_to_groups` by another way, in
+// the same operations. Exceptional rows are none of it: returns whether there was one.
+template <class S, int R, int chunks>
+static inline bool add_short_rows(Stream& s, const Batch& rows, std::size_t i, const GroupSums& to,
+                                  const std::int64_t* index) {
+  Vec y[chunks][R], norm2[R];
+  ELLIPSUM_UNROLL
+  for (int c = 0; c < chunks; ++c) {
+    const double* record = s.records + std::size_t(c) * s.stride;
+    const Vec center = load<double>(record + center_slot),
+              scale = load<double>(record + scale_slot);
+    const std::size_t left = s.d - std::size_t(c) * vec_lanes;
+    ELLIPSUM_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const char* from = row_at(rows, i + std::size_t(r)) + c * vec_lanes * int(sizeof(S));
+      __builtin_prefetch(from + 2 * R * rows.row_stride);
+      const Vec x = left >= vec_lanes ? load<S>(from) : load_first<S>(from, left);
+      y[c][r] = (x - center) * scale;
+      norm2[r] = c ? norm2[r] + y[c][r] * y[c][r] : fill(0.0) + y[c][r] * y[c][r];
+    }
+  }
+  const Vec squares = sum_lanes_of_each<R>(norm2);
+  if (__builtin_expect(!all_below(squares, fill(exceptional_norm2)), 0)) return true;
+  const Vec norm = square_root(squares), radius = fill(s.radius), magic = fill(rounding_magic);
+  s.counts.clipped += count_above(norm, radius);
+  double factor[vec_lanes];
+  store(factor, radius / maximum(norm, radius));
+  VecInt minus;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) minus.part[p] = Mask{} - Mask(magic.part[p]);
+  ELLIPSUM_UNROLL
+  for (int r = 0; r < R; ++r) {
+    const std::int64_t group = index[i + std::size_t(r)];
+    if (group >= 0) ++to.rows[group];
+    std::int64_t* sums = group >= 0 ? to.table + std::size_t(group) * s.d : to.nowhere;
+    ELLIPSUM_UNROLL
+    for (int c = 0; c < chunks; ++c) {
+      const std::size_t left = s.d - std::size_t(c) * vec_lanes;
+      const VecInt q = add_bits(minus, y[c][r] * fill(factor[r]) + magic);
+      add_first(sums + c * vec_lanes, q, left < vec_lanes ? left : vec_lanes);
+    }
+  }
+  return false;
 }
 
 // S, T: as in stream_groups.
@@ -71,7 +114,16 @@ static void add_to_groups(Stream& s, const Batch& rows, const Origin& from, cons
   for (; i + R <= rows.n; i += R) {
     for (std::size_t r = i; r < i + R; ++r) {
       const std::int64_t ahead = index[r + R < rows.n ? r + R : r];
-      if (ahead >= 0) __builtin_prefetch(to.table + std::size_t(ahead) * s.d, 1);
+      if (ahead < 0) continue;
+      const std::int64_t* sums = to.table + std::size_t(ahead) * s.d;
+      __builtin_prefetch(to.rows + ahead, 1);
+      for (std::size_t j = 0; j < s.d && j < 64; j += 8) __builtin_prefetch(sums + j, 1);
+    }
+    if (register_lanes == 8 && R == 8 && task == Task::ball && !from.stretch &&
+        s.d <= 2 * vec_lanes) {
+      const bool left = s.d <= vec_lanes ? add_short_rows<S, R, 1>(s, rows, i, to, index)
+                                         : add_short_rows<S, R, 2>(s, rows, i, to, index);
+      if (!left) continue;
     }
     VecInt changed[R];
     Vec norm2 = read_group<S, R, task>(s, rows, i, changed);

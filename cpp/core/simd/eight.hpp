@@ -141,6 +141,19 @@ inline void store(std::int64_t* p, const VecInt& a) {
   for (int k = 0; k < vec_parts; ++k) std::memcpy(p + k * register_lanes, &a.part[k], sizeof(Mask));
 }
 
+// p[l] += a[l] for the first `count` <= 8 lanes; nothing beyond is read or written.
+inline void add_first(std::int64_t* p, const VecInt& a, std::size_t count) {
+#if defined(__AVX512F__)
+  const __mmask8 mask = __mmask8((1u << count) - 1);
+  const __m512i sum = _mm512_add_epi64(_mm512_maskz_loadu_epi64(mask, p), __m512i(a.part[0]));
+  _mm512_mask_storeu_epi64(p, mask, sum);
+#else
+  std::int64_t lanes[vec_lanes];
+  store(lanes, a);
+  for (std::size_t l = 0; l < count; ++l) p[l] += lanes[l];
+#endif
+}
+
 // a + the bits of b, modulo 2^64.
 inline VecInt add_bits(const VecInt& a, const Vec& b) {
   VecInt r;

@@ -1,6 +1,6 @@
 """Numba twins of the C++ kernels: same signatures, same integers, no compiler."""
 
-from .clip import CLIP_ROWS_LIMIT, FewRows, clip_sum, distance_counts, group_sums
+from .clip import FewRows, clip_sum, distance_counts, group_sums
 from .exact_sum import merge
 from .form import FormTable
 from .gaussian_pair import PairTable
@@ -15,6 +15,7 @@ from .keys import (
     wide_texts,
 )
 from .noise import keystream, rounded_gaussian, rounded_gaussian_of_words
+from .shares import CLIP_ROWS_LIMIT
 from .users import RUN_STATE_WORDS, run_means
 
 __all__ = [

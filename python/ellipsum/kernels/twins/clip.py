@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from .cell_box import into_box
 from .jit import inlined, inner, jit
+from .shares import shared
 
-CLIP_ROWS_LIMIT = 1 << 31  # rows that one call may add to a partial sum of zero
 NORM_LANES = 8
 EXCEPTIONAL_NORM2 = 2.0**1000
 LARGEST_MATRIX_INPUT = 2.0**400
@@ -276,34 +274,6 @@ def _scratch(d):
     return x, h, y, y.view(np.int64), np.empty(NORM_LANES)
 
 
-def _shared(kernel, rows, threads, partial, absent, box=None):
-    """Each thread's share of the rows through ``kernel``, the sums to ``partial`` and, if it has
-    entries, ``absent``; its answers. With a box (center, lower, upper) cells are moved into it."""
-    rows = np.asarray(rows)  # columns become blocks of rows
-    if len(rows) > CLIP_ROWS_LIMIT:
-        raise ValueError("internal: more rows than a partial sum can hold")
-
-    def work(part):
-        sums, holes = np.zeros_like(partial), np.zeros(rows.shape[1], np.int64)
-        if box is None or not box[1].size:
-            return kernel(part, sums, holes), sums, holes
-        for block in into_box(part, *box):
-            kernel(block, sums, holes)
-        return (0, 0), sums, holes
-
-    parts = np.array_split(rows, min(threads, max(len(rows), 1)))
-    if len(parts) == 1:
-        results = [work(parts[0])]
-    else:
-        with ThreadPoolExecutor(len(parts)) as pool:
-            results = list(pool.map(work, parts))
-    for _, sums, holes in results:
-        partial += sums
-        if absent.size:
-            absent += holes
-    return [answer for answer, _, _ in results]
-
-
 def _columns(scale, matrix, d):
     """Columns of the matrix; or, beside a scale, of V and then of U; None without."""
     if not matrix.size:
@@ -362,7 +332,7 @@ def clip_sum(
         sizes = np.zeros(1, np.int64)
         return _clip_sum(part, None, *shape, sums.reshape(1, -1), sizes, holes, *_scratch(d))
 
-    counts = _shared(add, rows, threads, partial, absent, (center, lower, upper))
+    counts = shared(add, rows, threads, partial, absent, (center, lower, upper))
     return sum(clipped for clipped, _ in counts), sum(nonfinite for _, nonfinite in counts)
 
 
@@ -402,4 +372,4 @@ def distance_counts(
     def add(part, bins, holes):
         _distance_counts(part, *shape, bins, holes, *_scratch(center.size))
 
-    _shared(add, rows, threads, counts, absent, (center, lower, upper))
+    shared(add, rows, threads, counts, absent, (center, lower, upper))
