@@ -17,6 +17,7 @@ from ..budget.budget import Budget, Share
 from ..budget.purse import check_budget
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..jobs.checkpoint import Checkpoint, Job
+from ..jobs.inputs import refuse_job
 from ..noise_keys import digest, root_key
 from ..rows.files import Rows
 from ..rows.labelled import label_batches, number_batches
@@ -127,12 +128,12 @@ class PrivateCounts(Groups):
         user = self._checked_user(user)
         promise = self._promise(user)
         check_budget(budget, promise[0], resume)
-        self._check_files(rows, resume is not None, jobs)
+        refuse_job(rows, resume is not None, jobs, seeded=seed is not None)
         if isinstance(rows, Rows) and self.edges is None:
             rows = rows.labels_alone()
         self._coordinates(rows, key)
         if resume is not None:
-            return self._resumed(rows, key, user, resume, jobs, budget, seed)
+            return self._resumed(rows, key, user, resume, jobs, budget)
         table = self._summed(rows, key, user, None, jobs)
         return self._released(table, *promise, root_key(seed), seed_caveats(seed), budget)
 

@@ -19,6 +19,7 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..jobs.checkpoint import Checkpoint, Job
+from ..jobs.inputs import refuse_job
 from ..noise_keys import Use, root_key
 from ..rows.files import Rows
 from ..rows.labelled import labelled_batches
@@ -170,9 +171,9 @@ class PrivateGroupSum(Groups):
         user = self._checked_user(user)
         promise = self._promise(user)
         check_budget(budget, promise[0], resume)
-        self._check_files(rows, resume is not None, jobs)
+        refuse_job(rows, resume is not None, jobs, seeded=seed is not None)
         if resume is not None:
-            return self._resumed(rows, key, user, resume, jobs, budget, seed)
+            return self._resumed(rows, key, user, resume, jobs, budget)
         if isinstance(rows, ExactGroupSum):
             if key is not None or not (user is None or isinstance(user, str)):
                 raise TypeError(
@@ -205,7 +206,7 @@ class PrivateGroupSum(Groups):
         ExactGroupSum
         """
         user = self._checked_user(user)
-        self._check_files(rows, False, jobs)
+        refuse_job(rows, False, jobs)
         return self._summed(rows, key, user, None, jobs)
 
     def _summed(self, rows: Any, key: Any, user: Any, job: Job | None, jobs: int) -> ExactGroupSum:
