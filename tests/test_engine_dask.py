@@ -169,6 +169,7 @@ def test_users_of_files_and_of_delayed_tables(tmp_path):
     ):
         with dask.config.set(scheduler="processes"):
             assert (mean(rows, seed=1).integers == here.integers).all()
+            assert rows.count_rows() == len(table)
     counts = PrivateCounts(edges=[-1.0, 0.0, 3.0], mu=1.0)
     far = counts(DaskRows(files, ["b"], by="user"), user="user", seed=2)
     assert (far.sizes == counts(table, key="b", user="user", seed=2).sizes).all()
