@@ -107,9 +107,9 @@ class PrivateCounts(Groups):
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
         resume : Checkpoint or path, optional
-            For ``open_rows(...)``: a secret file from which a run that was killed goes on, and
-            which repeats the same release until it is discarded (:class:`Checkpoint`). It holds
-            the counts, and so the keys; never a row or a user.
+            For ``open_rows(...)`` and rows in an engine: a secret file from which a run that was
+            killed goes on, and which repeats the same release until it is discarded
+            (:class:`Checkpoint`). It holds the counts, and so the keys; never a row or a user.
         jobs : int
             Files of ``open_rows(...)`` that are read at the same time.
         seed : int or 32 bytes, optional

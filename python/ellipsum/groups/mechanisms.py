@@ -147,9 +147,9 @@ class PrivateGroupSum(Groups):
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
         resume : Checkpoint or path, optional
-            For ``open_rows(..., by=[...])``: a secret file from which a run that was killed goes
-            on, and which repeats the same release until it is discarded (:class:`Checkpoint`). It
-            holds the table, and so the keys; never a row or a user.
+            For ``open_rows(..., by=[...])`` and rows in an engine: a secret file from which a run
+            that was killed goes on, and which repeats the same release until it is discarded
+            (:class:`Checkpoint`). It holds the table, and so the keys; never a row or a user.
         jobs : int
             Files of ``open_rows(..., by=[...])`` that are read at the same time.
         seed : int or 32 bytes, optional
