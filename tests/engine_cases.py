@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
 from ellipsum import (
+    Checkpoint,
+    CheckpointError,
     Ellipsoid,
     ExactSum,
     GaussianShape,
@@ -19,12 +23,61 @@ from ellipsum import (
 )
 from ellipsum.adaptive.domain import Frame
 from ellipsum.adaptive.passes import Passes
+from ellipsum.engines.engine_rows import EngineRows
 
 D, N = 3, 4000
 REGION = Ellipsoid.for_covariance([[2.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 3.0]])
 FRAME = Frame(np.array([0.25, -0.5, 1.0]), np.array([1.0, 2.0, 0.5]))
 EDGES = np.array([0.5, 1.0, 2.0, 4.0])
 BOX = {"lower": [-50.0] * D, "upper": [50.0] * D}
+
+
+class Tables(EngineRows):
+    """A table in uneven parts; results come twice and in any order, pieces in any order.
+
+    ``passes`` has the method of each pass that was sent; ``dies`` is called before one is.
+    """
+
+    dies = staticmethod(lambda: None)
+    passes: tuple[str, ...] = ()
+
+    def __init__(self, table, columns=("a", "b", "c"), by=(), seed=0):
+        rng = np.random.default_rng(seed)
+        cuts = [0, *np.sort(rng.integers(0, len(table) + 1, size=4)).tolist(), len(table)]
+        self.parts = [table.slice(a, b - a) for a, b in pairwise(cuts)]
+        self.columns, self.by, self.d, self._rng = list(columns), tuple(by), len(columns), rng
+
+    def _data(self, task, part):
+        if not task.by:  # a mechanism of rows reads no labels
+            return iter([np.column_stack([part[name].to_numpy() for name in self.columns])])
+        part = part.select([*(self.columns if task.d else ()), *task.by])
+        return iter(part.to_batches(max_chunksize=130))
+
+    def _delivered(self, results):
+        order = [*self._rng.permutation(len(results)), *self._rng.integers(0, len(results), 2)]
+        for k in order:
+            yield f"part {k}", results[k]
+
+    def _sent(self, task):
+        self.dies()
+        inner = getattr(task, "task", task)
+        self.passes = (*self.passes, getattr(inner, "method", type(inner).__name__))
+        return pickle.dumps(task)
+
+    def gather(self, task):
+        sent = self._sent(task)
+        run = [pickle.loads(sent)(self._data(task, part)) for part in self.parts]
+        yield from self._delivered(run)
+
+    def exchange(self, task):
+        sent, buckets = self._sent(task), int(self._rng.integers(1, 9))
+        heaps = [[] for _ in range(buckets)]
+        for part in self.parts:
+            for bucket, piece in pickle.loads(sent).split(self._data(task, part), buckets):
+                heaps[bucket].append(piece)
+        for heap in heaps:
+            self._rng.shuffle(heap)
+        yield from self._delivered([pickle.loads(sent)(iter(heap)) for heap in heaps])
 
 
 def odd_rows(dtype=np.float64):
@@ -147,6 +200,53 @@ def assert_same_users(make, table):
         assert (far.integers == here.integers).all() and far.n == here.n
     box = PrivateMean(**BOX, mu=20.0, by="user")
     assert (box(rows, seed=11).value == box(table, seed=11).value).all()
+
+
+def assert_resumes(make, table, folder):
+    """Jobs that go on: a plan whose driver dies before its fourth pass, users, groups, counts; and
+    one of a row less, which is refused."""
+    columns, less = ["a", "b", "c"], table.slice(1)
+    plan, path, left = PrivateMean(**BOX, mu=5.0), folder / "plan.ck", [3]
+    rows = make(table, columns, [])
+    gather = rows.gather
+
+    def dying(task):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return gather(task)
+
+    rows.gather = dying
+    try:
+        plan(rows, resume=path)
+        raise AssertionError("the driver lives")
+    except KeyboardInterrupt:
+        found = plan(make(table, columns, []), resume=path)
+    checkpoint = Checkpoint(path)
+    root = checkpoint._parsed(checkpoint._read()).root
+    here = np.column_stack([table[name].to_numpy() for name in columns])
+    assert (found.value == plan(here, seed=root).value).all() and found.private
+    users, groups = PrivateMean(REGION, mu=1.0, by="user"), {"epsilon": 5.0, "delta": 1e-4}
+    for name, job in {
+        "plan": lambda t, ck: plan(make(t, columns, []), resume=ck).value,
+        "users": lambda t, ck: users(make(t, columns, ["user"]), resume=ck).integers,
+        "groups": lambda t, ck: (
+            PrivateGroupMean(REGION, **groups, max_keys=2)(
+                make(t, columns, ["store", "user"]), key="store", user="user", resume=ck
+            ).integers
+        ),
+        "counts": lambda t, ck: (
+            PrivateCounts(**groups)(make(t, [], ["store"]), key="store", resume=ck).sizes
+        ),
+    }.items():
+        path = folder / f"{name}.ck"
+        first, again = (job(table, path) for _ in range(2))
+        assert (np.asarray(first) == np.asarray(again)).all()
+        try:
+            job(less, path)
+            raise AssertionError("another number of rows goes on")
+        except CheckpointError:
+            pass
 
 
 def withheld(error, secret):

@@ -22,6 +22,7 @@ from ellipsum.engines.engine_rows import EngineError
 from engine_cases import (
     REGION,
     D,
+    assert_resumes,
     assert_same_groups,
     assert_same_groups_of_users,
     assert_same_passes,
@@ -124,6 +125,16 @@ def test_groups_of_users_have_the_bytes_of_one_table(tmp_path):
 def test_users_have_the_bits_of_one_table(tmp_path):
     table, make = labelled("text", tmp_path)
     assert_same_users(make, table)
+
+
+def test_jobs_go_on(tmp_path):
+    def make(table, columns, by):
+        batches = table.select([*columns, *by]).to_batches(max_chunksize=400)
+        return BeamRows(lambda p: p | beam.Create(batches), str(tmp_path / "results"), by=by)
+
+    (tmp_path / "results").mkdir()
+    assert_resumes(make, labelled_table("text"), tmp_path)
+    assert not os.listdir(tmp_path / "results")
 
 
 def test_a_bundle_that_runs_again_changes_no_byte(tmp_path):

@@ -17,12 +17,13 @@ import pandas as pd  # noqa: E402
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet  # noqa: E402
 
-from ellipsum import PrivateCounts, PrivateMean, open_rows  # noqa: E402
+from ellipsum import CheckpointError, PrivateCounts, PrivateMean, open_rows  # noqa: E402
 from ellipsum.engines.dask import DaskRows, exact_sum  # noqa: E402
 from ellipsum.engines.engine_rows import EngineError  # noqa: E402
 from engine_cases import (  # noqa: E402
     REGION,
     D,
+    assert_resumes,
     assert_same_groups,
     assert_same_groups_of_users,
     assert_same_passes,
@@ -168,9 +169,43 @@ def test_users_of_files_and_of_delayed_tables(tmp_path):
     ):
         with dask.config.set(scheduler="processes"):
             assert (mean(rows, seed=1).integers == here.integers).all()
+            assert rows.count_rows() == len(table)
     counts = PrivateCounts(edges=[-1.0, 0.0, 3.0], mu=1.0)
     far = counts(DaskRows(files, ["b"], by="user"), user="user", seed=2)
     assert (far.sizes == counts(table, key="b", user="user", seed=2).sizes).all()
+
+
+def test_jobs_go_on(tmp_path):
+    pytest.importorskip("dask.dataframe", reason="Dask's frames are not installed")
+
+    def make(table, columns, by):
+        frame = dask.dataframe.from_pandas(table.to_pandas(), npartitions=3)
+        return DaskRows(frame, columns, by=by)
+
+    with dask.config.set(scheduler="synchronous"):
+        assert_resumes(make, labelled_table("text"), tmp_path)
+
+
+def test_files_of_a_job_are_known_and_chunks_are_counted_without_a_pass(tmp_path, monkeypatch):
+    rows = odd_rows()
+    for k, part in enumerate(np.array_split(rows, 3)):
+        table = pa.table(dict(zip(COLUMNS, part.T, strict=True)))
+        pa.parquet.write_table(table, tmp_path / f"{k}.parquet")
+    files, mean = sorted(tmp_path.glob("*.parquet")), PrivateMean(REGION, mu=1.0)
+    first = mean(DaskRows(files), resume=tmp_path / ".files")
+    arrays = mean(DaskRows(da.from_array(rows, chunks=(900, D))), resume=tmp_path / ".array")
+    monkeypatch.setattr(DaskRows, "gather", None)
+    assert (mean(DaskRows(files), resume=tmp_path / ".files").integers == first.integers).all()
+    again = mean(DaskRows(da.from_array(rows, chunks=(70, D))), resume=tmp_path / ".array")
+    assert (again.integers == arrays.integers).all()
+    single = da.from_array(rows.astype(np.float32), chunks=(900, D))
+    with pytest.raises(CheckpointError, match=r"rows of DaskRows .* changed"):
+        mean(DaskRows(single), resume=tmp_path / ".array")
+    os.utime(files[1], (1, 1))
+    with pytest.raises(CheckpointError, match=r"1\.parquet changed"):
+        mean(DaskRows(files), resume=tmp_path / ".files")
+    with pytest.raises(CheckpointError, match="would be read as rows"):
+        mean(DaskRows(str(tmp_path)), resume=tmp_path / "job.parquet")
 
 
 def test_labels_that_cannot_be_read_are_named():

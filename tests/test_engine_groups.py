@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 import struct
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +18,7 @@ from ellipsum import (
     estimate_covariance,
 )
 from ellipsum.adaptive.part_pass import PartTask
-from ellipsum.engines.engine_rows import EngineError, EngineRows, withheld
+from ellipsum.engines.engine_rows import EngineError, withheld
 from ellipsum.far_users import UserTask
 from ellipsum.groups.count_table import ExactCounts
 from ellipsum.groups.far_groups import GroupTask, UserGroupTask
@@ -34,6 +32,7 @@ from ellipsum.rows.pieces import Piece
 from engine_cases import (
     REGION,
     D,
+    Tables,
     assert_same_groups,
     assert_same_groups_of_users,
     assert_same_users,
@@ -42,42 +41,6 @@ from engine_cases import (
 
 USERS = ["integer", "text", "uuid", "bytes", "double"]
 COLUMNS = ["a", "b", "c"]
-
-
-class Tables(EngineRows):
-    """A table in uneven parts; results come twice and in any order, pieces in any order."""
-
-    def __init__(self, table, columns=COLUMNS, by=(), seed=0):
-        rng = np.random.default_rng(seed)
-        cuts = [0, *np.sort(rng.integers(0, len(table) + 1, size=4)).tolist(), len(table)]
-        self.parts = [table.slice(a, b - a) for a, b in pairwise(cuts)]
-        self.columns, self.by, self.d, self._rng = columns, tuple(by), len(columns), rng
-
-    def _data(self, task, part):
-        if not task.by:
-            return iter([np.column_stack([part[name].to_numpy() for name in self.columns])])
-        part = part.select([*(self.columns if task.d else ()), *task.by])
-        return iter(part.to_batches(max_chunksize=130))
-
-    def _delivered(self, results):
-        order = [*self._rng.permutation(len(results)), *self._rng.integers(0, len(results), 2)]
-        for k in order:
-            yield f"part {k}", results[k]
-
-    def gather(self, task):
-        sent = pickle.dumps(task)
-        run = [pickle.loads(sent)(self._data(task, part)) for part in self.parts]
-        yield from self._delivered(run)
-
-    def exchange(self, task):
-        sent, buckets = pickle.dumps(task), int(self._rng.integers(1, 9))
-        heaps = [[] for _ in range(buckets)]
-        for part in self.parts:
-            for bucket, piece in pickle.loads(sent).split(self._data(task, part), buckets):
-                heaps[bucket].append(piece)
-        for heap in heaps:
-            self._rng.shuffle(heap)
-        yield from self._delivered([pickle.loads(sent)(iter(heap)) for heap in heaps])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -293,7 +256,7 @@ def test_labels_that_do_not_fit_are_named():
     for use, words in (
         (lambda: mean(one, users=table["user"]), "leave users out"),
         (lambda: groups(one, key=table["store"]), "labels by name"),
-        (lambda: groups(two, key="store", user="user", jobs=2), "open_rows"),
+        (lambda: groups(two, key="store", user="user", jobs=2), "jobs is for files"),
     ):
         with pytest.raises(TypeError, match=words):
             use()

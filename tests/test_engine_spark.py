@@ -19,13 +19,14 @@ if shutil.which("java") is None:
 
 import pyarrow as pa
 
-from ellipsum import ExactSum, PrivateCounts, PrivateGroupMean, PrivateMean
+from ellipsum import CheckpointError, ExactSum, PrivateCounts, PrivateGroupMean, PrivateMean
 from ellipsum.engines import spark as spark_module
 from ellipsum.engines.engine_rows import EngineError
 from ellipsum.engines.spark import SparkRows, exact_sum
 from engine_cases import (
     REGION,
     D,
+    assert_resumes,
     assert_same_groups,
     assert_same_groups_of_users,
     assert_same_passes,
@@ -215,6 +216,26 @@ def test_labels_of_other_types_and_columns_that_come_twice_are_named(spark):
     with pytest.raises(EngineError, match="another type than the column of keys") as caught:
         PrivateCounts(keys=[1], mu=1)(SparkRows(keys, [], by="key"), key="key")
     assert withheld(caught.value, "4711")
+
+
+def test_jobs_go_on_and_other_files_of_as_many_rows_are_refused(spark, tmp_path):
+    def make(table, columns, by):
+        return SparkRows(spark.createDataFrame(table).repartition(3), columns, by=by)
+
+    assert_resumes(make, labelled_table("text"), tmp_path)
+    mean, folder = PrivateMean(REGION, mu=1.0), str(tmp_path / "rows")
+    table = labelled_table("text").select(["a", "b", "c"])
+    spark.createDataFrame(table).write.parquet(folder)
+    first = mean(SparkRows(spark.read.parquet(folder)), resume=tmp_path / "job.ck")
+    again = mean(SparkRows(spark.read.parquet(folder)), resume=tmp_path / "job.ck")
+    assert (first.integers == again.integers).all()
+    spark.createDataFrame(table).write.mode("overwrite").parquet(folder)
+    with pytest.raises(CheckpointError, match=r"rows of SparkRows .* changed"):
+        mean(SparkRows(spark.read.parquet(folder)), resume=tmp_path / "job.ck")
+    floats = spark.read.parquet(folder).selectExpr("float(a) a", "b", "c")
+    mean(SparkRows(floats), resume=tmp_path / "floats.ck")
+    with pytest.raises(CheckpointError, match=r"rows of SparkRows .* changed"):
+        mean(SparkRows(spark.read.parquet(folder)), resume=tmp_path / "floats.ck")
 
 
 def test_a_cast_that_fails_is_not_quoted(spark, caplog):

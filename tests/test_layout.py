@@ -70,8 +70,8 @@ MAY_IMPORT = {
         "noise", "noise_keys", "release", "rows", "sealed_bytes", "sum_release", "tabular", "units",
     },
     "jobs": {
-        "adaptive", "column_names", "durable", "ellipsoid", "exact_sum", "guarantee", "noise_keys",
-        "rows", "sealed_bytes", "users",
+        "_validate", "adaptive", "column_names", "durable", "ellipsoid", "exact_sum", "guarantee",
+        "noise_keys", "rows", "sealed_bytes", "users",
     },
     "present": {"_validate", "ellipsoid", "guarantee", "sum_release"},
     "one_sum": {

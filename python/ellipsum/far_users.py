@@ -148,5 +148,8 @@ def rows_of_unit(
             "rows in an engine have their users by the name that by= has: leave users out"
         )
     if unit.grouped:
-        raise ValueError("grouped does not go with rows in an engine, which shuffles them")
+        raise ValueError(
+            "grouped does not go with rows in an engine: nothing shows whether a user is in two of "
+            "its parts, and would count twice there; leave it out, and by= shuffles by user"
+        )
     return FarUsers(data, unit.by, unit.statistic == "mean", unit.max_rows)

@@ -28,6 +28,7 @@ from .far_users import rows_of_unit
 from .gaussian_shape import PRIVATE_COUNT, UNCOUNTED, GaussianShape
 from .guarantee import ROW, GaussianGuarantee, seed_caveats
 from .jobs.checkpoint import Checkpoint
+from .jobs.inputs import inputs_before, refuse_job
 from .jobs.resumable import How, binding_of, by_plan, sum_of
 from .noise_keys import Use, root_key
 from .one_sum import NoiseLevels, center_share, noise_levels, noise_sd, one_sum, sum_keys
@@ -224,17 +225,17 @@ class PrivateSum:
         data : array (n, d), iterator of such batches, ExactSum, or Arrow stream
             With a box or ball, something that can be read several times: an array, a memory
             map, a table, ``open_rows(...)``, rows in an engine (``SparkRows(df)``), or a function
-            that returns a new iterator.
-            Arrow streams are anything with ``__arrow_c_stream__`` (pyarrow, Polars, DuckDB),
-            pyarrow Datasets and Polars LazyFrames.
+            that returns a new iterator. Arrow streams are anything with ``__arrow_c_stream__``
+            (pyarrow, Polars, DuckDB), pyarrow Datasets and Polars LazyFrames.
         users : column, optional
             Whose row it is, one entry for each row, where ``data`` has no columns with names.
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
         resume : Checkpoint or path, optional
-            For ``open_rows(...)``: a secret file from which a run that was killed goes on, and
-            which repeats the same release until it is discarded (:class:`Checkpoint`). With ``by``
-            the files are read again, and the users that are in the sum are left out.
+            For ``open_rows(...)`` and rows in an engine: a secret file from which a run that was
+            killed goes on, and which repeats the same release until it is discarded
+            (:class:`Checkpoint`). With ``by`` files are read again, without the users that are in
+            the sum. In an engine whole passes are kept, and each run counts the rows first.
         jobs : int
             Files of ``open_rows(...)`` that are read at the same time, where an ellipsoid is given;
             with ``by`` in any case, but for ``grouped``.
@@ -255,13 +256,10 @@ class PrivateSum:
             For data of the wrong shape or type, an ExactSum over another region, or one that
             was released before; a budget without room for it (BudgetError).
         """
-        workers, columns = _validate.whole("jobs", jobs, least=1), self._columns.copy()
+        columns = self._columns.copy()
         check_budget(budget, self.guarantee, resume)
         refuse_users(data, users, self._users)
-        if (resume is not None or workers > 1) and not isinstance(data, Rows):
-            raise TypeError("resume and jobs need files as data: give open_rows(...)")
-        if resume is not None and seed is not None:
-            raise ValueError("give resume or seed: a checkpoint has a key of its own")
+        workers = refuse_job(data, resume is not None, jobs, seeded=seed is not None)
         files = data = data.arranged(columns, self._d) if isinstance(data, Rows) else data
         if self._users is not None:
             rows = rows_of_unit(self._users, data, self._d, users, columns, jobs=workers)
@@ -271,23 +269,25 @@ class PrivateSum:
         draw = partial(self._draw, budget, columns)
         known = (workers, threads, draw, seed_caveats(seed), columns)
         if resume is None:
-            return self._released(data, How(None, root_key(seed), *known), again=spend_again)
-        inputs = Checkpoint.of(resume).inputs(files)  # as they are before anything is counted
+            return self._released(data, How(None, root_key(seed), *known), None, spend_again)
+        inputs = inputs_before(Checkpoint.of(resume), files, self._d)  # as before any pass
         region = self._region_for(data) if self._domain is None else self._domain
         what = (self._kind, self.guarantee, region, self._missing, self._users)
         binding = binding_of(files, *what, counted=self._shape is not None, inputs=inputs)
         with Checkpoint.of(resume).opened(binding) as job:
-            return self._released(data, How(job, job.root, *known, files), again=True)
+            return self._released(data, How(job, job.root, *known, files), region, True)
 
     @property
     def _d(self) -> int:
         return self._domain.center.size if self._domain else (self._shape or self.ellipsoid).d
 
-    def _released(self, data: Any, how: How, *, again: bool) -> SumRelease | AdaptiveRelease:
-        """The release: by a plan, or of one sum."""
+    def _released(
+        self, data: Any, how: How, region: Ellipsoid | Domain | None, again: bool
+    ) -> SumRelease | AdaptiveRelease:
+        """The release: by a plan, or of one sum, whose region is perhaps known."""
         if self._domain is not None:
             return by_plan(self._kind, self.guarantee, self._domain, data, how)
-        ellipsoid = self._region_for(data)
+        ellipsoid = region if isinstance(region, Ellipsoid) else self._region_for(data)
         total = sum_of(data, ExactSum(ellipsoid, missing=self._missing, threads=how.threads), how)
         known = (total, self._levels(ellipsoid), how.root, how.draw, how.caveats)
         release = one_sum(self._kind, self.guarantee, *known, again=again)

@@ -19,12 +19,14 @@ from ..column_names import Columns
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..rows.batches import OF_USERS, as_batches
+from ..rows.files import Rows
+from ..rows.labelled import label_batches
 from ..rows.partitioned import InOnePiece, NamesSeen, Partitioned, check_coordinates, once_each
 from ..sealed_bytes import fields_of, sealed
 from .domain import Frame
 from .passes import Passes
 
-__all__ = ["PartTask", "PartitionedPasses", "Tally", "passes_over"]
+__all__ = ["LabelCount", "PartTask", "PartitionedPasses", "Tally", "passes_over"]
 
 Array = NDArray[np.float64]
 
@@ -139,6 +141,31 @@ class PartTask(InOnePiece):
             rows += tally.rows
             values = [a + b for a, b in zip(values, tally.values, strict=True)]
         return Tally(rows, values)
+
+
+@dataclass(frozen=True)
+class LabelCount(InOnePiece):
+    """The number of rows of data that have labels, by their columns alone."""
+
+    by: tuple[str, ...]
+    d: int = 0
+    names: tuple[str, ...] | None = None
+
+    def __call__(self, data: Any) -> bytes:
+        """Rows of a part. **Private.**"""
+        tables = data.labels_alone() if isinstance(data, Rows) else data
+        return self._of(sum(len(rows) for rows, _ in label_batches(tables, self.by)))
+
+    def merge(self, parts: Iterable[bytes]) -> bytes:
+        """Rows of several parts."""
+        return self._of(self.total(parts))
+
+    def total(self, parts: Iterable[bytes]) -> int:
+        """As :meth:`merge`, as a number."""
+        return sum(Tally.from_bytes(part).rows for part in parts)
+
+    def _of(self, rows: int) -> bytes:
+        return Tally(rows, []).to_bytes()
 
 
 class PartitionedPasses(Passes):

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+import numpy as np
+
 from ..column_names import coordinate_names, frame_names
 from ..column_units import frame_units
 from ..ellipsoid import Ellipsoid
@@ -74,6 +76,9 @@ class DaskRows(EngineRows):
             if not hasattr(data, "columns") or isinstance(data, Rows):
                 raise ValueError("columns are chosen of a frame or of paths: leave them out")
             data = data[[*columns, *self.by]]
+        self.files = data if isinstance(data, Rows) else None
+        self._types = _types_of(data)
+        self._rows = _rows_of(data)
         self._parts, known = self._delayed(data)
         self.d = d if known is None else known
         names = _names_of(data)
@@ -133,6 +138,14 @@ class DaskRows(EngineRows):
         if len(data.chunks[1]) > 1:
             data = data.rechunk({1: -1})
         return [block for (block,) in data.to_delayed().tolist()], int(data.shape[1])
+
+    def count_rows(self, d: int | None = None) -> int:
+        """Number of rows: that of the chunks, or by a pass where they do not tell."""
+        return super().count_rows(d) if self._rows is None else self._rows
+
+    def known(self) -> list[str]:
+        """Types of the columns."""
+        return self._types
 
     def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
         """One Dask graph: the tasks, and a tree of merges."""
@@ -197,6 +210,20 @@ def _names_of(data: Any) -> tuple[str, ...] | None:
     """Names of the coordinates, where a frame or files have some."""
     names = data.columns if isinstance(data, Rows) else frame_names(getattr(data, "_meta", None))
     return coordinate_names(names, data.d if isinstance(data, Rows) else len(names or ()))
+
+
+def _types_of(data: Any) -> list[str]:
+    """Types of an array or of the columns of a frame."""
+    meta = getattr(data, "_meta", None)
+    if meta is not None and hasattr(meta, "dtypes"):
+        return [f"{name}: {kind}" for name, kind in meta.dtypes.items()]
+    return [str(data.dtype)] if hasattr(data, "dtype") else []
+
+
+def _rows_of(data: Any) -> int | None:
+    """Rows of an array whose chunks have known lengths."""
+    size = data.shape[0] if hasattr(data, "chunks") and data.shape else None
+    return int(size) if isinstance(size, (int, np.integer)) else None
 
 
 def _are_paths(data: Any) -> bool:

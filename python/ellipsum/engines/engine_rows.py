@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..adaptive.domain import Frame
-from ..adaptive.part_pass import PartitionedPasses
+from ..adaptive.part_pass import LabelCount, PartitionedPasses
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
-from ..rows.partitioned import Partitioned
+from ..rows.partitioned import Partitioned, once_each
 
 __all__ = ["EngineError", "EngineRows", "engine", "label_names", "missing", "withheld"]
 
@@ -38,11 +38,20 @@ class EngineRows(Partitioned):
     return is **private**: it is for mechanisms, which add the noise.
     """
 
-    def count_rows(self) -> int:
-        """Number of rows. Public for ``replace`` neighbours, **private** for ``add-remove``."""
-        if self.d is None:
+    def count_rows(self, d: int | None = None) -> int:
+        """Number of rows. Public for ``replace`` neighbours, **private** for ``add-remove``.
+
+        Parameters
+        ----------
+        d : int, optional; coordinates of a row, where the data do not say
+        """
+        if self.by:
+            task = LabelCount(self.by)
+            return task.total(once_each(self.gather(task)))
+        known = d if self.d is None else self.d
+        if known is None:
             raise ValueError("data does not say how many coordinates a row has: give d=")
-        return PartitionedPasses(self, self.d).count_rows()
+        return PartitionedPasses(self, known).count_rows()
 
     def exact_sum(self, region: Ellipsoid, *, missing: str = "center") -> ExactSum:
         """Return the exact sum over a region, one pass. **Private.**

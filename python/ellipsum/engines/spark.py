@@ -84,6 +84,7 @@ class SparkRows(EngineRows):
         self._df = df.select(*(column.alias(f"c{j}") for j, column in enumerate(chosen)))
         self._merge_tasks = merge_tasks
         self.columns: list[str] = names
+        self._types = [fields[name].dataType.simpleString() for name in [*names, *self.by]]
         self.units = metadata_units({name: fields[name].metadata for name in names})
         self.d = len(names)
         if names and type(self._df.schema[0].dataType).__name__ == "ArrayType":
@@ -93,10 +94,15 @@ class SparkRows(EngineRows):
         by = f", by={list(self.by)}" if self.by else ""
         return f"SparkRows(columns={self.columns}, d={self.d}{by})"
 
-    def count_rows(self) -> int:
+    def count_rows(self, d: int | None = None) -> int:
         """Number of rows, by Spark's own count."""
         with _quiet():
             return int(withheld("Spark", self._df.count))
+
+    def known(self) -> list[str]:
+        """Types of the columns, and the files that Spark reads, as far as it tells them."""
+        with _quiet():
+            return [*self._types, *sorted(withheld("Spark", self._df.inputFiles))]
 
     def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
         """One Spark job: a result of each partition."""

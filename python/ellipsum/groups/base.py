@@ -15,10 +15,12 @@ from ..budget.budget import Budget, Entry, Share
 from ..budget.purse import draw_from
 from ..guarantee import ROW, Neighbors
 from ..jobs.checkpoint import Checkpoint, Job
+from ..jobs.inputs import inputs_before
 from ..jobs.resumable import binding_of
 from ..noise_keys import JobKeys, Use, root_key
 from ..rows.files import Rows
 from ..rows.labelled import label_places
+from ..rows.partitioned import Partitioned, check_labels
 from .bounded import Users
 from .file_groups import keys_digest
 from .guarantee import GroupGuarantee, group_guarantee
@@ -94,33 +96,31 @@ class Groups:
             self._budget, self._neighbors.value, unit, k, private, factor or math.inf
         )
 
-    def _check_files(self, rows: Any, resumed: bool, jobs: int) -> None:
-        _validate.whole("jobs", jobs, least=1)
-        if (resumed or jobs > 1) and not isinstance(rows, Rows):
-            raise TypeError("resume and jobs need files as rows: give open_rows(..., by=[...])")
-
     def _resumed(
         self,
-        rows: Rows,
+        rows: Rows | Partitioned,
         key: Any,
         user: Any,
         resume: Checkpoint | str | os.PathLike[str],
         jobs: int,
         budget: Budget | Share | None,
-        seed: int | bytes | None,
     ) -> GroupRelease:
         """The release of a job, from where its checkpoint stands (claims resume-2, resume-6)."""
-        if seed is not None:
-            raise ValueError("give resume or seed: a checkpoint has a key of its own")
         checkpoint = Checkpoint.of(resume)
-        binding = self._binding(rows, key, user, checkpoint.inputs(rows))
+        if isinstance(rows, Rows):
+            label_places(rows, self._labels(key, user))
+        else:
+            check_labels(rows, self._labels(key, user))
+        inputs = inputs_before(checkpoint, rows, d=1)  # rows without labels are numbers to bin
+        binding = self._binding(rows, key, user, inputs)
         with checkpoint.opened(binding) as job:
             table = self._summed(rows, key, user, job, jobs)
             return self._released(table, *self._promise(user), job.root, (), budget)
 
-    def _binding(self, rows: Rows, key: Any, user: Any, inputs: Any) -> dict[str, Any]:
+    def _binding(
+        self, rows: Rows | Partitioned, key: Any, user: Any, inputs: Any
+    ) -> dict[str, Any]:
         """What the job is, as plain values (claim resume-3)."""
-        label_places(rows, self._labels(key, user))
         region, missing, statistic = self._job()
         keys = None if self._keys is None else KeyBook(self._keys).keys
         groups = [key, user, self._max_keys, statistic, keys_digest(keys)]

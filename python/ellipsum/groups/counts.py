@@ -17,6 +17,7 @@ from ..budget.budget import Budget, Share
 from ..budget.purse import check_budget
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..jobs.checkpoint import Checkpoint, Job
+from ..jobs.inputs import refuse_job
 from ..noise_keys import digest, root_key
 from ..rows.files import Rows
 from ..rows.labelled import label_batches, number_batches
@@ -106,9 +107,9 @@ class PrivateCounts(Groups):
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
         resume : Checkpoint or path, optional
-            For ``open_rows(...)``: a secret file from which a run that was killed goes on, and
-            which repeats the same release until it is discarded (:class:`Checkpoint`). It holds
-            the counts, and so the keys; never a row or a user.
+            For ``open_rows(...)`` and rows in an engine: a secret file from which a run that was
+            killed goes on, and which repeats the same release until it is discarded
+            (:class:`Checkpoint`). It holds the counts, and so the keys; never a row or a user.
         jobs : int
             Files of ``open_rows(...)`` that are read at the same time.
         seed : int or 32 bytes, optional
@@ -127,12 +128,12 @@ class PrivateCounts(Groups):
         user = self._checked_user(user)
         promise = self._promise(user)
         check_budget(budget, promise[0], resume)
-        self._check_files(rows, resume is not None, jobs)
+        refuse_job(rows, resume is not None, jobs, seeded=seed is not None)
         if isinstance(rows, Rows) and self.edges is None:
             rows = rows.labels_alone()
         self._coordinates(rows, key)
         if resume is not None:
-            return self._resumed(rows, key, user, resume, jobs, budget, seed)
+            return self._resumed(rows, key, user, resume, jobs, budget)
         table = self._summed(rows, key, user, None, jobs)
         return self._released(table, *promise, root_key(seed), seed_caveats(seed), budget)
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..column_names import Columns
 from ..jobs.checkpoint import Job
+from ..jobs.inputs import check_rows
 from ..rows.batches import as_batches
 from ..rows.divided import Divided
 from ..rows.files import Rows
@@ -219,6 +220,25 @@ def table_anywhere(
     if not isinstance(data, Partitioned):
         return table_of(data, grouping, make, users, known, job, jobs)
     check_labels(data, grouping.by)
+    if job is not None and "sum" in job.blobs:
+        table = make()
+        table.merge_bytes(job.blobs["sum"])
+        return table
+    table = _far_table(data, grouping, make, users, known)
+    if job is not None:
+        check_rows(job, data, table.units if users is None else None)
+        job.blobs = {"sum": bytes(table.to_bytes())}
+        job.save()
+    return table
+
+
+def _far_table(
+    data: Partitioned,
+    grouping: Grouping,
+    make: Callable[[], Table],
+    users: Users | None,
+    known: tuple[bool, int],
+) -> Table:
     names = None if grouping.columns is None else grouping.columns.names
     common = grouping.d, tuple(grouping.by), make, grouping.groups, names
     if users is None:

@@ -19,6 +19,7 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers
 from ..guarantee import Neighbors, rounded_up, seed_caveats
 from ..jobs.checkpoint import Checkpoint, Job
+from ..jobs.inputs import refuse_job
 from ..noise_keys import Use, root_key
 from ..rows.files import Rows
 from ..rows.labelled import labelled_batches
@@ -146,9 +147,9 @@ class PrivateGroupSum(Groups):
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
         resume : Checkpoint or path, optional
-            For ``open_rows(..., by=[...])``: a secret file from which a run that was killed goes
-            on, and which repeats the same release until it is discarded (:class:`Checkpoint`). It
-            holds the table, and so the keys; never a row or a user.
+            For ``open_rows(..., by=[...])`` and rows in an engine: a secret file from which a run
+            that was killed goes on, and which repeats the same release until it is discarded
+            (:class:`Checkpoint`). It holds the table, and so the keys; never a row or a user.
         jobs : int
             Files of ``open_rows(..., by=[...])`` that are read at the same time.
         seed : int or 32 bytes, optional
@@ -170,9 +171,9 @@ class PrivateGroupSum(Groups):
         user = self._checked_user(user)
         promise = self._promise(user)
         check_budget(budget, promise[0], resume)
-        self._check_files(rows, resume is not None, jobs)
+        refuse_job(rows, resume is not None, jobs, seeded=seed is not None)
         if resume is not None:
-            return self._resumed(rows, key, user, resume, jobs, budget, seed)
+            return self._resumed(rows, key, user, resume, jobs, budget)
         if isinstance(rows, ExactGroupSum):
             if key is not None or not (user is None or isinstance(user, str)):
                 raise TypeError(
@@ -205,7 +206,7 @@ class PrivateGroupSum(Groups):
         ExactGroupSum
         """
         user = self._checked_user(user)
-        self._check_files(rows, False, jobs)
+        refuse_job(rows, False, jobs)
         return self._summed(rows, key, user, None, jobs)
 
     def _summed(self, rows: Any, key: Any, user: Any, job: Job | None, jobs: int) -> ExactGroupSum:

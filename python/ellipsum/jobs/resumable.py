@@ -23,10 +23,10 @@ from ..noise_keys import JobKeys, Use, digest
 from ..rows.batches import kernel_batches
 from ..rows.files import Rows
 from ..rows.partitioned import Partitioned
-from ..rows.seek import inputs_of
 from ..users import UserRows, UserUnit
 from .checkpoint import CheckpointError, Job
 from .file_sums import FileSums
+from .inputs import check_rows, engine_of
 
 __all__ = [
     "How",
@@ -44,7 +44,7 @@ _FORMAT = 3
 
 
 def binding_of(
-    rows: Rows,
+    rows: Rows | Partitioned,
     kind: str,
     guarantee: Any,
     region: Ellipsoid | Domain | bytes,
@@ -52,13 +52,13 @@ def binding_of(
     users: UserUnit | None = None,
     *,
     counted: bool = False,
-    inputs: list[list[Any]] | None = None,
+    inputs: list[list[Any]],
     **more: Any,
 ) -> dict[str, Any]:
     """What a job is, as plain values: a checkpoint of another one is refused (claim resume-3).
 
     ``counted`` says that the users were counted first: their rows are then not read in parts.
-    ``inputs`` are the files as they were before that; ``more`` is what else the job is, public.
+    ``inputs`` are the data as they were before that; ``more`` is what else the job is, public.
     """
     if isinstance(region, (Ellipsoid, bytes)):
         shape = region if isinstance(region, bytes) else region.fingerprint()
@@ -70,19 +70,22 @@ def binding_of(
         # The noise is bound to the words in which the budget was asked for, too.
         "budget": json.loads(json.dumps(guarantee.to_dict() | {"asked": guarantee.asked})),
         "region": shape.hex(),
-        "inputs": inputs_of(rows) if inputs is None else inputs,
-        "columns": rows.columns,
-        **({} if rows.header else {"header": False}),
-        **({"folders": _folders(rows)} if any(rows.folders) else {}),
+        "inputs": inputs,
+        "columns": None if rows.columns is None else list(rows.columns),
+        **(_read_by(rows) if isinstance(rows, Rows) else engine_of(rows)),
         **({} if missing == "center" else {"missing": missing}),
         **({} if users is None else {"users": [*dataclasses.astuple(users), counted]}),
         **more,
     }
 
 
-def _folders(rows: Rows) -> list[dict[str, Any]]:
-    """What the folders' names say of each file, which its real path need not."""
-    return [{name: v.as_py() for name, v in own.items()} for own in rows.folders]
+def _read_by(rows: Rows) -> dict[str, Any]:
+    """Whether a first line has names; what the folders' names say, which real paths need not."""
+    folders = [{name: v.as_py() for name, v in own.items()} for own in rows.folders]
+    return {
+        **({} if rows.header else {"header": False}),
+        **({"folders": folders} if any(rows.folders) else {}),
+    }
 
 
 def entry_name(job: Job) -> str:
@@ -101,7 +104,7 @@ class How(NamedTuple):
     draw: Callable[[str], Any]  #: takes an entry's name, gives the entry
     caveats: tuple[str, ...]
     columns: Columns  #: names and units of the coordinates, which the passes may learn
-    files: Rows | None = None  #: what is read, where a checkpoint keeps what it gives
+    files: Rows | Partitioned | None = None  #: what is read, where a checkpoint keeps it
 
     def __repr__(self) -> str:
         return "How(secret)"
@@ -140,7 +143,9 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
     """
     if isinstance(data, Rows) and (how.job is not None or how.jobs > 1):
         return sum_of_files(data, empty, how.job, jobs=how.jobs)
-    if how.job is not None and how.files is not None:
+    if isinstance(data, Partitioned):
+        return sum_of_parts(data, empty, how)
+    if how.job is not None and isinstance(how.files, Rows):
         return sum_of_users(data, empty, how.job, how.files)
     if isinstance(data, ExactSum):
         if data.ellipsoid != empty.ellipsoid:
@@ -149,9 +154,6 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
             raise ValueError(f'data is an ExactSum with missing="{data.missing}": use the same')
         how.columns.of_sum(data._columns)
         return data
-    if isinstance(data, Partitioned):
-        rows = passes_over(data, empty.ellipsoid.d, once=True, columns=how.columns)
-        return rows.exact_sum(empty.ellipsoid, how.threads, empty.missing)
     rows = data() if callable(data) else data
     for batch in kernel_batches(rows, empty.ellipsoid.d, how.columns):
         empty.add(batch)
@@ -210,10 +212,31 @@ def sum_of_users(data: Any, empty: ExactSum, job: Job, files: Rows) -> ExactSum:
             if job.due:
                 keep()
                 job.save_soon()
-    job.check_inputs(inputs_of(files))
+    check_rows(job, files)
     keep(whole=True)
     job.save()
     return empty
+
+
+def sum_of_parts(data: Partitioned, empty: ExactSum, how: How) -> ExactSum:
+    """The exact sum of rows, or users, in an engine: by one pass, or kept (claim resume-7).
+
+    Parameters
+    ----------
+    data : Partitioned
+    empty : ExactSum of no rows
+    how : How
+    """
+    job, region = how.job, empty.ellipsoid
+    rows = passes_over(data, region.d, once=True, columns=how.columns)
+    if job is not None and "sum" in job.blobs:
+        return empty.merge_partial(job.blobs["sum"])
+    total = rows.exact_sum(region, how.threads, empty.missing)
+    if job is not None and how.files is not None:
+        check_rows(job, how.files, total.count if data is how.files else None)
+        job.blobs = {"sum": bytes(total.partial())}
+        job.save()
+    return total
 
 
 class KeptPasses:
@@ -226,10 +249,10 @@ class KeptPasses:
     ----------
     passes : Passes
     job : Job
-    rows : Rows, whose files must not change
+    rows : Rows, whose files must not change, or Partitioned
     """
 
-    def __init__(self, passes: Passes, job: Job, rows: Any) -> None:
+    def __init__(self, passes: Passes, job: Job, rows: Rows | Partitioned | None) -> None:
         self._passes, self._job, self._rows = passes, job, rows
         self._index = 0
 
@@ -264,7 +287,8 @@ class KeptPasses:
         return exact
 
     def _finish(self) -> None:
-        self._job.check_inputs(inputs_of(self._rows))
+        if self._rows is not None:
+            check_rows(self._job, self._rows)
         self._job.save()
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from ..column_names import Columns, coordinate_names
 from ..column_units import NO_UNITS, Units
+from .files import Rows
 
 __all__ = [
     "InOnePiece",
@@ -97,12 +98,22 @@ class Partitioned(ABC):
     by : tuple of str
         Columns of labels beside them: users, keys.
     units : mapping of names to texts, where the engine's schema tells some
+    files : Rows, where the parts are files that this process sees, too
     """
 
     d: int | None = None
     columns: Sequence[str] | None = None
     units: Units = NO_UNITS
     by: tuple[str, ...] = ()
+    files: Rows | None = None
+
+    def count_rows(self, d: int | None = None) -> int:
+        """Number of rows, with and without labels; ``d`` where the data do not say it."""
+        raise TypeError(f"{type(self).__name__} does not count its rows: resume needs that")
+
+    def known(self) -> list[str]:
+        """What tells the rows from others before they are read: types, names of files."""
+        return []
 
     @abstractmethod
     def gather(self, task: PartPass) -> Iterator[tuple[str, bytes]]:
