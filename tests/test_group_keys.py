@@ -365,3 +365,13 @@ def test_whole_numbers_and_fractions_in_one_column_keep_their_names():
     assert dict(zip(table.keys, table.counts().tolist(), strict=True)) == wanted
     public = PrivateCounts(keys=[0.5, 1, 1.5, 2, -3, 1e300], mu=200)({"g": column}, key="g", seed=1)
     assert [round(size) for size in public.value.ravel()] == [wanted[key] for key in public.keys]
+
+
+def test_a_book_of_numbers_in_turn_and_not_knows_each_key_again():
+    for first in ([1, 0.5, 2], [0.5, 1, 1.5, 2], [1, 2, 0.5], [3, 2, 1]):
+        book = KeyBook()
+        assert book.add(first).tolist() == list(range(len(first)))
+        for key in (1, 2, 0.5):
+            if key in first:
+                assert book.add([key]).tolist() == [first.index(key)]
+        assert book.keys == first

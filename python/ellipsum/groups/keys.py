@@ -81,7 +81,7 @@ class KeyBook:
     def __init__(self, keys: Sequence[Any] | None = None) -> None:
         self.closed = False
         self._sorts = {sort: _Sort(sort) for sort in (NUMBER, TEXT, BYTES)}
-        self._size = 0
+        self._size, self._in_turn = 0, True  # whether a sort's table has the book's own order
         self._keys: list[Any] = []
         self._digests = np.empty((0, 2), np.uint64)
         if keys is not None:
@@ -185,8 +185,8 @@ class KeyBook:
                 )
         if fresh:
             self._name(cells, fresh)
-        # Where all keys are of one sort, its table and the book have the same indices.
-        same = all(len(sort.table) == len(self) for sort, _, _ in found)
+        # Keys of one sort alone that came in their order have the same indices in both.
+        same = self._in_turn and all(len(sort.table) == len(self) for sort, _, _ in found)
         if same and size == len(cells):
             return out
         placed = np.full(len(cells), -1, np.int64)
@@ -200,6 +200,7 @@ class KeyBook:
         rank[np.argsort(np.concatenate([first for _, first in fresh]))] = np.arange(len(rank))
         done = self._size
         self._size += len(rank)
+        self._in_turn &= bool((rank[1:] > rank[:-1]).all())
         for sort, first in fresh:
             if sort.sort == NUMBER:
                 sort.numbers += cells.plain(first)
