@@ -25,6 +25,7 @@ from ellipsum import (
     open_rows,
 )
 from ellipsum.records import PrivatePCA, PrivateRegression
+from ellipsum.rows.sources import _spans
 from file_rows import CANARY, fails, gather
 
 BALL = Ellipsoid.ball(2.5, d=2)
@@ -325,3 +326,17 @@ def test_damaged_archives_are_refused_by_one_sentence(tmp_path):
         file.writestr("x.npy", b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, "
                       b"'shape': (1000000000, 9), }".ljust(128) + b"\n")  # fmt: skip
     fails(OSError, "truncated or damaged", lambda: list(open_rows(path)))
+
+
+def test_small_row_groups_are_read_together_and_large_ones_alone(tmp_path):
+    column = pa.array(np.arange(30.0))
+    for size, rows, wanted in (
+        (10, 10, [[0], [1], [2]]),
+        (10, 4, [[0], [1], [2]]),
+        (4, 10, [[0, 1, 2], [3, 4, 5], [6, 7]]),
+        (30, 100, [[0]]),
+    ):
+        pq.write_table(pa.table({"x": column}), tmp_path / "x.parquet", row_group_size=size)
+        assert list(_spans(pq.read_metadata(tmp_path / "x.parquet"), rows)) == wanted
+    read = np.concatenate([np.asarray(b).ravel() for b in open_rows(tmp_path / "x.parquet")])
+    assert (read == np.arange(30.0)).all()

@@ -39,6 +39,8 @@ LABELS_AS_NUMBERS = 8
 #: Rows of a column decoded at once, at least, where PART_BYTES has room for them: what a column
 #: costs beside its numbers is then little. More than a quarter of PART_BYTES gains nothing.
 _COLUMN_ROWS = 4096
+#: Columns beyond which Arrow's threads cost more than they bring: a few kilobytes are one's task.
+_MOST_THREADED = 512
 #: Bytes read ahead of each column of a Parquet file, least and most, and of all columns.
 _PAGE_BUFFER_BYTES, _FILE_BUFFER_BYTES = (16 << 10, 1 << 20), 8 << 20
 
@@ -180,10 +182,9 @@ class ParquetFile(Source):
     def batches(self, file: Any, size: int, groups: Sequence[int] | None = None) -> Iterator[Any]:
         """The columns that are read, of these row groups, at most ``size`` rows at a time."""
         names = [name for name in (*self._layout.columns, *self.by) if name not in self.folders]
+        threads = len(names) <= _MOST_THREADED and has_threads_left(self.jobs)
         with reading(self.path):
-            batches = file.iter_batches(
-                size, row_groups=groups, columns=names, use_threads=has_threads_left(self.jobs)
-            )
+            batches = file.iter_batches(size, row_groups=groups, columns=names, use_threads=threads)
         while (batch := _next(self.path, batches)) is not None:
             yield self._completed(batch)
 
@@ -209,10 +210,28 @@ class ParquetFile(Source):
     def labelled(self, d: int) -> Iterator[LabelledBlock]:
         with self.opened() as file:
             done = 0
-            for batch in self.batches(file, self.rows_at_once(d, BLOCK_BYTES, PART_BYTES)):
-                done += batch.num_rows
-                self.position = self.nbytes * done / max(1, self.n or 1)
-                yield from labelled_blocks(self._layout, batch, d, self.by)
+            size = self.rows_at_once(d, BLOCK_BYTES, PART_BYTES)
+            with reading(self.path):
+                spans = list(_spans(file.metadata, size))
+            for groups in spans:
+                for batch in self.batches(file, size, groups):
+                    done += batch.num_rows
+                    self.position = self.nbytes * done / max(1, self.n or 1)
+                    yield from labelled_blocks(self._layout, batch, d, self.by)
+
+
+def _spans(metadata: Any, rows: int) -> Iterator[list[int]]:
+    """Row groups that are read together: of ``rows`` at least, and of one where one has as many. A
+    batch that goes on in the next group is a copy, beside the buffers of both."""
+    span, size = [], 0
+    for group in range(metadata.num_row_groups):
+        span.append(group)
+        size += metadata.row_group(group).num_rows
+        if size >= rows:
+            yield span
+            span, size = [], 0
+    if span:
+        yield span
 
 
 class ArrowFile(Source):
