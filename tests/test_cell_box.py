@@ -138,4 +138,4 @@ def test_a_pass_that_checks_data_counts_their_cells_so_that_none_follows():
     passes.check()
     assert passes.count == 4
     assert passes.cells().tolist() == [3, 3, 3, 0]
-    assert len(read) == 2  # asked for twice before the first, to see that it is new
+    assert len(read) == 2  # the second time for its first rows

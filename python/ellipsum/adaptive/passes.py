@@ -121,6 +121,10 @@ class Passes:
             self.check()
         return self.count or 0
 
+    def reads(self, data: Any) -> bool:
+        """Whether these are the rows that are read, and not their users."""
+        return self._data is data
+
     def expect(self, passes: int) -> None:
         """Say how many passes there will be, for the progress bars of files."""
         if isinstance(self._data, (Rows, Store)):
@@ -128,9 +132,11 @@ class Passes:
 
     def check(self) -> None:
         """One pass that adds nothing: what cannot be rows of d numbers is refused. The cells are
-        counted for the plan of a box, which asks for them next."""
+        counted for the plan of a box, which asks for them next; that there are rows for the pass
+        behind is seen from the first of them, before any noise."""
         if self.box is not None:
             self.cells()
+            next(self.batches(), None)
             return
         for _ in self.batches():
             pass

@@ -265,8 +265,8 @@ class KeptPasses:
     def count_rows(self) -> int:
         """Number of rows: counted once in a job."""
         if "rows" not in self._job.facts:
-            self._job.facts["rows"] = self._passes.count_rows()
-            self._finish()
+            self._job.facts["rows"] = count = self._passes.count_rows()
+            self._finish(count if self._passes.reads(self._rows) else None)  # else of users
         self._passes.count = int(self._job.facts["rows"])
         return self._passes.count
 
@@ -286,9 +286,9 @@ class KeptPasses:
         self._finish()
         return exact
 
-    def _finish(self) -> None:
+    def _finish(self, count: int | None = None) -> None:
         if self._rows is not None:
-            check_rows(self._job, self._rows)
+            check_rows(self._job, self._rows, count)
         self._job.save()
 
 
