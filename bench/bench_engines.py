@@ -4,7 +4,7 @@
 
 writes ``bench/results/FAMILY/engines.md``. Transfer: the same source, partitions and batches,
 which are counted and not added up. Of users: rows of 10,000 users, each of which becomes one row
-behind the engine's shuffle; its transfer is without one.
+behind the engine's shuffle; its transfer is without one, unless it says so.
 """
 
 from __future__ import annotations
@@ -68,12 +68,19 @@ def spark(folder: Path) -> dict[str, tuple[Callable[[], Any], Callable[[], Any],
     def transfer_both() -> Any:
         return both.mapInArrow(count_batches, "n long").collect()
 
+    def shuffle() -> Any:
+        return both.repartition("user").mapInArrow(count_batches, "n long").collect()
+
+    def of_users() -> Any:
+        return USERS(SparkRows(both, ["v"], by="user"))
+
     plan = PrivateMean(**BOX)
     passes = plan.plan(frame.count()).passes
     return {
         "spark sum": (lambda: exact_sum(frame, REGION), transfer, 1),
         "spark plan": (lambda: plan(SparkRows(frame)), transfer, passes),
-        "spark users": (lambda: USERS(SparkRows(both, ["v"], by="user")), transfer_both, 1),
+        "spark users": (of_users, transfer_both, 1),
+        "spark users, over Spark's own shuffle": (of_users, shuffle, 1),
     }
 
 
