@@ -111,8 +111,8 @@ MUTATIONS = [
     Mutation(
         "plan: the rounds spend the count's share",
         P + "adaptive/plan.py",
-        "left = 1 - count - _CELLS_SHARE",
-        "left = 1 - _CELLS_SHARE",
+        "left = 1 - count - cells",
+        "left = 1 - cells",
         "tests/test_plan.py tests/test_adaptive.py tests/test_passes.py",
     ),
     Mutation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from ellipsum import Ellipsoid, PrivateMean, PrivateSum, calibrate
-from ellipsum.adaptive import rounds
+from ellipsum.adaptive import interval, rounds
 from ellipsum.adaptive.cells import cells_sensitivity, read_cells
 from ellipsum.adaptive.domain import make_domain
 from ellipsum.adaptive.passes import Passes
@@ -245,3 +246,23 @@ def test_a_column_of_which_no_cell_is_seen_says_so():
     assert f"{few} ([0]): nothing is known" in str(release)
     assert f"{few} (age): nothing is known" in release.named(["age", "height"]).caveats[-1]
     assert (release.confidence_interval()[0][0], release.confidence_interval()[1][0]) == (-10, 20)
+
+
+def test_noise_that_looks_like_rows_far_out_costs_the_value_little():
+    """One release in some thousand has such noise: rounds before a region that had to
+    grow count where its mean is theirs, and do not where it shows what they lost."""
+    release = PrivateMean(lower=[-50.0] * 4, upper=[50.0] * 4, **BUDGET)(
+        np.random.default_rng(0).normal(5, 1, size=(20_000, 4)), seed=0
+    )
+    *early, last = [each for each in release._outcome.rounds if not each.tail.coarse]
+    half = np.full(4, 50.0)
+    usual, sd = interval.answer([*early, last], half)
+    tail = dataclasses.replace(last.tail, radius=30 * last.tail.radius)
+    wide = dataclasses.replace(last, mean=early[-1].mean, sd=30 * last.sd, tail=tail)
+    mean, kept = interval.answer([*early, wide], half)
+    assert (kept < 5 * sd).all() and (np.abs(mean - usual) < 20 * sd).all()
+    # its mean lies elsewhere: rows that the rounds before have clipped
+    moved = dataclasses.replace(wide, mean=wide.mean + 3 * wide.sd)
+    mean, noise = interval.answer([*early, moved], half)
+    np.testing.assert_allclose(mean, moved.mean, rtol=1e-3)
+    assert (noise > 20 * sd).all()

@@ -95,6 +95,26 @@ def test_no_division_of_other_rounds_gains_much(d, n, alpha):
     assert errors[0] + sampling < 1.05 * (errors.min() + sampling)
 
 
+@pytest.mark.parametrize("d", [1, 3, 16, 128, 1024])
+@pytest.mark.parametrize("n", [300, 1000, 4000, 20_000])
+def test_what_intervals_need_costs_the_value_little(n, d):
+    """In the model, for each law that is allowed for: squared errors with all of the budget."""
+    domain, ratio = box(d), plan._noise_ratio(n, 1, MU, "replace")
+    made = make_plan(n, domain, MU, "replace")
+    if made.infeasible:
+        return
+    share = {step.name: step.share for step in made.steps}
+    taken = float(share["cells"] + share["excess"])
+    assert share["excess"] == 3 * share["cells"] and taken <= 1 / 16
+    parts = model.best_division(ratio, n, domain, (len(made.steps) - 2) // 2)
+    for law in model._presumed(domain):
+        less, whole = model._cost(
+            np.outer([1 - taken, 1], parts) * model._CENTERS, ratio, n, domain, law
+        )
+        assert less - whole < 0.046
+    assert taken == 1 / 16 or d >= 3  # where rows are many nothing is cut
+
+
 def test_grouped_coordinates_are_as_good_as_all():
     d = 2000
     sigma = 1 / np.arange(1.0, d + 1)

@@ -45,6 +45,10 @@ _GROWTH = 2.0
 #: Means of two rounds contradict each other where they are so many noise deviations apart.
 _CONTRADICTION = 3.5
 
+#: Means of two rounds differ where their distance, in noise variances, is so many of its deviations
+#: above what noise makes of it.
+_DIFFERENT = 1.0
+
 #: The rows beyond the clips may have so many times a coordinate's usual part of their distance.
 _LARGER_PART = 3.0
 
@@ -161,23 +165,39 @@ def answer(rounds: list[Round], half: Array) -> tuple[Array, Array]:
     """(mean, its noise) along the axes: of all rounds but the first, whose clips may have taken
     anything, and of the domain, which counts as an observation of its centre.
 
-    By precision, where what contradicts a round counts as noise of its own.
+    By precision, where what contradicts a round counts as noise of its own. Rounds before a region
+    that had to grow count where its mean is theirs: then no rows lie out there to one side, or what
+    a histogram showed there was noise.
     """
     rounds = [each for each in rounds if not each.tail.coarse] or rounds
-    weights = _weights(rounds)
+    weights = _weights(rounds, _different(rounds))
     total = 1 / half**2 + np.sum(weights, axis=0)
     mean = np.sum(weights * np.array([each.mean for each in rounds]), axis=0) / total
     noise = np.sum(weights**2 * np.array([each.sd**2 for each in rounds]), axis=0)
     return mean, np.sqrt(noise + 1 / half**2) / total
 
 
-def _weights(rounds: list[Round]) -> Array:
-    """Precisions; next to none for rounds before a region that had to grow."""
-    size = _size(rounds)
-    later = np.maximum.accumulate(size[::-1])[::-1]
+def _weights(rounds: list[Round], counts: NDArray[np.bool_] | None = None) -> Array:
+    """Precisions; next to none for rounds before a region that had to grow, if that one ``counts``
+    against them (all do where it is None), (rounds, rounds)."""
     noise = np.array([each.sd**2 for each in rounds]) + contradicted(rounds) ** 2
-    grown = (later > math.log(_GROWTH) + size)[:, None]
-    return np.where(grown, 1e-9 * np.min(1 / noise, axis=0), 1 / noise)
+    grown = _grown(rounds) if counts is None else _grown(rounds) & counts
+    dismissed = np.any(grown, axis=1)[:, None]
+    return np.where(dismissed, 1e-9 * np.min(1 / noise, axis=0), 1 / noise)
+
+
+def _grown(rounds: list[Round]) -> NDArray[np.bool_]:
+    """Whether the region of a round (second axis) is a later, far larger one than another's."""
+    size = _size(rounds)
+    return np.triu(size[None] > size[:, None] + math.log(_GROWTH), 1)
+
+
+def _different(rounds: list[Round]) -> NDArray[np.bool_]:
+    """Whether the means of two rounds differ by more than their noise, all axes together."""
+    means, sds = np.array([each.mean for each in rounds]), np.array([each.sd for each in rounds])
+    apart = (means[:, None] - means[None]) ** 2 / (sds[:, None] ** 2 + sds[None] ** 2)
+    d = means.shape[1]
+    return np.asarray(np.sum(apart, axis=2) > d + _DIFFERENT * math.sqrt(2 * d))
 
 
 def half_widths(

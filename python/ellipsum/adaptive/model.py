@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .domain import Domain
 from .spread import SD_PER_MAD
 
-__all__ = ["MODEL_SIZE", "best_division", "grouped", "predicted", "sampling_part"]
+__all__ = ["MODEL_SIZE", "best_division", "cost_of_taking", "grouped", "predicted", "sampling_part"]
 
 Array = NDArray[np.float64]
 
@@ -22,6 +22,9 @@ _MOST_ROUNDS, _ROUND_COST = 20, 0.01
 #: A round's part: even ones shrink the box, and the last ones polish, each with this many times
 #: the part of the one before; how much polishing is tried.
 _POLISH, _POLISHES = 3.5, np.array([0.0, 0.5, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
+
+#: What the centers have, of all that rounds have: the radii take the rest.
+_CENTERS = 0.9
 
 #: The clip radius in the model of a plan, in root mean square distances; where errors are
 #: relative, up to the second, as histograms of few coordinates leave their tails open.
@@ -61,12 +64,27 @@ def best_division(ratio: float, n: int, domain: Domain, most: int) -> Array:
         weights = 1 + _POLISHES[:, None] * _POLISH ** np.arange(1.0 - rounds, 1)
         weights /= np.sum(weights, axis=1, keepdims=True)
         divisions += list(weights)
-        each = [_cost(weights * 0.9, ratio, n, domain, sigma) for sigma in laws]
+        each = [_cost(weights * _CENTERS, ratio, n, domain, sigma) for sigma in laws]
         costs.append(np.array(each) + _ROUND_COST * rounds)
     cost = np.concatenate(costs, axis=1)
     usual = np.mean(cost[:common], axis=0)
     wanted = np.where(usual <= np.min(usual) + _SEARCH_COST, np.mean(cost, axis=0), np.inf)
     return divisions[int(np.argmin(wanted))]
+
+
+def cost_of_taking(share: float, weights: Array, ratio: float, n: int, domain: Domain) -> float:
+    """log of the factor by which the squared error grows where the rounds have ``share`` less: the
+    largest over the laws, predicted.
+
+    Parameters
+    ----------
+    share : float in (0, 1)
+    weights : array (rounds,), parts of the rounds
+    ratio, n, domain : as for :func:`best_division`
+    """
+    both = np.outer([1.0, 1.0 - share], weights) * _CENTERS
+    costs = [_cost(both, ratio, n, domain, sigma) for sigma in _presumed(domain)]
+    return max(float(less - all_of_it) for all_of_it, less in costs)
 
 
 def sampling_part(ratio: float, n: int, domain: Domain) -> float:

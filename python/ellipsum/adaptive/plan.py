@@ -13,13 +13,18 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..guarantee import Neighbors
 from ..noise_keys import digest
 from ..tabular import as_html
 from .domain import Domain
-from .model import best_division, sampling_part
+from .model import best_division, cost_of_taking, sampling_part
 
 __all__ = ["Plan", "Step", "count_share", "make_plan"]
+
+Array = NDArray[np.float64]
 
 #: Shares of mu^2 are multiples of 2^-20, so that they add up to one exactly.
 _SHARE_UNITS = 1 << 20
@@ -39,6 +44,10 @@ _CELLS_SHARE = Fraction(1, 64)
 
 #: The share of what tells how much the last region clips: it decides how wide intervals are.
 _EXCESS_SHARE = Fraction(3, 64)
+
+#: Both take less where the rounds, without them, would have less than 1/1.045 of the squared error
+#: under one of the laws that are allowed for: where the rounds have to find the rows first.
+_STEPS_COST = 0.045
 
 #: The share of the noisy count, which add-remove neighbours need before the plan is made: a
 #: mean divides small shifts by it, a sum multiplies the whole centre.
@@ -191,21 +200,33 @@ def _made(n: int, public: _Public, mu: float, neighbors: str, kind: str) -> Plan
     vague = count > 0 and n * mu * math.sqrt(count) < _COUNT_STANDS_OUT
     if vague or ratio * math.sqrt(d) >= _INFEASIBLE:
         return Plan(n, d, mu, neighbors, tuple(counting))
-    counting.append(Step("cells", _CELLS_SHARE, "noisy numbers of present cells"))
-    left = 1 - count - _CELLS_SHARE
     floor = 2 / (_RADIUS_SD * n * mu) ** 2
     most = int(_RADIUS_FLOORS / floor + 1e-9)
-    if most == 0:  # no histogram would stand out from its noise
+    weights = best_division(ratio, n, domain, most) if most else None
+    cells, excess = _less(weights, ratio, n, domain)
+    counting.append(Step("cells", cells, "noisy numbers of present cells"))
+    left = 1 - count - cells
+    if weights is None:  # no histogram would stand out from its noise
         only = Step("final", left, "noisy sums of rows in the domain, above and below its centre")
         return Plan(n, d, mu, neighbors, (*counting, only))
-    weights = best_division(ratio, n, domain, most)
     rounds, radius = len(weights), _radius_share(sampling_part(ratio, n, domain))
     both: list[float] = []
     for weight in weights * (1 - rounds * floor):
         both += [floor + radius * weight, (1 - radius) * weight]
-    steps = _rounds(_exact_shares(both, left - _EXCESS_SHARE))
-    steps.insert(-1, Step("excess", _EXCESS_SHARE, "noisy amount by which rows lie too far out"))
+    steps = _rounds(_exact_shares(both, left - excess))
+    steps.insert(-1, Step("excess", excess, "noisy amount by which rows lie too far out"))
     return Plan(n, d, mu, neighbors, (*counting, *steps))
+
+
+def _less(weights: Array | None, ratio: float, n: int, domain: Domain) -> tuple[Fraction, Fraction]:
+    """Shares of the steps *cells* and *excess*, in their proportion, as far as they may cost."""
+    if weights is None:
+        return _CELLS_SHARE, _EXCESS_SHARE
+    taken = float(_CELLS_SHARE + _EXCESS_SHARE)
+    part = min(1.0, _STEPS_COST / cost_of_taking(taken, weights, ratio, n, domain))
+    units = max(1, math.floor(part * _CELLS_SHARE * _SHARE_UNITS))
+    cells = Fraction(units, _SHARE_UNITS)
+    return cells, cells / _CELLS_SHARE * _EXCESS_SHARE
 
 
 def count_share(kind: str, neighbors: str) -> Fraction:

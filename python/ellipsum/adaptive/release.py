@@ -153,7 +153,8 @@ class AdaptiveRelease(Release):
 
         It assumes of the rows' distances t what docs/adaptive.md says: beyond the clips the share
         of rows further out falls as t^-2 or faster, as t^-1.25 where rows are seen there. So rows
-        very far out with nothing between, fewer than some 20/mu, may not be covered. Where a
+        very far out with nothing between, fewer than some 20/mu, may not be covered; 4.3/mu over
+        the root of ``excess``'s share, where the plan gives it less than 3/64. Where a
         coordinate's spread does not stand out, nothing is assumed. Of a ball and few rows (a plan
         with one round), rows outside count as on the ball. An infeasible plan has the domain as
         its interval.
