@@ -188,6 +188,13 @@ class ParquetFile(Source):
         while (batch := _next(self.path, batches)) is not None:
             yield self._completed(batch)
 
+    def _spans_of(self, file: Any, size: int) -> Sequence[Sequence[int] | None]:
+        """Row groups that are read together: all of them, and of very wide tables a few."""
+        if len(self._layout.columns) <= _MOST_THREADED:
+            return [None]
+        with reading(self.path):
+            return list(_spans(file.metadata, size))
+
     def _completed(self, batch: Any) -> Any:
         if not self.folders:
             return batch
@@ -211,9 +218,7 @@ class ParquetFile(Source):
         with self.opened() as file:
             done = 0
             size = self.rows_at_once(d, BLOCK_BYTES, PART_BYTES)
-            with reading(self.path):
-                spans = list(_spans(file.metadata, size))
-            for groups in spans:
+            for groups in self._spans_of(file, size):
                 for batch in self.batches(file, size, groups):
                     done += batch.num_rows
                     self.position = self.nbytes * done / max(1, self.n or 1)
