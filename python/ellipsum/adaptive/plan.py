@@ -49,6 +49,10 @@ _EXCESS_SHARE = Fraction(3, 64)
 #: under one of the laws that are allowed for: where the rounds have to find the rows first.
 _STEPS_COST = 0.045
 
+#: But not the cells so little that their share of all columns together, which divides the mean,
+#: has a larger deviation.
+_CELLS_SD = 1 / 8
+
 #: The share of the noisy count, which add-remove neighbours need before the plan is made: a
 #: mean divides small shifts by it, a sum multiplies the whole centre.
 _COUNT_SHARE = {"mean": Fraction(1, 64), "sum": Fraction(1, 8)}
@@ -203,7 +207,7 @@ def _made(n: int, public: _Public, mu: float, neighbors: str, kind: str) -> Plan
     floor = 2 / (_RADIUS_SD * n * mu) ** 2
     most = int(_RADIUS_FLOORS / floor + 1e-9)
     weights = best_division(ratio, n, domain, most) if most else None
-    cells, excess = _less(weights, ratio, n, domain)
+    cells, excess = _less(weights, ratio, n, domain, (_CELLS_SD * n * mu) ** -2)
     counting.append(Step("cells", cells, "noisy numbers of present cells"))
     left = 1 - count - cells
     if weights is None:  # no histogram would stand out from its noise
@@ -218,15 +222,19 @@ def _made(n: int, public: _Public, mu: float, neighbors: str, kind: str) -> Plan
     return Plan(n, d, mu, neighbors, (*counting, *steps))
 
 
-def _less(weights: Array | None, ratio: float, n: int, domain: Domain) -> tuple[Fraction, Fraction]:
-    """Shares of the steps *cells* and *excess*, in their proportion, as far as they may cost."""
+def _less(
+    weights: Array | None, ratio: float, n: int, domain: Domain, least: float
+) -> tuple[Fraction, Fraction]:
+    """Shares of the steps *cells* and *excess*, in their proportion, as far as they may cost; the
+    cells keep ``least``, or what they have at most."""
     if weights is None:
         return _CELLS_SHARE, _EXCESS_SHARE
     taken = float(_CELLS_SHARE + _EXCESS_SHARE)
     part = min(1.0, _STEPS_COST / cost_of_taking(taken, weights, ratio, n, domain))
     units = max(1, math.floor(part * _CELLS_SHARE * _SHARE_UNITS))
-    cells = Fraction(units, _SHARE_UNITS)
-    return cells, cells / _CELLS_SHARE * _EXCESS_SHARE
+    excess = Fraction(units, _SHARE_UNITS) / _CELLS_SHARE * _EXCESS_SHARE
+    kept = min(_CELLS_SHARE, Fraction(math.ceil(least * _SHARE_UNITS), _SHARE_UNITS))
+    return max(Fraction(units, _SHARE_UNITS), kept), excess
 
 
 def count_share(kind: str, neighbors: str) -> Fraction:
