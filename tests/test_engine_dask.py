@@ -20,6 +20,7 @@ import pyarrow.parquet  # noqa: E402
 from ellipsum import CheckpointError, PrivateCounts, PrivateMean, open_rows  # noqa: E402
 from ellipsum.engines.dask import DaskRows, exact_sum  # noqa: E402
 from ellipsum.engines.engine_rows import EngineError  # noqa: E402
+from ellipsum.far_users import UserTask  # noqa: E402
 from engine_cases import (  # noqa: E402
     REGION,
     D,
@@ -219,3 +220,22 @@ def test_labels_that_cannot_be_read_are_named():
 def test_the_guide_prints_what_it_shows():
     for wrong in run_page(ROOT / "docs/guides/engines/dask.md"):
         pytest.fail(f"line {wrong.block.line} shows\n{wrong.shown}\nbut prints\n{wrong.printed}")
+
+
+def test_users_have_a_bucket_a_core_on_one_machine_and_more_of_them_on_a_cluster(monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="Dask's scheduler is not installed")
+    table, asked, split = labelled_table("integer").drop_columns("store"), [], UserTask.split
+    parts = [dask.delayed(table.slice)(k, 100) for k in range(0, 1000, 100)]
+    mean = PrivateMean(REGION, mu=1, by="user")
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    monkeypatch.setattr(
+        UserTask, "split", lambda task, data, n: asked.append(n) or split(task, data, n)
+    )
+    with dask.config.set(scheduler="sync"):
+        alone = mean(DaskRows(parts, by="user"), seed=1)
+    assert set(asked) == {3}
+    asked.clear()
+    with distributed.Client(processes=False, n_workers=1, dashboard_address=None):
+        together = mean(DaskRows(parts, by="user"), seed=1)
+    assert set(asked) == {10}
+    assert (alone.integers == together.integers).all()

@@ -23,7 +23,8 @@ __all__ = ["DaskRows", "exact_sum"]
 
 #: Results that one task of the tree adds up.
 _FAN_IN = 16
-#: Buckets of users, where there are as many parts: the graph has parts times buckets pieces.
+#: Buckets of users on a cluster, where there are as many parts: the graph has parts times buckets
+#: pieces.
 _BUCKETS = 64
 
 
@@ -155,12 +156,18 @@ class DaskRows(EngineRows):
     def exchange(self, task: ShuffledPass) -> Iterator[tuple[str, bytes]]:
         """One Dask graph: a task a part, one a bucket, which takes of each part what is its own,
         and a tree of merges."""
-        buckets = max(1, min(len(self._parts), _BUCKETS))
+        buckets = max(1, min(len(self._parts), self._most_buckets()))
         send = self._dask.delayed(task, pure=False)
         split = self._dask.delayed(_split, pure=False, nout=buckets)
         run = self._dask.delayed(_of_pieces, pure=False)
         pieces = [split(send, part, buckets) for part in self._parts]
         return self._merged(send, [run(send, [p[k] for p in pieces]) for k in range(buckets)])
+
+    def _most_buckets(self) -> int:
+        """Without a cluster one for each core: between processes of this machine all pieces of a
+        part travel to each bucket."""
+        of_client = hasattr(self._dask.base.get_scheduler(), "__self__")
+        return _BUCKETS if of_client else os.cpu_count() or 1
 
     def _merged(self, send: Any, level: list[Any]) -> Iterator[tuple[str, bytes]]:
         merge = self._dask.delayed(_several, pure=False)
