@@ -7,9 +7,11 @@ import pytest
 
 from clip_cases import DTYPES, NONE, Region, gaussian_rows, hostile_rows
 from ellipsum.adaptive.domain import Frame
+from ellipsum.adaptive.part_pass import passes_over
 from ellipsum.adaptive.passes import Passes
 from ellipsum.kernels import twins
 from ellipsum.rows.columns import ColumnBlock
+from ellipsum.rows.partitioned import Partitioned
 from regions import KERNEL_SETS, _core
 
 KINDS = ["halves", "matrix halves", "low rank halves", "distances", "matrix distances"]
@@ -130,12 +132,18 @@ def test_cells_are_counted_as_numpy_counts_them(holes):
             assert (Passes(data, d).cells() == wanted).all()
 
 
-def test_a_pass_that_checks_data_counts_their_cells_so_that_none_follows():
-    read = []
+def test_where_an_engine_counts_the_rows_of_a_box_no_pass_for_their_cells_follows():
     rows = np.where(np.arange(12).reshape(4, 3) % 5, 1.0, np.nan)
-    box = np.zeros(3), np.ones(3)
-    passes = Passes(lambda: read.append(1) or iter([rows]), 3, box=box)
-    passes.check()
-    assert passes.count == 4
+    tasks = []
+
+    class Parts(Partitioned):
+        d = 3
+
+        def gather(self, task):
+            tasks.append(task.method)
+            yield from ((f"{k}", task(iter([row[None]]))) for k, row in enumerate(rows))
+
+    passes = passes_over(Parts(), 3, box=(np.zeros(3), np.ones(3)))
+    assert passes.count_rows() == 4
     assert passes.cells().tolist() == [3, 3, 3, 0]
-    assert len(read) == 2  # the second time for its first rows
+    assert tasks == ["cells"]

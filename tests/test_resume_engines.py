@@ -278,3 +278,16 @@ def test_what_does_not_go_with_an_engine_is_refused(tmp_path):
     with pytest.raises(ValueError, match="two of its parts, and would count twice"):
         grouped(far("users"))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_beside_the_files_that_an_engine_reads_is_refused(tmp_path):
+    rows = far("mean")
+    rows.known = lambda: ["double", (tmp_path / "rows in a folder" / "part 1.parquet").as_uri()]
+    folder = tmp_path / "rows in a folder"
+    folder.mkdir()
+    with pytest.raises(CheckpointError, match="lies beside the files that the engine reads"):
+        run("mean", rows, resume=folder / "job.ck")
+    assert not list(folder.iterdir())
+    assert same(
+        run("mean", rows, resume=folder / ".job.ck"), run("mean", rows, resume=folder / ".job.ck")
+    )

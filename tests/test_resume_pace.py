@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ellipsum import Checkpoint, ExactSum
+from ellipsum.jobs.checkpoint import Job
 from killed_jobs import check, make_files, release
 
 
@@ -17,7 +18,7 @@ def test_a_slow_disk_takes_a_fortieth_of_the_time(memory_path, monkeypatch, jobs
     folder = memory_path
     rows = make_files(folder)
     clock, when, lock = [0.0], [], threading.Lock()
-    write, add = Checkpoint.write, ExactSum.add
+    write, add, soon, writes = Checkpoint.write, ExactSum.add, Job.save_soon, threading.Lock()
 
     def passes():
         with lock:
@@ -29,14 +30,21 @@ def test_a_slow_disk_takes_a_fortieth_of_the_time(memory_path, monkeypatch, jobs
         write(self, body)
 
     def adds(self, batch):
-        passes()
+        with writes:
+            passes()
         return add(self, batch)
+
+    def waits(self):
+        with writes:  # no time passes but the write's own
+            soon(self)
+            self.wait()
 
     monkeypatch.setattr("ellipsum.jobs.checkpoint.REST", 40)
     monkeypatch.setattr("ellipsum.jobs.checkpoint.time.monotonic", lambda: clock[0])
     monkeypatch.setattr("ellipsum.rows.seek.PART_BYTES", 1 << 9)
     monkeypatch.setattr(Checkpoint, "write", slow)
     monkeypatch.setattr(ExactSum, "add", adds)
+    monkeypatch.setattr(Job, "save_soon", waits)
     release(folder, "sum", jobs)
     first, *between, last = when
     gaps = np.diff([first, *between])

@@ -186,9 +186,11 @@ class PartitionedPasses(Passes):
         options.pop("columns", None)
         check_coordinates(data, d, self.columns)
         self._parts_of, self._options = data, options
+        self._cells: NDArray[np.int64] | None = None
 
     def check(self) -> None:
-        """One pass that counts the rows, and from a box their cells."""
+        """One pass that counts the rows, and from a box their cells, which the plan asks for next:
+        an engine can read its rows again."""
         if self.box is not None:
             self.cells()
         else:
@@ -218,8 +220,11 @@ class PartitionedPasses(Passes):
         """As :meth:`Passes.histogram`."""
         return np.array(self._tally("histogram", frame, edges), dtype=np.int64)
 
-    def _read_cells(self, threads: int | None = None) -> NDArray[np.int64]:
-        return np.array(self._tally("cells"), dtype=np.int64)
+    def cells(self, threads: int | None = None) -> NDArray[np.int64]:
+        """As :meth:`Passes.cells`; no pass where :meth:`check` has made it."""
+        if self._cells is None:
+            self._cells = np.array(self._tally("cells"), dtype=np.int64)
+        return self._cells
 
     def _sum(self, method: str, *arguments: Any) -> ExactSum:
         task = PartTask(self.d, method, arguments, self._options, self.columns.names)

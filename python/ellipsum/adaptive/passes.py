@@ -108,7 +108,6 @@ class Passes:
         self.box = box
         self._ends = {} if box is None else {"lower": box[0], "upper": box[1]}
         self.count: int | None = None
-        self._cells: NDArray[np.int64] | None = None
 
     def count_rows(self) -> int:
         """Number of rows: from the shape where there is one, else by a pass."""
@@ -131,13 +130,7 @@ class Passes:
             self._data.expect(passes)
 
     def check(self) -> None:
-        """One pass that adds nothing: what cannot be rows of d numbers is refused. The cells are
-        counted for the plan of a box, which asks for them next; that there are rows for the pass
-        behind is seen from the first of them, before any noise."""
-        if self.box is not None:
-            self.cells()
-            next(self.batches(), None)
-            return
+        """One pass that adds nothing: what cannot be rows of d numbers is refused."""
         for _ in self.batches():
             pass
 
@@ -236,13 +229,8 @@ class Passes:
         return np.array([np.dot(counts, np.arange(counts.size))], np.int64)
 
     def cells(self, threads: int | None = None) -> NDArray[np.int64]:
-        """One pass, unless :meth:`check` has made it: how many rows have each coordinate, then how
-        many have none, shape (d + 1,). **Private.**"""
-        if self._cells is None:
-            self._cells = self._read_cells(threads)
-        return self._cells
-
-    def _read_cells(self, threads: int | None = None) -> NDArray[np.int64]:
+        """One pass: how many rows have each coordinate, then how many have none, shape (d + 1,).
+        **Private.**"""
         counts, workers = np.zeros(self.d + 1, np.int64), thread_count(threads)
         anywhere = np.zeros(self.d), np.zeros(self.d), _NONE, np.ones(1), np.zeros(1, np.int64)
         step = max(1, _NUMBERS_PER_BLOCK // self.d)

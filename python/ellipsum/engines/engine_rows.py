@@ -18,8 +18,11 @@ from ..rows.partitioned import Partitioned, once_each
 __all__ = ["EngineError", "EngineRows", "engine", "label_names", "missing", "withheld"]
 
 
-#: In what an engine says where a worker cannot unpack a task.
-_ABSENT = "No module named 'ellipsum'"
+#: In what an engine says where a worker cannot unpack a task, or read what it is sent.
+_ABSENT = {
+    "No module named 'ellipsum'": "ellipsum",
+    "No module named 'pyarrow'": "pyarrow",
+}
 #: In what a task says where public keys are text and the column integers, or so: a matter of types.
 _OTHER_KEYS = "the keys given are not: give them as the data have them"
 
@@ -129,11 +132,12 @@ def withheld(name: str, job: Callable[[], Any]) -> Any:
         return job()
     except Exception as error:
         kind, said = _public_name(error), str(error)
-        absent, of_another_type = _ABSENT in said, _OTHER_KEYS in said
+        absent = next((name for text, name in _ABSENT.items() if text in said), None)
+        of_another_type = _OTHER_KEYS in said
         del said
     if absent:
         raise EngineError(
-            f"{name}'s workers have no ellipsum: install it there, and see that they run that "
+            f"{name}'s workers have no {absent}: install it there, and see that they run that "
             "Python (PYSPARK_PYTHON in Spark)"
         )
     if of_another_type:

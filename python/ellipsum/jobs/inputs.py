@@ -6,14 +6,17 @@ bound to the exact results in case they are not (claim resume-7).
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from .. import _validate
 from ..noise_keys import digest
 from ..rows.files import Rows
 from ..rows.partitioned import Partitioned
 from ..rows.seek import inputs_of
-from .checkpoint import Checkpoint, Job
+from .checkpoint import Checkpoint, CheckpointError, Job
 
 __all__ = ["check_rows", "engine_of", "inputs_before", "refuse_job"]
 
@@ -58,6 +61,7 @@ def inputs_before(checkpoint: Checkpoint, rows: Rows | Partitioned, d: int) -> l
         The checkpoint is, or would be, one of the files.
     """
     if isinstance(rows, Partitioned) and rows.files is None:
+        _refuse_beside(checkpoint, rows)
         return _known(rows, rows.count_rows(d))
     files = rows if isinstance(rows, Rows) else rows.files
     assert files is not None
@@ -82,6 +86,18 @@ def check_rows(job: Job, rows: Rows | Partitioned, count: int | None = None) -> 
         job.check_inputs(inputs_of(files))
     elif count is not None:
         job.check_inputs(_known(rows, count))
+
+
+def _refuse_beside(checkpoint: Checkpoint, rows: Partitioned) -> None:
+    """Refuse a checkpoint that the engine would read as rows the next time."""
+    path = Path(checkpoint.path).absolute()
+    names = [name for name in rows.known() if name.startswith("file:")]
+    read = {Path(url2pathname(urlsplit(name).path)).parent.resolve() for name in names}
+    if not path.name.startswith((".", "_")) and path.parent.resolve() in read:
+        raise CheckpointError(
+            f"{checkpoint.path} lies beside the files that the engine reads: put the checkpoint "
+            "elsewhere, or give it a name that begins with a dot"
+        )
 
 
 def _files_of(rows: Rows | Partitioned) -> Rows | None:
