@@ -79,6 +79,27 @@ def test_clock_and_short_numbers():
     assert [_progress._short(x) for x in (7, 1234, 5e9, 2e15)] == ["7", "1.23k", "5G", "2e+03T"]
 
 
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+@pytest.mark.parametrize("kind", ["csv", "npy"])
+def test_a_plan_says_which_pass_it_is_of_how_many(capsys, monkeypatch, tmp_path, kind, neighbors):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    rows = np.random.default_rng(0).normal(size=(4000, 2))
+    np.save(tmp_path / "rows.npy", rows)
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",", header="a,b", comments="")
+    mechanism = PrivateMean(lower=[-9, -9], upper=[9, 9], mu=1, neighbors=neighbors)
+    last = sum(step.name != "count" for step in mechanism.plan(4000).steps) + (kind == "csv")
+    data = open_rows(str(tmp_path / f"rows.{kind}"), progress=True)
+    for _ in range(2):
+        capsys.readouterr()
+        mechanism(data, seed=1)
+        bars = [bar.split("\r")[-1] for bar in capsys.readouterr().err.split("\n")[:-1]]
+        titles = [bar.split(":")[0] for bar in bars if "100%" in bar]
+        wanted = [f"pass {k} of {last}" for k in range(1, last + 1)]
+        if kind == "csv":  # how many more there are follows from the rows that it counts
+            wanted[0] = "pass 1"
+        assert titles == wanted
+
+
 def test_a_plan_by_users_says_which_pass_it_is(capsys, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     rows = np.random.default_rng(0).normal(size=(4000, 2))

@@ -108,6 +108,7 @@ class Passes:
         self.box = box
         self._ends = {} if box is None else {"lower": box[0], "upper": box[1]}
         self.count: int | None = None
+        self._counting = 0  # passes over files that it took
 
     def count_rows(self) -> int:
         """Number of rows: from the shape where there is one, else by a pass."""
@@ -117,6 +118,9 @@ class Passes:
         if self.count is None and isinstance(self._data, Rows):
             self.count = self._data.n
         if self.count is None:
+            if isinstance(self._data, Rows):
+                self._data.expect(None)
+                self._counting = 1
             self.check()
         return self.count or 0
 
@@ -125,8 +129,10 @@ class Passes:
         return self._data is data
 
     def expect(self, passes: int) -> None:
-        """Say how many passes there will be, for the progress bars of files."""
-        if isinstance(self._data, (Rows, Store)):
+        """Say how many more passes there will be, for the progress bars of files."""
+        if isinstance(self._data, Rows):
+            self._data.expect(passes, done=self._counting)
+        elif isinstance(self._data, Store):
             self._data.expect(passes)
 
     def check(self) -> None:
