@@ -375,3 +375,18 @@ def test_a_book_of_numbers_in_turn_and_not_knows_each_key_again():
             if key in first:
                 assert book.add([key]).tolist() == [first.index(key)]
         assert book.keys == first
+
+
+def test_a_table_whose_keys_were_broken_off_is_refused(monkeypatch):
+    table = ExactGroupSum(Ellipsoid.ball(1.0, d=1)).add(np.ones((2, 1)), [1, 2])
+
+    def broken(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KeyBook, "_name", broken)
+        with pytest.raises(KeyboardInterrupt):
+            table.add(np.ones((2, 1)), [3, 2])
+    for use in (lambda: table.add(np.ones((1, 1)), [1]), lambda: table.keys, table.to_bytes):
+        with pytest.raises(RuntimeError, match="make the table anew"):
+            use()

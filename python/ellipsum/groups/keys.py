@@ -82,6 +82,7 @@ class KeyBook:
         self.closed = False
         self._sorts = {sort: _Sort(sort) for sort in (NUMBER, TEXT, BYTES)}
         self._size, self._in_turn = 0, True  # whether a sort's table has the book's own order
+        self._half = False
         self._keys: list[Any] = []
         self._digests = np.empty((0, 2), np.uint64)
         if keys is not None:
@@ -96,6 +97,7 @@ class KeyBook:
     @property
     def keys(self) -> list[Any]:
         """The keys, by their indices."""
+        self._refuse_half()
         if len(self._keys) < self._size:
             self._keys += [None] * (self._size - len(self._keys))
             for sort in self._sorts.values():
@@ -107,6 +109,7 @@ class KeyBook:
 
     def digests(self) -> Words:
         """The digest of each key (n, 2)."""
+        self._refuse_half()
         if len(self._digests) < self._size:
             more = np.empty((self._size - len(self._digests), 2), np.uint64)
             self._digests = np.concatenate([self._digests, more])
@@ -168,6 +171,17 @@ class KeyBook:
 
     def _find(self, cells: Cells, *, add: bool) -> Ints:
         """The index of each cell; new keys in the order in which they come first."""
+        self._refuse_half()
+        self._half = add
+        out = self._places_of(cells, add)
+        self._half = False
+        return out
+
+    def _refuse_half(self) -> None:
+        if self._half:  # its tables may know keys that have no index
+            raise RuntimeError("adding keys was broken off: make the table anew from the rows")
+
+    def _places_of(self, cells: Cells, add: bool) -> Ints:
         out, size = np.empty(len(cells), np.int64), 0
         found: list[tuple[_Sort, Any, Ints]] = []
         fresh: list[tuple[_Sort, Ints]] = []
