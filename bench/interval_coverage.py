@@ -298,6 +298,7 @@ def picture(found: list[Found], of: str, path: Path) -> None:
         here = [each for each in found if each.cell == Cell(law, each.cell.n)]
         counts = [each.cell.n for each in here]
         style = {"marker": "osD^vPX*<>h"[i % 11], "ms": 5, "lw": 1, "label": law}
+        style["color"] = f"C{i}" if i < 10 else "black"
         above.plot(counts, [each.worst for each in here], **style)
         below.plot(counts, [each.width for each in here], **style)
     above.axhline(LEVEL, color="black", lw=0.8)
