@@ -6,13 +6,18 @@ from typing import NamedTuple
 
 
 class Mutation(NamedTuple):
-    """``old`` stands once in ``file``; ``tests`` are pytest's arguments."""
+    """``old`` stands once in ``file``; ``tests`` are pytest's arguments.
+
+    ``target``: the instruction set that alone compiles this text, for a processor that has it; else
+    C++ is built for the baseline.
+    """
 
     name: str
     file: str
     old: str
     new: str
     tests: str
+    target: str = "baseline"
 
 
 P, T, C = "python/ellipsum/", "python/ellipsum/kernels/twins/", "cpp/core/"

@@ -34,6 +34,14 @@ CORE = [
         "tests/test_cell_box.py",
     ),
     Mutation(
+        "groups, C++: short rows are all scaled by the first one's factor",
+        C + "clip/groups.inl",
+        "y[c][r] * fill(factor[r]) + magic",
+        "y[c][r] * fill(factor[0]) + magic",
+        "tests/test_group_kernel.py",
+        "avx512",
+    ),
+    Mutation(
         "clip, C++: the streaming clamp is at twice the limit",
         C + "clip/stream.inl",
         "clamp(y, load<double>(record + limit_slot));\n      g.changed",

@@ -71,8 +71,8 @@ bool prepare() {
 struct Kind {
   Task task;
   bool matrix;
-  std::size_t rank = 0;  // at most, beside the scale
   bool moved = false;    // cells into a box, first
+  std::size_t rank = 0;  // at most, beside the scale
 };
 
 struct Case {
@@ -226,11 +226,11 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
                         {Task::halves, true},
                         {Task::distances, false},
                         {Task::distances, true},
-                        {Task::ball, false, 2},
-                        {Task::halves, false, 9},
-                        {Task::distances, false, 1},
-                        {Task::halves, false, 0, true},
-                        {Task::distances, false, 0, true}};
+                        {Task::ball, false, false, 2},
+                        {Task::halves, false, false, 9},
+                        {Task::distances, false, false, 1},
+                        {Task::halves, false, true},
+                        {Task::distances, false, true}};
   for (Kind kind : kinds)
     for (std::size_t d : {1u, 3u, 8u, 9u, 16u, 20u})
       for (std::size_t n : {1u, 8u, 9u, 16u, 32u})
