@@ -29,6 +29,9 @@ DS = (4, 16, 64, 128, 1024, 16384)
 #: Least share of reading that a row may reach, by d, for float32 and float64 (the best target).
 WANTED = {16: (0.5, 0.9), 64: (0.75, 0.75), 128: (0.75, 0.75), 1024: (0.75, 0.75)}
 WANTED |= {16384: (0.75, 0.75)}
+#: Reading alone by columns goes by blocks of as many bytes of doubles as the kernels' own, and at
+#: last by whole columns.
+BLOCK_BYTES = (1 << 18, 1 << 20, 1 << 40)
 #: A column may take this many times as long as a row.
 WANTED_COLUMNS = 1.5
 
@@ -135,14 +138,19 @@ def columns_table(megabytes: int, repeats: int) -> Table:
             layouts = in_columns(rows)
             wanted = total_of(rows, region)
             assert all((total_of(x, region) == wanted).all() for x in layouts.values())
+            fortran = layouts["Fortran array"]
+            alone = [partial(measure.read_by_columns, fortran, size) for size in BLOCK_BYTES]
             jobs = [partial(total_of, x, region) for x in layouts.values()]
-            read, by_rows, *seconds = measure.best(
+            read, in_l2, in_l3, in_all, by_rows, *seconds = measure.best(
                 partial(measure.read_alone, rows),
+                *alone,
                 partial(total_of, rows, region),
                 *jobs,
                 repeats=repeats,
             )
             line: dict[str, object] = {"dtype": dtype, "d": d, "read": rows.nbytes / 1e9 / read}
+            for name, s in zip(("1/4 MiB", "1 MiB", "all"), (in_l2, in_l3, in_all), strict=True):
+                line[f"read by columns, {name}"] = rows.nbytes / 1e9 / s
             line["rows"] = rows.nbytes / 1e9 / by_rows
             for name, s in zip(layouts, seconds, strict=True):
                 line |= {name: rows.nbytes / 1e9 / s, f"rows / {name}": s / by_rows}

@@ -34,6 +34,25 @@ def read_alone(array: np.ndarray) -> int:
     return _sum_of_words(numbers[: numbers.size // 2 * 2].view(np.int64))
 
 
+@njit(nogil=True)
+def _sum_of_columns(words, block):
+    total = np.int64(0)
+    for start in range(0, words.shape[1], block):
+        for j in range(words.shape[0]):
+            part = words[j, start : start + block]
+            for i in range(part.size):
+                total += part[i]
+    return total
+
+
+def read_by_columns(array: np.ndarray, block_bytes: int) -> int:
+    """Read an array in Fortran order by blocks of rows, column by column, as a kernel has to that
+    needs a row's norm before it scales the row. ``block_bytes``: of a block in doubles. An even
+    number of rows."""
+    rows = max(block_bytes // (8 * array.shape[1]), 8)
+    return _sum_of_columns(array.T.view(np.int64), rows * array.itemsize // 8)
+
+
 def best(
     *jobs: Callable[[], object], repeats: int = REPEATS, clock: Clock = time.process_time
 ) -> list[float]:

@@ -42,6 +42,20 @@ CORE = [
         "avx512",
     ),
     Mutation(
+        "kept rows, C++: an exceptional row is in flight once more",
+        C + "clip/stream.inl",
+        "    n2[r] = double(INFINITY);\n    --s.counts.clipped;",
+        "    n2[r] = square;\n    --s.counts.clipped;",
+        "tests/test_arrangements.py -k every_arrangement",
+    ),
+    Mutation(
+        "kept rows, C++: zeros may be infinite",
+        C + "clip/clip_kernels.cpp",
+        "(region.task == Task::ball || region.task == Task::halves) && has_finite_zeros(region);",
+        "(region.task == Task::ball || region.task == Task::halves) && region.d > 0;",
+        "tests/test_arrangements.py -k so_far",
+    ),
+    Mutation(
         "clip, C++: the streaming clamp is at twice the limit",
         C + "clip/stream.inl",
         "clamp(y, load<double>(record + limit_slot));\n      g.changed",

@@ -61,6 +61,15 @@ def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(varia
                     assert region.sums_and_holes(_core, view, threads=2) == wanted, (d, n, name)
 
 
+def test_a_centre_so_far_that_a_zero_would_be_infinite_changes_no_arrangement(variant):
+    """Rows that are kept as they were read leave zeros behind, which have to be finite."""
+    for d in (9, 70):
+        region = Region("halves", d)
+        region.center[::3], region.scale[::3] = 1e300, 1e12
+        rows = hostile_rows(41, d, np.float32)
+        assert region.sums_and_holes(_core, rows) == region.sums_and_holes(twins, rows)
+
+
 def left_out(rows, holes, offset):
     """The same rows as columns with bitmaps, and hostile numbers where they leave one out."""
     n, d = rows.shape

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <mutex>
 
 #include "dispatch.hpp"
@@ -14,26 +15,34 @@ namespace {
 // Names say rows in flight and who asks the memory. The distances: a page, since nearer lines
 // arrive too late; for the second level 14 KB, which the first could not hold beside the scratch.
 constexpr std::size_t near_block = std::size_t{1} << 18, far_block = std::size_t{1} << 20;
-constexpr Arrangement wide[] = {
-    {"8-far", 8, Fetch::far, 14336, near_block},  {"8-near", 8, Fetch::near, 4096, near_block},
-    {"4-near", 4, Fetch::near, 4096, near_block}, {"4-far", 4, Fetch::far, 14336, near_block},
-    {"2-near", 2, Fetch::near, 4096, near_block}, {"2-far", 2, Fetch::far, 8192, near_block},
-    {"1-near", 1, Fetch::near, 8192, near_block}, {"1-far", 1, Fetch::far, 16384, near_block}};
+constexpr Arrangement wide[] = {{"8-far", 8, Fetch::far, 14336, near_block, false},
+                                {"8-near", 8, Fetch::near, 4096, near_block, false},
+                                {"8-kept", 8, Fetch::near, 4096, near_block, true},
+                                {"4-near", 4, Fetch::near, 4096, near_block, false},
+                                {"4-far", 4, Fetch::far, 14336, near_block, false},
+                                {"4-kept", 4, Fetch::near, 4096, near_block, true},
+                                {"2-near", 2, Fetch::near, 4096, near_block, false},
+                                {"2-far", 2, Fetch::far, 8192, near_block, false},
+                                {"1-near", 1, Fetch::near, 8192, near_block, false},
+                                {"1-far", 1, Fetch::far, 16384, near_block, false}};
+constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[6];
 // Of 128 bits: eight rows in flight cost more than they save.
-constexpr const Arrangement* narrow = wide + 2;
-constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wide_count - 2;
+constexpr const Arrangement* narrow = &four_near;
+constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wide_count - 3;
 // Of columns: slabs, or blocks whose y fit the second level of cache or the third; of all with d up to
 // 256 that is the same.
-constexpr Arrangement columns[] = {{"columns-slabs", 4, Fetch::near, 4096, 0},
-                                   {"columns-near", 4, Fetch::near, 2048, near_block},
-                                   {"columns-far", 4, Fetch::near, 2048, far_block}};
+constexpr Arrangement columns[] = {{"columns-slabs", 4, Fetch::near, 4096, 0, false},
+                                   {"columns-near", 4, Fetch::near, 2048, near_block, false},
+                                   {"columns-far", 4, Fetch::near, 2048, far_block, false}};
 constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
 // From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.
 constexpr std::size_t least_d = 9;
-constexpr std::size_t trial_rounds = 3;
-// Of columns more, since every one of them begins cold: of 1 MiB, those that lead by a third of all
-// rows of a table came last.
+// The first round sorts out what is hopeless, on slices that are short: every pass begins cold, and so
+// those that ask far ahead, or of many rows, are judged too hard by them. The others are timed on longer
+// ones. Of columns all are longer, since every column begins cold.
+constexpr std::size_t trial_rounds = 3, longer = 4;
+constexpr double hopeless = 1.5;  // times the leader's seconds
 constexpr std::size_t slice_bytes = std::size_t{1} << 20, column_slice_bytes = 4 * slice_bytes;
 constexpr std::size_t slice_rows = 32;  // at least, so that the first and the last group count less
 constexpr std::size_t most_variants = 2 * wide_count + narrow_count;
@@ -99,21 +108,32 @@ std::vector<std::string> variant_names() {
 const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) {
   if (in_columns(batch)) return columns[0];
   const std::size_t row = batch.d * element_size(batch);
-  if (is_wide(target) && row <= 256) return wide[1];
-  if (row <= 4096 || batch.d > 2048) return wide[2];
-  return wide[4];
+  if (is_wide(target) && row <= 256) return eight_near;
+  if (row <= 4096 || batch.d > 2048) return four_near;
+  return two_near;
 }
 
 struct Choice::PassClass {
   std::mutex measuring;
   std::atomic<int> fastest{-1};
   std::size_t trials = 0;
+  bool out[most_variants] = {};
   double least[most_variants];  // seconds a row
 
+  bool in_first_round(std::size_t variants) const { return trials < variants; }
+
   void record(std::size_t variants, double seconds) {
+    if (trials == 0) std::fill_n(least, variants, HUGE_VAL);
     double& best = least[trials % variants];
-    best = trials < variants ? seconds : std::min(best, seconds);
-    if (++trials < trial_rounds * variants) return;
+    best = std::min(best, seconds);
+    if (++trials == variants) {
+      const double leader = *std::min_element(least, least + variants);
+      for (std::size_t k = 0; k < variants; ++k) out[k] = least[k] > hopeless * leader;
+      std::fill_n(least, variants, HUGE_VAL);
+    }
+    const std::size_t all = trial_rounds * variants;
+    while (trials < all && out[trials % variants]) ++trials;
+    if (trials < all) return;
     fastest.store(int(std::min_element(least, least + variants) - least),
                   std::memory_order_release);
   }
@@ -168,12 +188,14 @@ std::size_t Choice::measure(const Batch& batch, const Region& region, const Run&
   if (!pass || pass->fastest.load(std::memory_order_acquire) >= 0) return 0;
   const std::unique_lock<std::mutex> held(pass->measuring, std::try_to_lock);
   if (!held) return 0;
-  const std::size_t bytes = in_columns(batch) ? column_slice_bytes : slice_bytes;
-  const std::size_t fit = bytes / (batch.d * element_size(batch));
-  const std::size_t slice = std::max(fit / slice_rows, std::size_t{1}) * slice_rows;
   const std::vector<Variant>& variants = variants_of(batch);
+  const std::size_t bytes = in_columns(batch) ? column_slice_bytes : slice_bytes;
   std::size_t done = 0;
-  while (pass->fastest.load(std::memory_order_relaxed) < 0 && batch.n - done >= slice) {
+  while (pass->fastest.load(std::memory_order_relaxed) < 0) {
+    const std::size_t times = pass->in_first_round(variants.size()) ? 1 : longer;
+    const std::size_t fit = times * bytes / (batch.d * element_size(batch));
+    const std::size_t slice = std::max(fit / slice_rows, std::size_t{1}) * slice_rows;
+    if (batch.n - done < slice) break;
     using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
     run(variants[pass->trials % variants.size()], done, slice);

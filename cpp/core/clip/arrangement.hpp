@@ -25,6 +25,7 @@ struct Arrangement {
   Fetch fetch;
   std::size_t ahead;  // bytes, at least, from a group of rows to the lines asked for with it
   std::size_t block;  // rows in columns: bytes of y in a block, or 0 for slabs
+  bool keeps;         // the rows in flight as they were read, in the place of their y
 };
 
 struct ArrangementList {

@@ -64,12 +64,23 @@ Bins make_bins(const Region& region, Scratch& scratch) {
   return bins;
 }
 
-Stream make_stream(const Region& region, const Arrangement& arrangement, std::int64_t* absent,
-                   Scratch& scratch) {
+// Zeros of a row that was added at once must have finite y (Stream::keeps).
+bool has_finite_zeros(const Region& region) {
+  for (std::size_t j = 0; j < region.d; ++j)
+    if (!std::isfinite(region.center[j] * region.scale[j])) return false;
+  return true;
+}
+
+// `size`: bytes of a number of the batch.
+Stream make_stream(const Region& region, const Arrangement& arrangement, std::size_t size,
+                   std::int64_t* absent, Scratch& scratch) {
   const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;
   Stream s{};
   s.d = d;
-  s.stride = (record_slots + arrangement.rows) * vec_lanes;
+  s.keeps = arrangement.keeps && size == 4 && !is_mixed(region) &&
+            (region.task == Task::ball || region.task == Task::halves) && has_finite_zeros(region);
+  s.stride = record_slots * vec_lanes +
+             arrangement.rows * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double);
   s.records = scratch.take(chunks * s.stride);
   s.radius = region.radius;
   s.alone = {scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
@@ -267,7 +278,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
     if (task == Task::distances) add_counts(sums.bins, batch.n - done, partial);
     return sums.counts;
   }
-  Stream s = make_stream(region, arrangement, absent, scratch);
+  Stream s = make_stream(region, arrangement, sizeof(T), absent, scratch);
   s.counts = counts;
   const MatrixScratch matrix =
       is_mixed(region) ? make_matrix_scratch(region, plan, scratch) : MatrixScratch{};
@@ -300,8 +311,8 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
                       double* memory) {
   const ClipPlan plan = clip_plan(rows, region);
   Scratch scratch{memory};
-  const Arrangement arrangement{"groups", most_in_groups, Fetch::hardware, 0, 0};
-  Stream s = make_stream(region, arrangement, to.absent, scratch);
+  const Arrangement arrangement{"groups", most_in_groups, Fetch::hardware, 0, 0, false};
+  Stream s = make_stream(region, arrangement, sizeof(T), to.absent, scratch);
   if (!is_mixed(region)) {
     all_to_groups<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);
     return s.counts;

@@ -10,12 +10,16 @@ constexpr std::size_t limit_slot = 24;  // of a box; for the halves, sums of mag
 constexpr std::size_t y_slot = 32;      // one for each row in flight: clipped to the box, or not
                                         // yet scaled to the ball
 
+// Rows of float32 in flight may be kept as they were read, in half the scratch, and their y be made
+// again. An exceptional row adds its integers at once then, and leaves zeros with the factor 0.
+
 struct Stream {
   // Set once a pass; coordinates are padded with zeros to a multiple of 8.
   std::size_t d;
   double* records;
   std::size_t stride;  // doubles from one record to the next
   double radius;
+  bool keeps;        // rows as they were read
   RowScratch alone;  // for exceptional rows
   Ahead ahead;
   std::int64_t* absent;  // holes of each coordinate
@@ -34,8 +38,42 @@ template <int R> struct Group {
 
 static inline std::int64_t* integers_at(double* p) { return reinterpret_cast<std::int64_t*>(p); }
 
+// Eight numbers from one place to another, and as doubles; each is read once.
+template <class T> static ELLIPSUM_INLINE Vec copy_numbers(const char* from, char* to) {
+  constexpr int whole = vec_lanes * int(sizeof(T)), one = register_lanes * 8,
+                size = whole < one ? whole : one;
+  typedef T Part __attribute__((vector_size(size)));
+  ELLIPSUM_UNROLL
+  for (int k = 0; k < whole; k += size) {
+    Part part;
+    std::memcpy(&part, from + k, sizeof part);
+#if defined(__SSE2__)
+    __asm__("" : "+x"(part));
+#else
+    __asm__("" : "+m"(part));
+#endif
+    std::memcpy(to + k, &part, sizeof part);
+#if defined(__AVX512F__)
+    if constexpr (sizeof(T) == 4) return {{_mm512_cvtps_pd(__m256(part))}};
+    else return {{part}};
+#endif
+  }
+  return load<T>(to);
+}
+// The first `count` of them; the others stay what they are.
+template <class T> static inline Vec copy_first(const char* from, char* to, std::size_t count) {
+  const Vec x = load_first<T>(from, count);
+  double numbers[vec_lanes];
+  store(numbers, x);
+  for (std::size_t k = 0; k < count; ++k) {
+    const T number = T(numbers[k]);
+    std::memcpy(to + k * sizeof(T), &number, sizeof number);
+  }
+  return x;
+}
+
 // One step of the walk, `count` <= 8 coordinates from j on.
-template <class T, int R, Task task, bool reads>
+template <class T, int R, Task task, bool reads, bool keeps>
 static ELLIPSUM_INLINE void walk_step(Group<R>& g, double* record, std::size_t j,
                                       std::size_t count) {
   const Vec magic = fill(rounding_magic);
@@ -45,14 +83,19 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, double* record, std::size_t j
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
     double* at = record + y_slot + r * vec_lanes;
+    char* kept = reinterpret_cast<char*>(record + y_slot) + r * vec_lanes * int(sizeof(T));
     if (task != Task::distances) {
-      const Vec clipped = load<double>(at) * g.factor[r];
+      const Vec y = keeps ? (load<T>(kept) - center) * scale : load<double>(at);
+      const Vec clipped = y * g.factor[r];
       sum = add_bits(sum, clipped + magic);
       if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
     }
     if (!reads) continue;
     const char* from = g.row[r] + j * sizeof(T);
-    Vec x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
+    Vec x;
+    if constexpr (keeps)
+      x = count == vec_lanes ? copy_numbers<T>(from, kept) : copy_first<T>(from, kept, count);
+    else x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
     if (task == Task::box) x = held(x);
     Vec y = (x - center) * scale;
     if (task == Task::box) {
@@ -63,14 +106,14 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, double* record, std::size_t j
     } else {
       g.norm2[r] = g.norm2[r] + y * y;
     }
-    if (task != Task::distances) store(at, y);
+    if (task != Task::distances && !keeps) store(at, y);
   }
   if (task != Task::distances) store(integers_at(record + sum_slot), sum);
   if (task == Task::halves) store(integers_at(record + limit_slot), size);
 }
 
 // One walk over the columns; the copies tell the compiler that no store changes a pointer.
-template <class T, int R, Task task, bool reads>
+template <class T, int R, Task task, bool reads, bool keeps>
 static inline void walk(Stream& stream, Group<R>& group) {
   const std::size_t d = stream.d, stride = stream.stride;
   double* record = stream.records;
@@ -87,11 +130,11 @@ static inline void walk(Stream& stream, Group<R>& group) {
   std::size_t j = 0;
   for (; j + vec_lanes <= d; j += vec_lanes, record += stride) {
     if (reads) ask<R * vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, reads>(g, record, j, vec_lanes);
+    walk_step<T, R, task, reads, keeps>(g, record, j, vec_lanes);
   }
   if (j < d) {
     if (reads) ask<R * vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, reads>(g, record, j, d - j);
+    walk_step<T, R, task, reads, keeps>(g, record, j, d - j);
   }
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
@@ -110,9 +153,9 @@ struct Origin {
   const double* stretch;  // and of each row (stretch_of), if not all are 1
 };
 
-// Row i of the pass, from a copy without holes, to where the walk keeps row r; its squared norm, 0
-// in a box, where it is clamped and counted.
-template <class T, Task task>
+// Row i of the pass, from a copy without holes, to where the walk keeps row r (to alone.y where it
+// keeps what it reads); its squared norm, 0 in a box, where it is clamped and counted.
+template <class T, Task task, bool keeps>
 __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin& from,
                                                         std::size_t i, int r) {
   const char* row = row_at(from.batch, i);
@@ -132,7 +175,8 @@ __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin&
     } else {
       norm2 = norm2 + y * y;
     }
-    if (task != Task::distances) store(record + y_slot + r * vec_lanes, y);
+    if (keeps) store(s.alone.y + j, y);
+    else if (task != Task::distances) store(record + y_slot + r * vec_lanes, y);
   }
   if (task == Task::box) s.counts.clipped += count_nonzero(changed) > 0;
   return sum_lanes(norm2) * s.alone.stretch;
@@ -158,7 +202,7 @@ __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const 
   for (int r = 0; r < rows; ++r) {
     const std::size_t row = i + std::size_t(r);
     if (n2[r] < exceptional_norm2) continue;
-    if (!is_mixed(from.region)) n2[r] = walk_alone<T, task>(s, from, row, r);
+    if (!is_mixed(from.region)) n2[r] = walk_alone<T, task, false>(s, from, row, r);
     if (n2[r] < exceptional_norm2) continue;
     n2[r] = task == Task::distances ? double(INFINITY) : 0;
     if (task == Task::distances) continue;
@@ -166,6 +210,48 @@ __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const 
     for (std::size_t j = 0; j < s.d; ++j)
       s.records[j / vec_lanes * s.stride + y_slot + std::size_t(r) * vec_lanes + j % vec_lanes] =
           s.alone.y[j];
+  }
+  return load<double>(n2);
+}
+
+// alone.y, times its factor, to the sums.
+template <Task task> static void add_alone(Stream& s, double factor) {
+  double* record = s.records;
+  for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
+    const Vec clipped = load<double>(s.alone.y + j) * fill(factor), magic = fill(rounding_magic);
+    std::int64_t *sum = integers_at(record + sum_slot), *size = integers_at(record + limit_slot);
+    store(sum, add_bits(load_ints(sum), clipped + magic));
+    if (task == Task::halves) store(size, add_bits(load_ints(size), magnitude(clipped) + magic));
+  }
+  ++s.quantised;
+}
+
+// The same where rows are kept as they were read: an exceptional row is added at once, and leaves
+// zeros and an infinite norm, whose factor is 0; that it is counted as clipped, is taken back.
+template <class T, Task task>
+__attribute__((noinline, cold)) static Vec add_exceptional(Stream& s, const Origin& from,
+                                                           std::size_t i, int rows,
+                                                           const Vec& norm2) {
+  double n2[vec_lanes];
+  store(n2, norm2);
+  for (int r = 0; r < rows; ++r) {
+    if (n2[r] < exceptional_norm2) continue;
+    const double square = walk_alone<T, task, true>(s, from, i + std::size_t(r), r);
+    double factor = 1;
+    if (square < exceptional_norm2) {
+      const double norm = std::sqrt(square);
+      s.counts.clipped += norm > s.radius;
+      factor = s.radius / (norm > s.radius ? norm : s.radius);
+    } else {
+      s.counts.clipped += clip_huge(s, from, i + std::size_t(r));
+    }
+    add_alone<task>(s, factor);
+    for (std::size_t j = 0; j < s.d; j += vec_lanes)
+      std::memset(reinterpret_cast<char*>(s.records + j / vec_lanes * s.stride + y_slot) +
+                      std::size_t(r) * vec_lanes * sizeof(T),
+                  0, vec_lanes * sizeof(T));
+    n2[r] = double(INFINITY);
+    --s.counts.clipped;
   }
   return load<double>(n2);
 }
@@ -180,13 +266,14 @@ template <int R> static inline std::int64_t count_changed(const Group<R>& g, con
 }
 
 // Factors of the rows just read; exactly 1 for a row inside.
-template <class T, int R, Task task>
+template <class T, int R, Task task, bool keeps>
 static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from, std::size_t i) {
   Vec norm2 = sum_lanes_of_each<R>(g.norm2);
   if (task == Task::box) s.counts.clipped += count_changed(g, norm2);
   if (from.stretch) norm2 = norm2 * load<double>(from.stretch + i);
   if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0))
-    norm2 = replace_exceptional<T, task>(s, from, i, R, norm2);
+    norm2 = keeps ? add_exceptional<T, task>(s, from, i, R, norm2)
+                  : replace_exceptional<T, task>(s, from, i, R, norm2);
   if (task == Task::distances) count_distances(s.bins, norm2);
   if (task == Task::box || task == Task::distances) return;
   const Vec norm = square_root<R>(norm2), radius = fill(s.radius);
@@ -196,27 +283,34 @@ static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from
 
 // S: the type of what is read; T: the type of the batch that it comes from (with a matrix, the
 // transformed rows are doubles).
-template <class S, class T, int R, Task task>
+template <class S, class T, int R, Task task, bool keeps = false>
 static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                           const Arrangement& arrangement) {
   if (i + R > rows.n) return;
   Group<R> g;
   for (double& factor : s.factor) factor = task == Task::box ? 1.0 : 0.0;
   for (std::size_t j = 0; j < s.d; j += vec_lanes)
-    std::memset(s.records + j / vec_lanes * s.stride + y_slot, 0, R * vec_lanes * sizeof(double));
+    std::memset(s.records + j / vec_lanes * s.stride + y_slot, 0,
+                R * vec_lanes * (keeps ? sizeof(S) : sizeof(double)));
   s.ahead = plan_ahead(rows, sizeof(S), R, arrangement);
   for (; i + R <= rows.n; i += R) {
     for (int r = 0; r < R; ++r) g.row[r] = row_at(rows, i + std::size_t(r));
-    walk<S, R, task, true>(s, g);
-    finish_group<T, R, task>(s, g, from, i);
+    walk<S, R, task, true, keeps>(s, g);
+    finish_group<T, R, task, keeps>(s, g, from, i);
   }
-  if (task != Task::distances) walk<S, R, task, false>(s, g);
+  if (task != Task::distances) walk<S, R, task, false, keeps>(s, g);
 }
 
 template <class S, class T, Task task>
 static void stream(Stream& s, const Batch& rows, const Origin& from,
                    const Arrangement& arrangement) {
   std::size_t i = 0;
+  if constexpr (sizeof(S) == 4 && (task == Task::ball || task == Task::halves)) {
+    if (s.keeps && most_in_flight == 8 && arrangement.rows == 8)
+      stream_groups<S, T, most_in_flight, task, true>(s, rows, from, i, arrangement);
+    else if (s.keeps) stream_groups<S, T, 4, task, true>(s, rows, from, i, arrangement);
+  }
+  if (s.keeps) return stream_groups<S, T, 1, task>(s, rows, from, i, arrangement);
   if (most_in_flight == 8 && arrangement.rows == 8)
     stream_groups<S, T, most_in_flight, task>(s, rows, from, i, arrangement);
   else if (arrangement.rows >= 4) stream_groups<S, T, 4, task>(s, rows, from, i, arrangement);
