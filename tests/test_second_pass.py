@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ellipsum import Budget, calibrate
+from ellipsum import Budget, calibrate, open_rows
 from ellipsum.adaptive.passes import Passes
 from ellipsum.records import PrivateRegression, private_moments, second_pass
 from ellipsum.records.second_pass import (
@@ -134,7 +134,7 @@ def test_both_passes_together_spend_the_budget_and_no_more(monkeypatch, neighbor
     assert fit.guarantee_.noise_multiplier == calibrate.noise_multiplier(**budget)
 
 
-def test_rows_that_are_read_once_have_one_pass_and_the_whole_budget(monkeypatch):
+def test_rows_that_are_read_once_have_one_pass_and_the_whole_budget(tmp_path):
     rows = rows_of(400)
     options = {"center": CENTER, "scale": SCALE, "mu": 1.0, "seed": 3}
     twice = PrivateRegression(2.0, **options).fit(rows)
@@ -150,8 +150,15 @@ def test_rows_that_are_read_once_have_one_pass_and_the_whole_budget(monkeypatch)
     with pytest.raises(TypeError, match="read only once"):
         PrivateRegression(2.0, stretch="measured", **options).fit(iter([rows]), budget=budget)
     assert not budget.entries
-    same = PrivateRegression(2.0, **options).fit(lambda: iter([rows[:99], rows[99:]]))
-    assert (same.coef_ == twice.coef_).all()
+    np.save(tmp_path / "a.npy", rows[:99])
+    np.save(tmp_path / "b.npy", rows[99:])
+    again = (
+        (lambda: iter([rows[:99], rows[99:]])),
+        open_rows(tmp_path / "*.npy"),
+        list(rows[:, None]),
+    )
+    for data in again:
+        assert (PrivateRegression(2.0, **options).fit(data).coef_ == twice.coef_).all()
 
 
 def clipped_moments(rows):
