@@ -1,4 +1,4 @@
-"""What ridge and stretch `PrivateRegression` has by default: rules, and what each loses.
+"""What ridge and stretch `PrivateRegression` has in one pass: rules, and what each loses.
 
     python bench/moment_default.py [--draws 16]
 

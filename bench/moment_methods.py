@@ -13,7 +13,8 @@ import numpy as np
 
 from ellipsum import calibrate
 from ellipsum.guarantee import Neighbors
-from ellipsum.records.moment_fits import LEAST_RIDGE, chosen_ridge
+from ellipsum.records import second_pass
+from ellipsum.records.moment_fits import LEAST_RIDGE, chosen_ridge, stretch_terms
 from ellipsum.records.projection_floor import largest_ratio
 from ellipsum.wishart import best_wishart
 from mixing_methods import (
@@ -86,15 +87,15 @@ def choices(method, d):
     joint = math.sqrt(d + 1)
     if method == "linear mixing":
         return [(c * joint, a, k, None) for c in RADII for a in WEIGHTS for k in ROWS_PER_COLUMN]
-    own = {"ours": OWN_RIDGES, "default": ("auto",), "Stein alone": ("stein",)}
-    ridges = own.get(method, RIDGES)
-    last = {"projection": ROWS, "ours": STRETCHES, "default": ("auto",)}.get(method, (None,))
+    auto = {"default": ("auto",), "one pass": ("auto",)}
+    ridges = {"ours": OWN_RIDGES, "Stein alone": ("stein",), **auto}.get(method, RIDGES)
+    last = {"projection": ROWS, "ours": STRETCHES, **auto}.get(method, (None,))
     return [(c * joint, a, s, m) for c in RADII for a in WEIGHTS for s in ridges for m in last]
 
 
 MECHANISMS = {
     "ours": gaussian,
-    "default": gaussian,
+    "one pass": gaussian,
     "Stein alone": gaussian,
     "Analyze Gauss": gaussian,
     "as printed": as_printed,
@@ -102,9 +103,30 @@ MECHANISMS = {
 }
 
 
+def two_passes(rng, whole, radius, epsilon):
+    """`PrivateRegression`'s default: coefficients and what they are stretched by."""
+    d, share = whole.shape[1] - 1, second_pass.SECOND_SHARE
+    z, sd = clipped(whole, radius), radius**2 * calibrate.noise_multiplier(epsilon, DELTA)
+    sd /= math.sqrt(1 - share)
+    noisy = z.T @ z + symmetric(rng, d + 1, sd, sd / math.sqrt(2))
+    columns, least = tuple(range(d)), LEAST_RIDGE * sd * math.sqrt(d)
+    penalty, stretch = chosen_ridge(noisy, d, columns, sd, weak=second_pass.START)
+    coef = ridge(noisy, penalty, least)
+    squares = stretch**2 * stretch_terms(noisy, d, columns, sd, penalty, least)[1]
+    unit = calibrate.noise_multiplier(epsilon, DELTA) / math.sqrt(share)
+    reach = second_pass.reach_of(squares, unit)
+    found = second_pass.slopes(np.zeros(d + 1), np.ones(d + 1), coef * stretch, whole)
+    first, second = clipped(found, reach).sum(axis=0) + reach * unit * rng.normal(size=2)
+    return coef, stretch * second_pass.factor_of(first, second, reach * unit)
+
+
 def regress(method, rng, rows, choice, epsilon):
     """Coefficients (d,) of the last column."""
     radius, weight, penalty, last = choice
+    if method == "default":
+        whole = rows * np.append(np.ones(rows.shape[1] - 1), weight)
+        coef, stretch = two_passes(rng, whole, radius, epsilon)
+        return coef * stretch / weight
     if method.startswith("AdaSSP"):
         return ada_ssp(rng, rows, (radius, weight), epsilon, exact=method != "AdaSSP")
     if method in ("linear mixing", "Hessian mixing"):
@@ -117,7 +139,7 @@ def regress(method, rng, rows, choice, epsilon):
     else:
         noisy, sd = MECHANISMS[method](rng, z.T @ z, radius, epsilon)
     columns, least = tuple(range(d)), LEAST_RIDGE * sd * math.sqrt(d)
-    stretch = last if method in ("ours", "default") else 1.0
+    stretch = last if method in ("ours", "one pass") else 1.0
     penalty, stretch = chosen_ridge(noisy, d, columns, sd, penalty, stretch)
     return ridge(noisy, penalty, least) * stretch / weight
 

@@ -24,6 +24,7 @@ from ellipsum import (
 from ellipsum.adaptive.domain import Frame
 from ellipsum.adaptive.passes import Passes
 from ellipsum.engines.engine_rows import EngineRows
+from ellipsum.records import PrivateRegression
 
 D, N = 3, 4000
 REGION = Ellipsoid.for_covariance([[2.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 3.0]])
@@ -118,6 +119,9 @@ def assert_same_releases(engine_rows, rows):
     known = {"center": [0.0] * D, "radius": 3.0, "mu": 1.0, "seed": 5}
     here = estimate_covariance(rows, **known)
     assert (estimate_covariance(engine_rows, **known).value == here.value).all()
+    fits = [PrivateRegression(2.0, center=[0.0] * D, mu=1.0, seed=7) for _ in range(2)]
+    there, here = fits[0].fit(engine_rows), fits[1].fit(rows)
+    assert (there.coef_ == here.coef_).all() and there.stretch_ == here.stretch_
 
 
 def labelled_table(users="integer"):

@@ -96,10 +96,10 @@ MAY_IMPORT = {
         "guarantee", "noise", "noise_keys", "wishart",
     },
     "records": {
-        "_estimator", "_validate", "accounting", "budget", "calibrate", "column_names", "estimates",
-        "guarantee", "kernels", "lineage", "noise", "noise_keys", "notebook", "privacy_unit",
-        "quadratic_form", "release", "rows", "sealed_bytes", "second_moments", "shapes", "tradeoff",
-        "wishart",
+        "_estimator", "_validate", "accounting", "adaptive", "budget", "calibrate", "column_names",
+        "ellipsoid", "estimates", "exact_sum", "guarantee", "kernels", "lineage", "noise",
+        "noise_keys", "notebook", "privacy_unit", "quadratic_form", "release", "rows",
+        "sealed_bytes", "second_moments", "shapes", "tradeoff", "wishart",
     },
     "learned": {
         "_validate", "calibrate", "guarantee", "noise", "noise_keys", "notebook", "records",

@@ -49,7 +49,7 @@ def test_the_noise_is_that_of_the_symmetric_sensitivity(neighbors):
     found = []
     for seed in range(200):
         fit = PrivateRegression(
-            2.0, center=center, scale=scale, mu=1.0, neighbors=neighbors, seed=seed
+            2.0, center=center, scale=scale, mu=1.0, neighbors=neighbors, seed=seed, stretch=1.0
         ).fit(rows)
         found.append(fit.moments_ - moments_of(rows, center, scale, 2.0))
     sd = 4.0 * (math.sqrt(2) if neighbors == "replace" else 1.0)
@@ -117,9 +117,10 @@ def test_any_batches_and_conventions_of_scikit_learn():
     rows, center, scale = table(500)
     model = PrivateRegression(2.0, center=center, scale=scale, mu=1.0, seed=3)
     whole = model.fit(rows)
-    again = clone(model).fit(iter(np.array_split(rows, 7)))
+    again = clone(model).fit(np.array_split(rows, 7))
     beside = clone(model).fit(rows[:, :-1], rows[:, -1])
     assert (whole.moments_ == again.moments_).all() and (whole.coef_ == beside.coef_).all()
+    assert (whole.coef_ == again.coef_).all()
     assert "PrivateRegression(radius=2.0" in repr(model) and model.get_params()["mu"] == 1.0
     with pytest.raises(ValueError, match="not fitted"):
         PrivateRegression(2.0, mu=1.0).predict(rows)
@@ -286,7 +287,7 @@ def test_the_default_turns_to_the_estimates_where_the_signal_is_clear():
     for mu, own in ((0.05, {"ridge": 2.0, "stretch": 1.5}), (5.0, dict.fromkeys(
         ("ridge", "stretch"), "stein"
     ))):  # fmt: skip
-        fit = PrivateRegression(2.0, mu=mu, **options).fit(rows)
+        fit = PrivateRegression(2.0, mu=mu, **options).fit(iter([rows]))  # one pass
         same = PrivateRegression(2.0, mu=mu, **own, **options).fit(rows)
         assert fit.ridge_ == same.ridge_ and np.array_equal(fit.coef_, same.coef_)
 

@@ -43,6 +43,7 @@ class Use(enum.Enum):
     LATENT = b"latents"
     COLUMN = b"columns of a projection"
     FLOOR = b"floor of a projection"
+    SLOPE = b"slope of a regression"
 
 
 def root_key(seed: int | bytes | None) -> bytes:

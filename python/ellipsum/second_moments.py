@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate, noise
 from .adaptive.part_pass import passes_over
+from .adaptive.passes import Passes
 from .budget.budget import Budget, Share
 from .budget.purse import check_budget, draw_from
 from .column_names import Columns, named_vectors
@@ -29,7 +30,14 @@ from .guarantee import (
 from .noise_keys import JobKeys, Use, root_key
 from .wishart import best_wishart
 
-__all__ = ["estimate_covariance", "moment_sensitivity", "moments", "scaled_moments", "unpacked"]
+__all__ = [
+    "estimate_covariance",
+    "moment_sensitivity",
+    "moments",
+    "scaled_moments",
+    "scaled_offsets",
+    "unpacked",
+]
 
 Array = NDArray[np.float64]
 
@@ -163,20 +171,21 @@ def _second_moments(
     return rows.sum_of(region, partial(_moments_about, center), width)
 
 
-def scaled_moments(
-    data: Any, center: Array, scale: Array, radius: float, columns: Columns | None = None
-) -> ExactSum:
+def scaled_moments(rows: Passes, center: Array, scale: Array, radius: float) -> ExactSum:
     """The same of (x - center) scale, clipped to radius; a cell that overflows counts as a hole."""
     d = center.size
     region = Ellipsoid.ball(radius**2, d=d * (d + 1) // 2)
-    return passes_over(data, d, once=True, columns=columns).sum_of(
-        region, partial(_scaled_moments_about, center, scale), region.d
-    )
+    return rows.sum_of(region, partial(_scaled_moments_about, center, scale), region.d)
 
 
 def _scaled_moments_about(center: Array, scale: Array, x: Array) -> Array:
+    return moments(scaled_offsets(center, scale, x))
+
+
+def scaled_offsets(center: Array, scale: Array, x: Array) -> Array:
+    """(x - center) scale of each row, (n, d): finite, as far as needed for products."""
     with np.errstate(over="ignore", invalid="ignore"):  # a warning would tell of a value
-        return moments(_offsets(x * scale, center * scale))
+        return _offsets(x * scale, center * scale)
 
 
 def _moments_about(center: Array, x: Array) -> Array:

@@ -26,6 +26,7 @@ __all__ = [
     "semidefinite",
     "stein_ridge",
     "stein_stretch",
+    "stretch_terms",
 ]
 
 Array = NDArray[np.float64]
@@ -35,9 +36,8 @@ _MOST_STRETCH = 3.0  # what was best with a ridge of 4 sd sqrt(p) at the smalles
 #: Largest eigenvalue of the columns' moments, in units of the noise's norm sd sqrt(p), from which
 #: on ridge and stretch are estimated: below, Stein's estimate is noise itself. The best of five,
 #: also without any one of the data sets that were tried (bench/moment_default.py), as are the
-#: numbers that stand in for it.
+#: 2 and 1.5 that stand in for it.
 CLEAR_SIGNAL = 10.0
-_WEAK_RIDGE, _WEAK_STRETCH = 2.0, 1.5
 _LASSO_PASSES = 10_000
 _LASSO_TOLERANCE = 1e-12
 
@@ -197,18 +197,19 @@ def chosen_ridge(
     sd: float,
     ridge: float | str = "auto",
     stretch: float | str = "auto",
+    weak: tuple[float, float] = (2.0, 1.5),
 ) -> tuple[float, float]:
     """The ridge, in units of the moments, and the stretch; numbers of ridge are of sd sqrt(p).
 
     ``"auto"``: both by Stein's estimate where the largest eigenvalue of the columns' moments is at
-    least 10 sd sqrt(p), else 2 and 1.5; the stretch of a ridge that is given is 1. Post-processing.
+    least 10 sd sqrt(p), else ``weak``; the stretch of a ridge that is given is 1. Post-processing.
     """
     p = len(columns)
     unit = sd * math.sqrt(p)
     if ridge == "auto":
         top = float(np.linalg.eigvalsh(value[np.ix_(columns, columns)])[-1])
         clear = top >= CLEAR_SIGNAL * unit
-        ridge, own = ("stein", "stein") if clear else (_WEAK_RIDGE, _WEAK_STRETCH)
+        ridge, own = ("stein", "stein") if clear else weak
         stretch = own if stretch == "auto" else stretch
     elif stretch == "auto":
         stretch = 1.0
@@ -252,15 +253,23 @@ def stein_stretch(
     estimate Ĝ_yy - 2c (b'ĝ - sd^2 tr P/2) + c^2 (b'Ĝb + sd^2 (tr P |b|^2 + b'Pb)), for a constant
     c and no eigenvalue raised to ``least``; the smallest such is taken. Post-processing.
     """
+    first, second = stretch_terms(value, target, columns, sd, ridge, least)
+    if second <= 0:
+        return _MOST_STRETCH if first > 0 else 0.0
+    return min(max(first / second, 0.0), _MOST_STRETCH)
+
+
+def stretch_terms(
+    value: Array, target: int, columns: tuple[int, ...], sd: float, ridge: float, least: float
+) -> tuple[float, float]:
+    """Estimates, without bias but for ``least``, of b'g and b'Gb of the moments without noise, at
+    the ridge's coefficients b of the noisy ones (:func:`stein_stretch`)."""
     eigen, basis = np.linalg.eigh(value[np.ix_(columns, columns)])
     inverse = 1 / np.maximum(np.maximum(eigen + ridge, least), np.finfo(float).tiny)
     cross = basis.T @ value[list(columns), target]
     coef = inverse * cross
     first = float(coef @ cross - sd**2 * inverse.sum() / 2)
-    second = float(coef**2 @ (eigen + sd**2 * (inverse.sum() + inverse)))
-    if second <= 0:
-        return _MOST_STRETCH if first > 0 else 0.0
-    return min(max(first / second, 0.0), _MOST_STRETCH)
+    return first, float(coef**2 @ (eigen + sd**2 * (inverse.sum() + inverse)))
 
 
 def ridge_reach(

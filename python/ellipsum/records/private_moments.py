@@ -1,8 +1,9 @@
 """Regressions and principal axes from private second moments: the default, being the best measured.
 
 One Gaussian mechanism on the packed products of clipped rows, with the sensitivity that symmetric
-matrices have (claim estimates-1); everything after it is post-processing. docs/projection.md has
-the table against AdaSSP, Analyze Gauss as printed, Wishart noise and the projection.
+matrices have (claim estimates-1), and for a regression one on two sums of a second pass (claim
+estimates-4); everything after them is post-processing. docs/projection.md has the table against
+AdaSSP, Analyze Gauss as printed, Wishart noise and the projection.
 """
 
 from __future__ import annotations
@@ -17,16 +18,26 @@ from scipy.special import ndtri
 
 from .. import _validate
 from .._estimator import Estimator
+from ..adaptive.part_pass import passes_over
+from ..adaptive.passes import one_shot
 from ..budget.budget import Budget, Share
 from ..budget.purse import check_budget, draw_from
 from ..column_names import Columns, named_vectors
+from ..exact_sum import ExactSum
 from ..guarantee import GaussianGuarantee, rounded_up, seed_caveats
 from ..noise import rounded_gaussian
 from ..noise_keys import JobKeys, Use, root_key
 from ..rows.queries import shape_of
 from ..second_moments import moment_sensitivity, scaled_moments, unpacked
-from .moment_fits import LEAST_RIDGE, NoisyMoments, PrincipalAxes, chosen_ridge, ridge_reach
+from .moment_fits import (
+    LEAST_RIDGE,
+    NoisyMoments,
+    PrincipalAxes,
+    chosen_ridge,
+    ridge_reach,
+)
 from .named_rows import as_numbers, in_order
+from .second_pass import SECOND_SHARE, START, Released, measured_factor
 
 __all__ = ["PrivatePCA", "PrivateRegression"]
 
@@ -74,8 +85,11 @@ class _OnMoments(Estimator):
         """Why a fit is not private, if so."""
         return tuple(dict.fromkeys(seed_caveats(self.seed) + getattr(self, "_made_with", ())))
 
-    def _release(self, data: Any, d: int, budget: Budget | Share | None, kind: str) -> None:
-        """Sets ``moments_``, ``sd_``, ``n_``, ``guarantee_``: all that is private happens here."""
+    def _release(
+        self, data: Any, d: int, budget: Budget | Share | None, kind: str, second: float = 0.0
+    ) -> Released:
+        """The noisy moments: all that is private happens here, but for a second pass, which has
+        the share ``second`` of mu^2."""
         promise = self.guarantee
         check_budget(budget, promise)
         names, known = named_vectors(center=self.center, scale=self.scale)
@@ -86,24 +100,32 @@ class _OnMoments(Estimator):
         radius = _validate.positive("radius", self.radius)
         if not _SMALLEST <= radius <= _LARGEST:
             raise ValueError("radius must lie within 2^-200..2^200: use another scale")
-        total = scaled_moments(data, center, scale, radius, columns)
+        rows = passes_over(data, d, once=not second, columns=columns)
+        if second:
+            rows.expect(2)
+        total = scaled_moments(rows, center, scale, radius)
         if promise.neighbors.count_is_public and total.count == 0:
             raise ValueError("data has no rows: give at least one")
         entry = draw_from(budget, promise, kind)
         region = total.ellipsoid
         sensitivity = moment_sensitivity(region, promise.neighbors)
-        sigma = rounded_up(promise.noise_multiplier * sensitivity)
+        sigma = rounded_up(promise.noise_multiplier / math.sqrt(1 - second) * sensitivity)
         state, relation = total.snapshot(), promise.neighbors.value
-        job = (kind, relation, *promise.asked, center, scale, radius)
+        job = (kind, relation, *promise.asked, center, scale, radius, *([second] if second else ()))
         keys = JobKeys(root_key(self.seed), *job, state.rows, state.low, state.high)
         drawn = rounded_gaussian(region.d, sigma, key=keys.of(Use.MOMENTS))
         noisy = (total.integers() + drawn.astype(object)).astype(np.float64) * region.grid
-        self.moments_, self.sd_ = unpacked(noisy, d), sigma * region.grid
-        self.n_ = total.count if promise.neighbors.count_is_public else None
-        self._center, self._scale, self.entry_ = center, scale, entry
-        self._columns = columns
+        n = total.count if promise.neighbors.count_is_public else None
+        value, sd = unpacked(noisy, d), sigma * region.grid
+        return Released(value, sd, n, center, scale, columns, promise, entry, rows, keys)
+
+    def _keep(self, found: Released) -> None:
+        """Sets ``moments_``, ``sd_``, ``n_``, ``guarantee_``."""
+        self.moments_, self.sd_, self.n_ = found.value, found.sd, found.n
+        self._center, self._scale, self.entry_ = found.center, found.scale, found.entry
+        self._columns = found.columns
         self._made_with = seed_caveats(self.seed)
-        self.guarantee_ = promise
+        self.guarantee_ = found.promise
 
     def _width(self, data: Any) -> int:
         for given in (self.center, self.scale):
@@ -129,13 +151,14 @@ class PrivateRegression(_OnMoments):
     """Linear least squares on clipped rows, from one private second-moment matrix.
 
     Rows z = (x, y) are centered, multiplied by ``scale`` and clipped together to a ball of
-    ``radius``; noise goes on the products; ridge and stretch follow from the release, so that
-    nothing is left to tune but radius and scale.
+    ``radius``; noise goes on the products; ridge and stretch follow from the release and from two
+    sums of a second pass over the rows, so that nothing is left to tune but radius and scale.
 
-    **Guarantees.** mu-GDP, (epsilon, delta)-DP for the released bits: one Gaussian mechanism on
-    the exact sum of the rounded products (claims estimates-1, noise-1). Everything in the fitted
-    object is a function of ``moments_`` and public parameters. A cell that is not finite counts
-    as its center; no error or warning tells of a value.
+    **Guarantees.** mu-GDP, (epsilon, delta)-DP for the released bits: a Gaussian mechanism on the
+    exact sum of the rounded products (claims estimates-1, noise-1), and one on the second pass's
+    sums, which has a tenth of mu^2 (claim estimates-4). Everything in the fitted object is a
+    function of ``moments_``, that pass's noisy sums and public parameters. A cell that is not
+    finite counts as its center; no error or warning tells of a value.
 
     Parameters
     ----------
@@ -149,12 +172,16 @@ class PrivateRegression(_OnMoments):
     ridge : float, in units of ``sd_`` sqrt(d), about the norm of the noise; ``"stein"``; ``"auto"``
         ``"stein"`` takes the ridge with the least of Stein's unbiased estimate of the risk.
         ``"auto"``: ``"stein"`` where the largest eigenvalue of the columns' moments is 10 such
-        units or more, else 2: the best of 25 rules on five data sets, also without any one of
-        them (docs/projection.md).
-    stretch : float, ``"stein"`` or ``"auto"``; the ridge's coefficients are multiplied by it
-        A ridge shrinks the signal with the noise. ``"stein"`` estimates the best factor, at most
-        3, from the moments. ``"auto"``: with ``ridge="auto"`` that, or 1.5 beside the ridge of 2;
-        with another ridge 1.
+        units or more, else 2.5, or 2 in one pass: the best rules on five data sets, also without
+        any one of them (docs/projection.md).
+    stretch : float, ``"stein"``, ``"measured"`` or ``"auto"``; what the ridge's coefficients are
+        multiplied by. A ridge shrinks the signal with the noise, and the clip changes the slope.
+        ``"stein"`` estimates the best factor, at most 3, from the moments, of clipped rows.
+        ``"measured"`` reads the rows again, which hardly anything clips there, and needs rows that
+        can be (in units of ``scale``, the target should have a deviation of about 1).
+        ``"auto"``: with ``ridge="auto"`` ``"measured"``; where rows can be read only once (an
+        iterator) one pass has the whole budget, and the stretch is ``"stein"``'s, or 1.5 beside
+        the ridge of 2. With another ridge 1.
     epsilon, delta, rho, mu : the budget: epsilon and delta together, or rho, or mu
     neighbors : ``"replace"`` or ``"add-remove"`` (the number of rows is not needed)
     seed : int or 32 bytes, optional; for tests: what is made with a seed is **not private**
@@ -202,17 +229,22 @@ class PrivateRegression(_OnMoments):
         for name, given in (("ridge", self.ridge), ("stretch", self.stretch)):
             if not isinstance(given, str):
                 _validate.nonnegative(name, given)
-            elif given not in ("auto", "stein"):
+            elif given not in ("auto", "stein", "measured")[: 2 + (name == "stretch")]:
                 raise ValueError(f"{name} must be 'auto', 'stein' or a number, got {given!r}")
         data, own = (rows, None) if y is None else self._beside(rows, y)
-        self._release(data, self._width(data), budget, "regression")
-        p = len(self.moments_) - 1
-        if p < 1:
+        d, measured = self._width(data), self.stretch == "measured"
+        if d < 2:
             raise ValueError("rows must have a column beside the target")
-        columns = tuple(range(p))
-        self.ridge_, self.stretch_ = chosen_ridge(
-            self.moments_, p, columns, self.sd_, self.ridge, self.stretch
-        )
+        if self.ridge == self.stretch == "auto":
+            measured = not isinstance(data, ExactSum) and not one_shot(data)
+        found = self._release(data, d, budget, "regression", SECOND_SHARE if measured else 0.0)
+        p, columns = d - 1, tuple(range(d - 1))
+        how = {"stretch": "auto", "weak": START} if measured else {"stretch": self.stretch}
+        chosen = chosen_ridge(found.value, p, columns, found.sd, self.ridge, **how)
+        if measured:
+            chosen = chosen[0], chosen[1] * measured_factor(found, *chosen)
+        self._keep(found)
+        self.ridge_, self.stretch_ = chosen
         unit = self._scale[:-1] / self._scale[-1] * self.stretch_
         names = self._columns.names
         self.columns_ = own if names is None else names[:-1]
@@ -324,7 +356,7 @@ class PrivatePCA(_OnMoments):
         """
         d = self._width(rows)
         k = _validate.whole("k", self.k, least=1, most=d)
-        self._release(rows, d, budget, "principal axes")
+        self._keep(self._release(rows, d, budget, "principal axes"))
         self.columns_ = self._columns.names
         self.axes_: PrincipalAxes = self._noisy.axes(k)
         self.components_ = self.axes_.axes
