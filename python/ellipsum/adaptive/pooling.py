@@ -31,6 +31,9 @@ _SCATTERS, _MEAN_PRECISION = np.geomspace(2.0**-10, 1.0, 61), 3.0
 #: steps of the iteration, which would otherwise go on to fit the noise.
 _PARTS, _NORMAL_COUNTS, _STEPS = 200, 32.0, 20
 
+#: No logarithm of a likelihood is smaller: numbers below the normal ones are slow.
+_IMPOSSIBLE = -100.0
+
 #: A law is made of so many coordinates at most, evenly taken: 10 MB.
 _OF_COORDINATES = 4096
 
@@ -111,4 +114,4 @@ def _mixed(x: Array, noise: Array, middle: float, scatter: float) -> tuple[Array
 def _likelihoods(x: Array, noise: Array, at: Array, width: float) -> Array:
     """Of each coordinate and part, over the largest of the coordinate."""
     log = -0.5 * (x[:, None] - at) ** 2 / (noise[:, None] ** 2 + width**2)
-    return np.asarray(np.exp(log - log.max(axis=1, keepdims=True)))
+    return np.asarray(np.exp(np.maximum(log - log.max(axis=1, keepdims=True), _IMPOSSIBLE)))
