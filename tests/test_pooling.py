@@ -113,3 +113,10 @@ def test_no_coordinate_is_drawn_further_than_its_noise_allows():
     mean, noise = averaged(release._outcome.rounds)
     point, away = release._domain.back(mean), release._domain.unit * noise
     assert (np.abs(release.value - point) <= 1.9 * away * (1 + 1e-9)).all()
+
+
+def test_a_coordinate_of_a_ball_may_lie_far_beyond_its_part_of_the_radius():
+    ball = make_domain(None, None, np.zeros(60), math.sqrt(60), error="absolute")
+    x, noise = np.full(60, 0.1), np.full(60, 0.01)
+    x[0] = 5.0
+    assert abs(located(x, noise, ball)[0][0] - 5) < 0.01

@@ -53,7 +53,7 @@ def located(point: Array, sd: Array, domain: Domain) -> tuple[Array, Array]:
         total = 1 + 1 / noise**2
         return half * (x / noise**2 / total), half / np.sqrt(total)
     mean, var, law = _normal(x, noise, line)
-    if x.size >= _MANY and domain.basis is None:
+    if x.size >= _MANY and domain.basis is None and line is not None:
         mean, var = _mixed(x, noise, *law)
     return half * mean, half * np.sqrt(var)
 
