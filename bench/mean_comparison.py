@@ -7,9 +7,10 @@
 
 writes ``bench/results/mean_comparison.md``, ``.json`` and ``.png``. Setting: ``replace``
 neighbours, (epsilon, delta) = (1, 1e-6), rows with sigma_i = i^-alpha / sum, mean
-+-10 sigma_max, a known box +-50 sigma_max; the figure is the median squared l2 error of the mean
-(of the distribution) over the trials. Of a method with several variants the best counts, in
-hindsight and cell by cell: it flatters the published methods.
++-10 sigma_max (``--data "gaussian, even means"``: evenly between), a known box +-50 sigma_max; the
+figure is the median squared l2 error of the mean (of the distribution) over the trials. Of a method
+with several variants the best counts, in hindsight and cell by cell: it flatters the published
+methods.
 
 A method is one entry of ``METHODS`` in ``mean_methods.py``: what it is called and a function of
 (problem, rows, ledger).

@@ -59,6 +59,7 @@ Draw = Callable[[np.random.Generator, tuple[int, int]], Array]
 #: Laws of mean 0 and variance 1; the log-normal has the skewness 6.2 of exp(Z).
 LAWS: dict[str, Draw] = {
     "gaussian": lambda rng, shape: rng.standard_normal(shape),
+    "gaussian, even means": lambda rng, shape: rng.standard_normal(shape),
     "log-normal": lambda rng, shape: (
         (rng.lognormal(size=shape) - math.exp(0.5)) / math.sqrt(math.e * (math.e - 1))
     ),
@@ -73,6 +74,8 @@ def synthetic(cell: Cell, rng: np.random.Generator) -> tuple[Problem, Array]:
     sigma = np.arange(1, cell.d + 1.0) ** -cell.alpha
     sigma /= sigma.sum()
     mean = 10 * sigma[0] * rng.choice([-1.0, 1.0], size=cell.d)
+    if cell.data == "gaussian, even means":  # not at two places, which can be found together
+        mean = 10 * sigma[0] * rng.uniform(-1.0, 1.0, size=cell.d)
     rows = mean + sigma * LAWS[cell.data](rng, (cell.n, cell.d))
     return make_problem(mean, sigma, cell.n), rows
 

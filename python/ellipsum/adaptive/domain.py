@@ -105,6 +105,16 @@ class Domain:
         return self.lower, self.upper
 
     @property
+    def line(self) -> Array | None:
+        """How a point moves along the axes, in half widths, that moves by one of each coordinate's
+        half widths; None of a ball, which has no such direction."""
+        if self.radius is not None or self.box is None:
+            return None
+        own = 0.5 * (self.box[1] - self.box[0]) / self.unit
+        along = own if self.basis is None else self.basis.T @ own
+        return np.asarray(along / self.half)
+
+    @property
     def largest_spread(self) -> Array:
         """How far from the center a row may lie along each axis, which bounds its deviation."""
         if self.basis is None and self.radius is None:

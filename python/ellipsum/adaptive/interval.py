@@ -22,6 +22,7 @@ from .sampling import sampling_sd
 __all__ = [
     "INTERVALS",
     "answer",
+    "averaged",
     "contradicted",
     "counted",
     "half_widths",
@@ -169,12 +170,25 @@ def answer(rounds: list[Round], half: Array) -> tuple[Array, Array]:
     that had to grow count where its mean is theirs: then no rows lie out there to one side, or what
     a histogram showed there was noise.
     """
-    rounds = [each for each in rounds if not each.tail.coarse] or rounds
-    weights = _weights(rounds, _different(rounds))
+    rounds, weights = _precisions(rounds)
     total = 1 / half**2 + np.sum(weights, axis=0)
     mean = np.sum(weights * np.array([each.mean for each in rounds]), axis=0) / total
     noise = np.sum(weights**2 * np.array([each.sd**2 for each in rounds]), axis=0)
     return mean, np.sqrt(noise + 1 / half**2) / total
+
+
+def averaged(rounds: list[Round]) -> tuple[Array, Array]:
+    """As :func:`answer`, without the domain; of noise what contradicts a round is a part."""
+    rounds, weights = _precisions(rounds)
+    total = np.sum(weights, axis=0)
+    mean = np.sum(weights * np.array([each.mean for each in rounds]), axis=0) / total
+    return mean, 1 / np.sqrt(total)
+
+
+def _precisions(rounds: list[Round]) -> tuple[list[Round], Array]:
+    """The rounds that count, and their weights."""
+    rounds = [each for each in rounds if not each.tail.coarse] or rounds
+    return rounds, _weights(rounds, _different(rounds))
 
 
 def _weights(rounds: list[Round], counts: NDArray[np.bool_] | None = None) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .domain import Domain
+from .pooling import FEWEST
 from .spread import SD_PER_MAD
 
 __all__ = ["MODEL_SIZE", "best_division", "cost_of_taking", "grouped", "predicted", "sampling_part"]
@@ -39,6 +40,10 @@ _LEAST_ALLOWED = 1e-9
 #: Where errors are relative, every other coordinate may be this narrow beside wide ones of the
 #: first law, and rounds that look for them may cost so much of log(squared error) in other laws.
 _NARROW, _SEARCH_COST = 1e-6, 0.2
+
+#: What the means of many coordinates scatter about their common one, over half widths: from the
+#: first round on that is what rounds allow for (:mod:`.pooling`).
+_SCATTER = 0.35
 
 #: Coordinates of the model: more are grouped.
 MODEL_SIZE = 48
@@ -144,6 +149,11 @@ def grouped(half: Array, sigma: Array) -> tuple[Array, Array, Array]:
     return means[0], means[1], times
 
 
+def _pooled(d: float) -> float:
+    """The squared distance of a coordinate's mean from where the others have it, half widths."""
+    return _SCATTER**2 + (1 - _SCATTER**2) / d if d >= FEWEST else 1.0
+
+
 def predicted(
     weights: Array,
     ratio: float,
@@ -171,6 +181,8 @@ def predicted(
         energy = distance**2 / u @ times
         level = (ratio * radius) ** 2 / weights[:, k] * energy
         gain = 1 / (level[:, None] * u * unit**2)
+        if not k:
+            precision = precision / _pooled(float(np.sum(times)))
         precision, measured = precision + gain, measured + gain
         if not known:
             spread = distance * unit + SD_PER_MAD / np.sqrt(measured)

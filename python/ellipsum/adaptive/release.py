@@ -14,15 +14,19 @@ from ..guarantee import GaussianGuarantee, Neighbors
 from ..release import Release, finite_or_none, rows_text
 from ..sum_release import interval_columns, interval_dict
 from .domain import Domain
-from .interval import INTERVALS, half_widths
+from .interval import INTERVALS, averaged, half_widths
 from .outcome import Outcome
 from .plan import Plan
+from .pooling import FEWEST, located
 
 __all__ = ["AdaptiveRelease"]
 
 Array = NDArray[np.float64]
 
 _NAMED = 8  # columns in a caveat
+
+#: How many noise deviations a coordinate may be drawn to the others: less than its interval's.
+_DRAWN = 1.9
 
 #: Of each kind: what the value is without an estimate, and where cells are missing.
 _MEANING = {
@@ -48,8 +52,11 @@ class AdaptiveRelease(Release):
     speak of the *added noise* of the weighted average of all steps; :meth:`confidence_interval`
     of the mean of the rows, or of the population that they were drawn from.
 
-    The value is drawn towards the domain's centre by 1 - (d - 2)/d ||sd||^2/||value - centre||^2
-    (James & Stein 1961), a coordinate by no more than its own ``sd`` (Efron & Morris 1972).
+    The value of eight coordinates and more is drawn to where these lie in the box together, as far
+    as their noise hides how they differ (empirical Bayes; docs/adaptive.md): a coordinate by no
+    more than 1.9 times its noise (limited translation, Efron & Morris 1972). That of three to
+    seven is drawn towards the domain's centre by 1 - (d - 2)/d ||sd||^2/||value - centre||^2
+    (James & Stein 1961), a coordinate by no more than its own ``sd``.
 
     Parameters
     ----------
@@ -71,7 +78,7 @@ class AdaptiveRelease(Release):
         self._outcome, self._domain = outcome, domain
         self._factor = float(outcome.count) if kind == "sum" else 1.0
         self._raw = domain.back(outcome.offset)
-        value = self._factor * domain.project(domain.back(_shrunk(outcome)))
+        value = self._factor * domain.project(domain.back(_drawn(outcome, domain)))
         super().__init__(kind, value, guarantee, caveats, n=outcome.count)
 
     @property
@@ -259,11 +266,15 @@ class AdaptiveRelease(Release):
         return interval_columns(self, shown, "the rows")
 
 
-def _shrunk(outcome: Outcome) -> Array:
-    """The offset drawn towards zero where it does not stand out from its noise."""
-    d = outcome.offset.size
-    energy = float(np.dot(outcome.offset, outcome.offset))
+def _drawn(outcome: Outcome, domain: Domain) -> Array:
+    """The offset drawn to where all coordinates lie, or to zero where these are few, as far as it
+    does not stand out from its noise."""
+    d, energy = outcome.offset.size, float(np.dot(outcome.offset, outcome.offset))
     if d < 3 or energy == 0 or outcome.plan.infeasible:
         return outcome.offset
-    drawn = min(1.0, (d - 2) / d * float(np.sum(outcome.sd**2)) / energy) * outcome.offset
-    return outcome.offset - np.clip(drawn, -outcome.sd, outcome.sd)
+    if d < FEWEST:
+        drawn = min(1.0, (d - 2) / d * float(np.sum(outcome.sd**2)) / energy) * outcome.offset
+        return outcome.offset - np.clip(drawn, -outcome.sd, outcome.sd)
+    mean, noise = averaged(outcome.rounds)
+    away = located(mean, noise, domain)[0] - mean
+    return mean + np.clip(away, -_DRAWN * noise, _DRAWN * noise)

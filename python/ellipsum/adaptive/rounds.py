@@ -31,6 +31,7 @@ from .outcome import Counts, Outcome, Round, Tail
 from .part_pass import passes_over
 from .passes import Passes
 from .plan import Plan, Step, count_share, make_plan
+from .pooling import located
 from .radius import EDGES, SURPRISE, Laws, choose_radius, first_edges
 from .spread import spread_of
 
@@ -104,6 +105,7 @@ class _Run:
         # The domain counts as an observation of its centre, which nothing takes away: no answer
         # is worse than that one because of a coordinate that only shows noise.
         self.weighted, self.precision = np.zeros(d), np.zeros(d)
+        self.surprised = False  # rows lay further away than was predicted
         self.cells = Cells(np.ones(d), np.zeros(d), 0.0, np.ones(d), np.ones(d), 0.0)
         self.rounds: list[Round] = []
         self.excess: Excess | None = None
@@ -281,19 +283,24 @@ class _Run:
     def _distrust(self, factor: float) -> None:
         """Rows lie further away than predicted: the centres so far are that much worse."""
         self.weighted, self.precision = self.weighted / factor**2, self.precision / factor**2
-        self.error = self._uncertain()
+        self.surprised = True
+        _, self.error = self._located()
 
     def _update(self, shift: Array, deviation: Array, sd: Array) -> None:
         """Average the centres by precision; measure the spread about the new one."""
         self.weighted += (self.center + shift) / sd**2
         self.precision += 1 / sd**2
-        self.error = self._uncertain()
-        new = self.weighted * self.error**2
+        new, self.error = self._located()
         if self.domain.sigma is None:
             spread = spread_of(new - self.center, deviation, sd)
             self.spread = np.minimum(spread, self.domain.largest_spread)
         self.center = new
 
-    def _uncertain(self) -> Array:
-        """Standard deviation of the centre, with what the domain says of it."""
-        return np.asarray(1 / np.sqrt(1 / self.domain.half**2 + self.precision))
+    def _located(self) -> tuple[Array, Array]:
+        """The centre and its standard deviation, with what the domain says of it, and all
+        coordinates of each: where nothing showed that rows lie elsewhere."""
+        if not self.surprised:
+            noise = 1 / np.sqrt(self.precision)
+            return located(self.weighted / self.precision, noise, self.domain)
+        total = 1 / self.domain.half**2 + self.precision
+        return self.weighted / total, 1 / np.sqrt(total)
