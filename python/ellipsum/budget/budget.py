@@ -73,6 +73,7 @@ class Budget(Purse):
         self._lock = threading.Lock()
         self._entries: list[Entry] = []
         self._jobs: dict[str, Entry] = {}
+        self._marks: dict[tuple[int, int], str] = {}
         self._ledger: Ledger | None = None
         if not opens:
             self._limit = _limit_of(mu, rho, epsilon, delta)
@@ -155,6 +156,20 @@ class Budget(Purse):
         else:
             cost = _cost_of(mu, rho, epsilon, delta)
         return Share(self._take(cost, what, ""), self.neighbors, self.unit)
+
+    def mark(self, entry: Entry, step: int, mark: str) -> None:
+        if self._ledger is not None:
+            same = self._ledger.mark(entry.number, step, mark)
+        else:
+            with self._lock:
+                same = self._marks.setdefault((entry.number, step), mark) == mark
+        if not same:
+            raise BudgetError(
+                f"entry {entry.number} of the budget is of a run of this job over other rows, or "
+                "on a machine that rounds otherwise, and this one draws nothing. Its checkpoint "
+                "was put back as it was before, or copied: discard it, and the job is a new one, "
+                "with an entry of its own"
+            )
 
     def _needed(self, neighbors: str, unit: str) -> str:
         """The command that makes such a ledger, where it is one."""

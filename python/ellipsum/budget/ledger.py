@@ -7,9 +7,14 @@ One spend is one write of two lines, on the disk before any noise is drawn:
 
 so a last line that is torn is one that was spent, to the last digit: its amount stands in the
 line before. A write that stops in the first line was never granted, since a grant comes after
-the whole write is on the disk; it is spent all the same where its amounts can be read. Whoever
-writes next closes a torn line by ``{"torn": 1} HASH``, whose hash covers it: nothing is ever
-taken away. HASH is BLAKE2b of the hash before and the line (claims ledger-3, ledger-4).
+the whole write is on the disk; it is spent all the same where its amounts can be read. Of a plan
+whose runs share an entry, each step is bound to what it is of before its noise is drawn:
+
+    {"mark": {entry, step, of}} HASH
+
+Whoever writes next closes a torn line by ``{"torn": 1} HASH``, whose hash covers it: nothing is
+ever taken away. HASH is BLAKE2b of the hash before and the line (claims ledger-3, ledger-4,
+ledger-6).
 """
 
 from __future__ import annotations
@@ -72,6 +77,7 @@ class LedgerState:
 
     terms: dict[str, Any]
     lines: list[Line] = field(default_factory=list)
+    marks: dict[tuple[int, int], str] = field(default_factory=dict)  # of an entry's steps
     chain: bytes = b""
     seen: set[str] = field(default_factory=set)  # every hash of the chain
     torn: int = 0  # unfinished last lines that nobody has closed yet
@@ -131,24 +137,39 @@ class Ledger:
             if not state.limit.allows(state.spent + cost):
                 raise Refused(state)
             number = 1 + max((line.entry for line in state.lines), default=0)
-            return self._write(fd, state, cost, (number, what, job, time))
+            names = ("mu_squared", "epsilon", "delta")
+            amounts = {name: _ratio(getattr(cost, name)) for name in names}
+            body = {"entry": number, "job": job, **amounts, "what": what, "time": time}
+            *_, chain, _ = self._write(fd, state, {"spend": body}, {"granted": number})
+            return Line(number, cost, what, job, time, chain, True)
 
-    def _write(
-        self, fd: int, state: LedgerState, cost: Cost, about: tuple[int, str, str, str]
-    ) -> Line:
-        number, what, job, time = about
-        text, chain = b"", state.open_chain
-        if state.torn:
-            text, chain = _line({"torn": state.torn}, chain)
-        text = b"\n" * state.cut + text
-        amounts = {name: _ratio(getattr(cost, name)) for name in ("mu_squared", "epsilon", "delta")}
-        body = {"entry": number, "job": job, **amounts, "what": what, "time": time}
-        spend, chain = _line({"spend": body}, chain)
-        named = chain.hex()
-        granted, chain = _line({"granted": number}, chain)
-        _append(fd, text + spend + granted, self.path)
-        self._last = chain.hex()
-        return Line(number, cost, what, job, time, named, True)
+    def mark(self, entry: int, step: int, mark: str) -> bool:
+        """Bind a step of an entry to a mark, unless it has one, and return when that is on the
+        disk: whether it is this one. Noise is drawn under no other (claim ledger-6).
+
+        Raises
+        ------
+        LedgerError
+            The file cannot be written, or is not what it was.
+        """
+        with self._opened() as (fd, state):
+            kept = state.marks.get((entry, step))
+            if kept is None:
+                self._write(fd, state, {"mark": {"entry": entry, "step": step, "of": mark}})
+            else:
+                sync(fd)  # it may be that whoever wrote it never came to wait for the disk
+            return kept in (None, mark)
+
+    def _write(self, fd: int, state: LedgerState, *bodies: dict[str, Any]) -> list[str]:
+        """Add lines by one write, behind one that closes what is torn: the chain after each."""
+        text, chain, chains = b"\n" * state.cut, state.open_chain, []
+        for body in ([{"torn": state.torn}] if state.torn else []) + list(bodies):
+            line, chain = _line(body, chain)
+            text += line
+            chains.append(chain.hex())
+        _append(fd, text, self.path)
+        self._last = chains[-1]
+        return chains
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[int, LedgerState]]:
@@ -260,6 +281,9 @@ def _take(state: LedgerState, body: dict[str, Any], chain: bytes) -> None:
         state.lines.append(Line(known["entry"], Cost(*amounts), *about))
     elif "granted" in body and state.lines and state.lines[-1].entry == body["granted"]:
         state.lines[-1] = replace(state.lines[-1], granted=True)
+    elif "mark" in body:
+        known = body["mark"]
+        state.marks.setdefault((known["entry"], known["step"]), known["of"])
 
 
 def _take_fragment(state: LedgerState, fragment: bytes) -> None:

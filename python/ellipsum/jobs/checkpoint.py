@@ -263,6 +263,11 @@ class Checkpoint:
         if other == ["inputs"]:
             what = _changed(kept["inputs"], asked["inputs"])
             raise CheckpointError(f"{self.path} was made before {what}: discard it to begin again")
+        if other in (["version"], ["steps"]):
+            raise CheckpointError(
+                f"{self.path} was begun by another version of the package: finish it with that "
+                "one, or discard it and begin again; what it drew from a budget stays spent"
+            )
         if other:
             what = ", ".join(sorted(other))
             raise CheckpointError(f"{self.path} is of another job (other {what}): discard it first")

@@ -41,6 +41,8 @@ __all__ = [
 
 #: The version of what a checkpoint holds: a run of another one does not go on from it.
 _FORMAT = 3
+#: Of a plan: what was begun before there were marks may have been of other rows, unseen.
+_STEPS = "marked"
 
 
 def binding_of(
@@ -73,6 +75,7 @@ def binding_of(
         "inputs": inputs,
         "columns": None if rows.columns is None else list(rows.columns),
         **(_read_by(rows) if isinstance(rows, Rows) else engine_of(rows)),
+        **({"steps": _STEPS} if isinstance(region, Domain) else {}),
         **({} if missing == "center" else {"missing": missing}),
         **({} if users is None else {"users": [*dataclasses.astuple(users), counted]}),
         **more,
@@ -105,6 +108,8 @@ class How(NamedTuple):
     caveats: tuple[str, ...]
     columns: Columns  #: names and units of the coordinates, which the passes may learn
     files: Rows | Partitioned | None = None  #: what is read, where a checkpoint keeps it
+    #: Binds a step of an entry to a mark: of a plan that a checkpoint keeps.
+    mark: Callable[[Any, int, str], None] = lambda entry, step, mark: None
 
     def __repr__(self) -> str:
         return "How(secret)"
@@ -113,8 +118,19 @@ class How(NamedTuple):
 def by_plan(
     kind: str, promise: GaussianGuarantee, domain: Domain, data: Any, how: How
 ) -> AdaptiveRelease:
-    """The release of a plan of several passes; its budget is drawn before the first noise."""
+    """The release of a plan of several passes; its budget is drawn before the first noise.
+
+    Where a checkpoint keeps it, so that runs share an entry, each step is bound in the budget to
+    the one exact result that its noise is for (claim ledger-6).
+    """
     job, entries = how.job, list[Any]()
+
+    def before_noise(step: int, mark: str) -> None:
+        if not entries:
+            entries.append(how.draw("" if job is None else entry_name(job)))
+        if job is not None:
+            how.mark(entries[0], step, mark)
+
     outcome = run(
         data,
         domain,
@@ -123,7 +139,7 @@ def by_plan(
         kind,
         how.root,
         how.threads,
-        before_noise=lambda: entries.append(how.draw("" if job is None else entry_name(job))),
+        before_noise=before_noise,
         keep=lambda rows: rows if job is None else KeptPasses(rows, job, how.files),
         columns=how.columns,
     )
