@@ -264,8 +264,7 @@ class PrivateSum:
         if self._users is not None:
             rows = rows_of_unit(self._users, data, self._d, users, columns, jobs=workers)
             # For several passes, or to be counted first, something to call.
-            several, kept = self._ellipsoid is None, resume is not None
-            data = rows.stored() if several else rows if kept else rows.batches()
+            data = rows.stored() if self._ellipsoid is None else rows
         draw = partial(self._draw, budget, columns)
         known = (workers, threads, draw, seed_caveats(seed), columns)
         if resume is None:

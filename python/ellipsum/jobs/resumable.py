@@ -20,6 +20,7 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..guarantee import GaussianGuarantee
 from ..noise_keys import JobKeys, Use, digest
+from ..rows.ahead import ended
 from ..rows.batches import kernel_batches
 from ..rows.files import Rows
 from ..rows.partitioned import Partitioned
@@ -170,8 +171,14 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
             raise ValueError(f'data is an ExactSum with missing="{data.missing}": use the same')
         how.columns.of_sum(data._columns)
         return data
-    rows = data() if callable(data) else data
-    for batch in kernel_batches(rows, empty.ellipsoid.d, how.columns):
+    if isinstance(data, UserRows) or callable(data):
+        with ended(data.batches() if isinstance(data, UserRows) else data()) as rows:
+            return _added(rows, empty, how.columns)
+    return _added(data, empty, how.columns)
+
+
+def _added(rows: Any, empty: ExactSum, columns: Columns) -> ExactSum:
+    for batch in kernel_batches(rows, empty.ellipsoid.d, columns):
         empty.add(batch)
     return empty
 
