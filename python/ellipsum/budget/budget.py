@@ -165,10 +165,11 @@ class Budget(Purse):
                 same = self._marks.setdefault((entry.number, step), mark) == mark
         if not same:
             raise BudgetError(
-                f"entry {entry.number} of the budget is of a run of this job over other rows, or "
-                "on a machine that rounds otherwise, and this one draws nothing. Its checkpoint "
-                "was put back as it was before, or copied: discard it, and the job is a new one, "
-                "with an entry of its own"
+                f"this job drew entry {entry.number} of the budget for other rows (or on a machine "
+                "that rounds otherwise), and its checkpoint was put back as it was before, or "
+                "copied: a second release under one entry is refused, and nothing was drawn. "
+                "Discard the checkpoint (delete the file), and the job begins anew, with an entry "
+                "of its own"
             )
 
     def _needed(self, neighbors: str, unit: str) -> str:
@@ -215,7 +216,10 @@ class Budget(Purse):
 
     def __reduce__(self) -> Any:
         if self._ledger is None:
-            raise TypeError("a budget in memory cannot be copied, and spent twice: give it a path")
+            raise TypeError(
+                "a budget in memory cannot be copied, since each copy could be spent: keep it in a "
+                "file, Budget(..., path=FILE), which every process can open"
+            )
         return _opened, (self._ledger.path,)
 
     def __repr__(self) -> str:
@@ -262,7 +266,9 @@ class Share(Purse):
         return self.entry
 
     def __reduce__(self) -> Any:
-        raise TypeError("a share cannot be copied, and spent twice: spend it in one process")
+        raise TypeError(
+            "a share cannot be copied, since each copy could be spent: take one in each process"
+        )
 
     def __enter__(self) -> Share:
         return self

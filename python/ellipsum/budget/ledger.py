@@ -23,6 +23,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import stat
 import uuid
 from collections.abc import Iterator
@@ -199,12 +200,15 @@ class Ledger:
             try:
                 fd = os.open(self.path, flags, 0o644)
             except OSError as error:
-                new = isinstance(error, FileNotFoundError) and not create
-                hint = ": a new ledger needs the budget that it is to hold" if new else ""
+                hint = ""
+                if isinstance(error, FileNotFoundError):
+                    hint = "; make its folder first" if create else f"; {_make(self.path)}"
                 raise LedgerError(f"{self.path} cannot be opened: {error.strerror}{hint}") from None
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
-                    raise LedgerError(f"{self.path} is not a regular file")
+                    raise LedgerError(
+                        f"{self.path} is not a regular file: name the file of a ledger"
+                    )
                 lock(fd, wait=True)
                 if os.path.exists(self.path) and os.path.samestat(os.fstat(fd), os.stat(self.path)):
                     return fd
@@ -223,7 +227,7 @@ class Ledger:
         if self._last and self._last not in state.seen:
             raise LedgerError(
                 f"{self.path} was cut back or replaced since this process last read it: what was "
-                "spent is no longer all there"
+                "spent is no longer all there; put back the file that has all of it"
             )
 
 
@@ -251,17 +255,21 @@ def parse(data: bytes, path: str) -> LedgerState:
     """
     *whole, tail = data.split(b"\n")
     if not whole:
-        raise LedgerError(f"{path} is no ledger: it is empty or its first line is not whole")
+        what = "it is empty, or its first line is not whole"
+        raise LedgerError(f"{path} is no ledger: {what}; move it away, and {_make(path)}")
     terms, chain = _checked(whole[0], b"")
     if terms is None or terms.get("ellipsum ledger") != _VERSION:
-        raise LedgerError(f"{path} is no ledger, or one of another version")
+        raise LedgerError(f"{path} is no ledger, or one of another version of the package")
     state = LedgerState(terms, chain=chain, open_chain=chain, seen={chain.hex()})
     for number, line in enumerate([*whole[1:], *([tail] if tail else [])], 2):
         body, chain = _checked(line, state.open_chain)
         if body is None or (state.torn and body.get("torn") != state.torn):
             if state.torn and not (line.startswith(_CLOSING) or _CLOSING.startswith(line)):
                 what = f"line {number - 1} is not what its hash says"
-                raise LedgerError(f"{path} was altered: {what}")
+                raise LedgerError(
+                    f"{path} was altered: {what}; put back a copy that has all that was spent, or "
+                    "begin another ledger with what is left for certain"
+                )
             _take_fragment(state, line)
         else:
             state.torn = 0
@@ -301,8 +309,17 @@ def _take_fragment(state: LedgerState, fragment: bytes) -> None:
 def _repeated(line: Line, cost: Cost) -> Line:
     """The spend that was made for the same job."""
     if line.cost != cost:
-        raise LedgerError(f"entry {line.entry} of the ledger is this job's, with another cost")
+        raise LedgerError(
+            f"this job drew entry {line.entry} of the ledger at another cost: discard its "
+            "checkpoint (delete the file), and it begins anew, with an entry of its own"
+        )
     return line
+
+
+def _make(path: str) -> str:
+    """How a ledger is made, in words."""
+    budget = "--epsilon E --delta D (or --mu M)"
+    return f"make it by: ellipsum ledger create {shlex.quote(path)} {budget}"
 
 
 def _append(fd: int, data: bytes, path: str) -> None:
@@ -312,11 +329,13 @@ def _append(fd: int, data: bytes, path: str) -> None:
         write_all(fd, data)
     except OSError as error:
         os.ftruncate(fd, before)  # of a write that never was: nothing was granted by it
-        raise LedgerError(f"{path} cannot be written: {error.strerror}") from None
+        text = f"{path} cannot be written: {error.strerror}; nothing was spent, nothing released"
+        raise LedgerError(text) from None
     try:
         sync(fd)
     except OSError as error:
-        raise LedgerError(f"{path} may not be on the disk: {error.strerror}") from None
+        text = f"{path} may not be on the disk: {error.strerror}; nothing was released, but what"
+        raise LedgerError(f"{text} it was to cost may be spent") from None
 
 
 def _contents(fd: int) -> bytes:

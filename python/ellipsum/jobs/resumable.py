@@ -166,9 +166,11 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
         return sum_of_users(data, empty, how.job, how.files)
     if isinstance(data, ExactSum):
         if data.ellipsoid != empty.ellipsoid:
-            raise ValueError("data is an ExactSum over another ellipsoid: use region_for(n)")
+            raise ValueError(
+                "data is an ExactSum over another ellipsoid: use region_for(n) of the mechanism"
+            )
         if data.missing != empty.missing:
-            raise ValueError(f'data is an ExactSum with missing="{data.missing}": use the same')
+            raise ValueError(f'data is an ExactSum with missing="{data.missing}": give it here too')
         how.columns.of_sum(data._columns)
         return data
     if isinstance(data, UserRows) or callable(data):
@@ -225,7 +227,9 @@ def sum_of_users(data: Any, empty: ExactSum, job: Job, files: Rows) -> ExactSum:
         job.facts = {"parts": sorted(done), **more}
 
     if done and not isinstance(data, UserRows):
-        raise CheckpointError("the checkpoint is of a job that reads users in parts: discard it")
+        raise CheckpointError(
+            "the checkpoint is of a job that reads users in parts: discard it first"
+        )
     parts = data.parts(done) if isinstance(data, UserRows) else [(None, data())]
     for number, rows in parts:
         for batch in rows:
