@@ -8,7 +8,7 @@ the table against AdaSSP, Analyze Gauss as printed, Wishart noise and the projec
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,20 @@ from .._estimator import Estimator
 from ..budget.budget import Budget, Share
 from ..budget.purse import check_budget, draw_from
 from ..column_names import Columns, named_vectors
+from ..column_units import said_units
 from ..guarantee import GaussianGuarantee, rounded_up, seed_caveats
 from ..noise import rounded_gaussian
 from ..noise_keys import JobKeys, Use, root_key
 from ..rows.queries import shape_of
 from ..second_moments import moment_sensitivity, scaled_moments, unpacked
-from .moment_fits import LEAST_RIDGE, NoisyMoments, PrincipalAxes, chosen_ridge, ridge_reach
+from .moment_fits import (
+    LEAST_RIDGE,
+    NoisyMoments,
+    PrincipalAxes,
+    chosen_ridge,
+    coef_units,
+    ridge_reach,
+)
 from .named_rows import as_numbers, in_order
 
 __all__ = ["PrivatePCA", "PrivateRegression"]
@@ -52,11 +60,12 @@ class _OnMoments(Estimator):
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "replace",
+        units: Mapping[str, str] | Sequence[str | None] | None = None,
         seed: int | bytes | None = None,
     ) -> None:
         self.radius, self.center, self.scale = radius, center, scale
         self.epsilon, self.delta, self.rho, self.mu = epsilon, delta, rho, mu
-        self.neighbors, self.seed = neighbors, seed
+        self.neighbors, self.units, self.seed = neighbors, units, seed
 
     @property
     def guarantee(self) -> GaussianGuarantee:
@@ -74,21 +83,33 @@ class _OnMoments(Estimator):
         """Why a fit is not private, if so."""
         return tuple(dict.fromkeys(seed_caveats(self.seed) + getattr(self, "_made_with", ())))
 
-    def _release(self, data: Any, d: int, budget: Budget | Share | None, kind: str) -> None:
-        """Sets ``moments_``, ``sd_``, ``n_``, ``guarantee_``: all that is private happens here."""
+    def _release(
+        self,
+        data: Any,
+        d: int,
+        budget: Budget | Share | None,
+        kind: str,
+        before: Columns | None = None,
+    ) -> None:
+        """Sets ``moments_``, ``sd_``, ``n_``, ``guarantee_``: all that is private happens here.
+        ``before`` are the columns that the data had before they became an array."""
         promise = self.guarantee
         check_budget(budget, promise)
         names, known = named_vectors(center=self.center, scale=self.scale)
         where, unit = known["center"], known["scale"]
         center = np.zeros(d) if where is None else _validate.vector("center", where, d=d)
         scale = np.ones(d) if unit is None else _positive_scale(unit, d)
-        columns = Columns(names, "center or scale")
+        units = said_units(self.units, d)
+        if before is not None:
+            units = {**before.by_place(d - 1), **(units if names else before.placed(units))}
+        columns = Columns(names, "center or scale", units)
         radius = _validate.positive("radius", self.radius)
         if not _SMALLEST <= radius <= _LARGEST:
             raise ValueError("radius must lie within 2^-200..2^200: use another scale")
         total = scaled_moments(data, center, scale, radius, columns)
         if promise.neighbors.count_is_public and total.count == 0:
             raise ValueError("data has no rows: give at least one")
+        columns.check_units()
         entry = draw_from(budget, promise, kind)
         region = total.ellipsoid
         sensitivity = moment_sensitivity(region, promise.neighbors)
@@ -102,6 +123,7 @@ class _OnMoments(Estimator):
         self.n_ = total.count if promise.neighbors.count_is_public else None
         self._center, self._scale, self.entry_ = center, scale, entry
         self._columns = columns
+        _, self.units_ = columns.told(d)
         self._made_with = seed_caveats(self.seed)
         self.guarantee_ = promise
 
@@ -157,11 +179,13 @@ class PrivateRegression(_OnMoments):
         with another ridge 1.
     epsilon, delta, rho, mu : the budget: epsilon and delta together, or rho, or mu
     neighbors : ``"replace"`` or ``"add-remove"`` (the number of rows is not needed)
+    units : of the columns and, last, the target, public, as :class:`PrivateMean`; labels alone
     seed : int or 32 bytes, optional; for tests: what is made with a seed is **not private**
 
     Attributes: ``coef_`` (d,), ``intercept_``, ``sd_`` (noise of ``moments_``'s diagonal; off it
     sd_/sqrt(2)), ``moments_`` (d + 1, d + 1), ``ridge_``, ``stretch_``, ``columns_`` (names of the
-    coefficients, or None), ``guarantee_``, ``entry_``.
+    coefficients, or None), ``units_`` (of all columns, the target last, or None), ``coef_units_``
+    (the target's per that of the column, or None), ``guarantee_``, ``entry_``.
 
     Source: Dwork, Talwar, Thakurta & Zhang 2014 for the moments; Stein 1981 for the ridge.
     """
@@ -179,11 +203,12 @@ class PrivateRegression(_OnMoments):
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "replace",
+        units: Mapping[str, str] | Sequence[str | None] | None = None,
         seed: int | bytes | None = None,
     ) -> None:
         super().__init__(
             radius, center=center, scale=scale, epsilon=epsilon, delta=delta, rho=rho, mu=mu,
-            neighbors=neighbors, seed=seed,
+            neighbors=neighbors, units=units, seed=seed,
         )  # fmt: skip
         self.ridge, self.stretch = ridge, stretch
 
@@ -205,7 +230,7 @@ class PrivateRegression(_OnMoments):
             elif given not in ("auto", "stein"):
                 raise ValueError(f"{name} must be 'auto', 'stein' or a number, got {given!r}")
         data, own = (rows, None) if y is None else self._beside(rows, y)
-        self._release(data, self._width(data), budget, "regression")
+        self._release(data, self._width(data), budget, "regression", own)
         p = len(self.moments_) - 1
         if p < 1:
             raise ValueError("rows must have a column beside the target")
@@ -215,17 +240,19 @@ class PrivateRegression(_OnMoments):
         )
         unit = self._scale[:-1] / self._scale[-1] * self.stretch_
         names = self._columns.names
-        self.columns_ = own if names is None else names[:-1]
+        before = None if own is None else own.names
+        self.columns_ = before if names is None else names[:-1]
+        self.coef_units_ = coef_units(self.units_, columns, p)
         self.coef_ = self._noisy.ridge(p, columns, self.ridge_, self._least).coef * unit
         self.intercept_ = float(self._center[-1] - self._center[:-1] @ self.coef_)
         return self
 
-    def _beside(self, rows: Any, y: Any) -> tuple[Array, tuple[str, ...] | None]:
+    def _beside(self, rows: Any, y: Any) -> tuple[Array, Columns]:
         """Columns and target as one table, and the columns' names; where center or scale has names,
         the target's last, the columns are in their order."""
         known, _ = named_vectors(center=self.center, scale=self.scale)
         columns = Columns(None if known is None else known[:-1], "center or scale")
-        return _beside(in_order(rows, columns), y), columns.names
+        return _beside(in_order(rows, columns), y), columns
 
     @property
     def _least(self) -> float:
@@ -285,12 +312,12 @@ class PrivatePCA(_OnMoments):
     Parameters
     ----------
     k : int, how many axes
-    radius, center, scale, epsilon, delta, rho, mu, neighbors, seed :
+    radius, center, scale, epsilon, delta, rho, mu, neighbors, units, seed :
         As for :class:`PrivateRegression`, (d,) for (d + 1,)
 
     Attributes: ``components_`` (k, d), unit vectors in units of ``scale``; ``axes_`` (a
-    :class:`PrincipalAxes` with angles and noise), ``columns_`` (names, or None), ``moments_``,
-    ``sd_``, ``guarantee_``, ``entry_``.
+    :class:`PrincipalAxes` with angles and noise), ``columns_`` (names, or None), ``units_``
+    (of the columns, or None), ``moments_``, ``sd_``, ``guarantee_``, ``entry_``.
     """
 
     def __init__(
@@ -305,11 +332,12 @@ class PrivatePCA(_OnMoments):
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "replace",
+        units: Mapping[str, str] | Sequence[str | None] | None = None,
         seed: int | bytes | None = None,
     ) -> None:
         super().__init__(
             radius, center=center, scale=scale, epsilon=epsilon, delta=delta, rho=rho, mu=mu,
-            neighbors=neighbors, seed=seed,
+            neighbors=neighbors, units=units, seed=seed,
         )  # fmt: skip
         self.k = k
 
