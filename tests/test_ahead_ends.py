@@ -77,3 +77,27 @@ def test_grouped_rows_of_users_leave_no_thread(files, monkeypatch):
     with pytest.raises(RuntimeError, match="full") as caught:
         grouped(open_rows(files, ["a", "b"], by=["u"]))
     assert not readers() and caught.value.__traceback__ is not None
+
+
+@pytest.mark.parametrize(("jobs", "given_back"), [(1, 3), (2, 6)])
+def test_what_row_groups_left_in_the_pool_is_given_back(tmp_path, monkeypatch, jobs, given_back):
+    """Of very wide columns and of files read at a time, which are read by row groups: else the
+    pages of the next ones came beside those of the last."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    from ellipsum.rows import sources
+
+    table = pa.table({f"x{j}": np.ones(300) for j in range(600)})
+    for k in range(jobs):
+        pq.write_table(table, tmp_path / f"{k}.parquet", row_group_size=50)
+    released = []
+
+    class Pool:
+        def release_unused(self):
+            released.append(1)
+
+    monkeypatch.setattr(pa, "default_memory_pool", Pool)
+    monkeypatch.setattr(sources, "RELEASE_BYTES", 2 * 50 * 600 * 8)  # of two row groups
+    monkeypatch.setattr(sources, "wide_rows", lambda d, most: 50)
+    total = PrivateMean(Ellipsoid.ball(30.0, d=600), mu=1)
+    total(open_rows([tmp_path / f"{k}.parquet" for k in range(jobs)]), jobs=jobs)
+    assert len(released) == given_back
