@@ -46,10 +46,10 @@ def test_what_is_wrong_with_a_ledger_is_one_sentence_and_a_code(folder, capsys):
         (["ledger", "create", "a.ledger", "--mu", "1"], 7, "is there already"),
         (["ledger", "create", "b.ledger"], 2, "give one budget"),
         (["ledger", "create", "b.ledger", "--mu", "-1"], 3, "above 0"),
-        (["ledger", "show", "none.ledger"], 7, "cannot be opened"),
+        (["ledger", "show", "none.ledger"], 7, "by: ellipsum ledger create"),
         (["ledger", "show", "rows.npy"], 7, "no ledger"),
         (["ledger"], 2, "ACTION"),
-        ([*MEAN[:-2], "none.ledger", "--mu", "0.1"], 7, "cannot be opened"),
+        ([*MEAN[:-2], "none.ledger", "--mu", "0.1"], 7, "by: ellipsum ledger create"),
         ([*MEAN, "--mu", "0.1", "--neighbors", "add-remove"], 7, "--neighbors add-remove"),
         (["mean", "none.npy", *MEAN[2:], "--mu", "0.1"], 4, "none.npy"),
     ]

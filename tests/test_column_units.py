@@ -320,4 +320,4 @@ def test_estimates_have_the_units_of_what_they_estimate():
         assert estimate(frame(), **BOX, **BUDGET).units == UNITS
         assert estimate(PLAIN, **BOX, **BUDGET, units=KNOWN).units == UNITS
     second = estimate_covariance(frame(), center=[0, 0, 0], radius=300, **BUDGET)
-    assert second.units is None and "unit" not in second.to_arrow().column_names
+    assert second.units == UNITS and second.to_arrow()["unit"].to_pylist() == list(UNITS)

@@ -62,7 +62,7 @@ MAY_IMPORT = {
         "partial_bytes", "rows", "sum_bytes",
     },
     "several_sums": {"column_names", "ellipsoid", "exact_sum", "rows"},
-    "release": {"column_names", "guarantee", "plot", "tabular"},
+    "release": {"column_names", "column_units", "guarantee", "plot", "tabular"},
     "budget": {"accounting", "durable", "guarantee", "privacy_unit", "release"},
     "sum_release": {"_validate", "ellipsoid", "guarantee", "low_rank", "release"},
     "adaptive": {
@@ -92,13 +92,13 @@ MAY_IMPORT = {
     "engines": {"adaptive", "column_names", "column_units", "ellipsoid", "exact_sum", "rows"},
     "estimates": {"adaptive", "budget", "guarantee", "private_sum", "release"},
     "second_moments": {
-        "_validate", "adaptive", "budget", "column_names", "ellipsoid", "estimates", "exact_sum",
-        "guarantee", "noise", "noise_keys", "wishart",
+        "_validate", "adaptive", "budget", "column_names", "column_units", "ellipsoid", "estimates",
+        "exact_sum", "guarantee", "noise", "noise_keys", "wishart",
     },
     "records": {
         "_estimator", "_validate", "accounting", "adaptive", "budget", "calibrate", "column_names",
-        "ellipsoid", "estimates", "exact_sum", "guarantee", "kernels", "lineage", "noise",
-        "noise_keys", "notebook", "privacy_unit", "quadratic_form", "release", "rows",
+        "column_units", "ellipsoid", "estimates", "exact_sum", "guarantee", "kernels", "lineage",
+        "noise", "noise_keys", "notebook", "privacy_unit", "quadratic_form", "release", "rows",
         "sealed_bytes", "second_moments", "shapes", "tradeoff", "wishart",
     },
     "learned": {

@@ -138,6 +138,15 @@ class Columns:
         units = [self._unit(name, j, one) or None for j, name in zip(range(d), names, strict=False)]
         return self.names, tuple(units) if any(units) else None
 
+    def by_place(self, d: int) -> dict[str | int, str]:
+        """The units of d coordinates by their places, for rows that lose their names."""
+        return {j: unit for j, unit in enumerate(self.told(d)[1] or ()) if unit}
+
+    def placed(self, units: Units) -> dict[str | int, str]:
+        """The same units, those of these names by their places."""
+        places: dict[str | int, int] = {name: j for j, name in enumerate(self.names or ())}
+        return {places.get(key, key): unit for key, unit in units.items()}
+
     def check_units(self) -> None:
         """Raise a ValueError where the caller says units of columns that are not there."""
         known = {*(self.names or ()), _list_of(self.names)}

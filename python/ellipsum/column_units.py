@@ -17,6 +17,8 @@ __all__ = [
     "Units",
     "frame_units",
     "metadata_units",
+    "product_unit",
+    "ratio_unit",
     "said_units",
     "schema_units",
     "unit_of",
@@ -96,6 +98,24 @@ def frame_units(data: Any) -> dict[str | int, str]:
 def unit_of(units: Units, *keys: str | int | None) -> str | None:
     """The unit under the first of these keys that has one; None where nothing is said."""
     return next((units[key] for key in keys if key is not None and key in units), None)
+
+
+def product_unit(one: str | None, other: str | None) -> str | None:
+    """The unit of a product, ``cm*kg`` or ``cm^2``; None where one of them is not known."""
+    if not one or not other:
+        return None
+    return f"{_bracketed(one)}^2" if one == other else f"{_bracketed(one)}*{_bracketed(other)}"
+
+
+def ratio_unit(one: str | None, other: str | None) -> str | None:
+    """The unit of a ratio, ``kg/cm``, or ``1`` of equal ones; None where one is not known."""
+    if not one or not other:
+        return None
+    return "1" if one == other else f"{_bracketed(one)}/{_bracketed(other)}"
+
+
+def _bracketed(unit: str) -> str:
+    return unit if all(c.isalnum() or c in "_%°" for c in unit) else f"({unit})"
 
 
 def _of_attrs(metadata: Mapping[bytes, bytes]) -> dict[str | int, str]:

@@ -31,6 +31,10 @@ class Estimate(Release):
     _remarks: tuple[str, ...] = ()
 
     @property
+    def _products(self) -> bool:
+        return self._value.ndim == 2
+
+    @property
     def caveats(self) -> tuple[str, ...]:
         """Why it is not private, if so, and what to know of how it was found."""
         return (*self._caveats, *self._remarks)

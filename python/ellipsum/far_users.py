@@ -117,12 +117,8 @@ class FarUsers(Partitioned):
         for k, part in enumerate(once_each(self._data.exchange(shuffled))):
             yield f"bucket {k}", seen.merge(part)
 
-    def batches(self) -> FarUsers:
-        """What a pass reads: itself, as :class:`ellipsum.users.UserRows` gives its rows."""
-        return self
-
     def stored(self) -> FarUsers:
-        """What several passes read: itself, too."""
+        """What several passes read: itself, where :class:`ellipsum.users.UserRows` keep rows."""
         return self
 
 

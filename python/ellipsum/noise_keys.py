@@ -40,6 +40,7 @@ class Use(enum.Enum):
     PROPOSAL = b"unit vector, proposals"
     COIN = b"unit vector, coins"
     ENTRY = b"name of a budget's entry"  # public, and no noise
+    MARK = b"mark of a budget's entry"  # public, and no noise
     LATENT = b"latents"
     COLUMN = b"columns of a projection"
     FLOOR = b"floor of a projection"

@@ -19,7 +19,7 @@ from .adaptive.passes import countable
 from .adaptive.plan import Plan, make_plan
 from .adaptive.release import AdaptiveRelease
 from .budget.budget import Budget, Entry, Share
-from .budget.purse import check_budget, draw_from
+from .budget.purse import check_budget, draw_from, mark_step
 from .column_names import Columns
 from .column_units import said_units
 from .ellipsoid import Ellipsoid
@@ -264,8 +264,7 @@ class PrivateSum:
         if self._users is not None:
             rows = rows_of_unit(self._users, data, self._d, users, columns, jobs=workers)
             # For several passes, or to be counted first, something to call.
-            several, kept = self._ellipsoid is None, resume is not None
-            data = rows.stored() if several else rows if kept else rows.batches()
+            data = rows.stored() if self._ellipsoid is None else rows
         draw = partial(self._draw, budget, columns)
         known = (workers, threads, draw, seed_caveats(seed), columns)
         if resume is None:
@@ -273,9 +272,10 @@ class PrivateSum:
         inputs = inputs_before(Checkpoint.of(resume), files, self._d)  # as before any pass
         region = self._region_for(data) if self._domain is None else self._domain
         what = (self._kind, self.guarantee, region, self._missing, self._users)
+        mark = partial(mark_step, budget)
         binding = binding_of(files, *what, counted=self._shape is not None, inputs=inputs)
         with Checkpoint.of(resume).opened(binding) as job:
-            return self._released(data, How(job, job.root, *known, files), region, True)
+            return self._released(data, How(job, job.root, *known, files, mark), region, True)
 
     @property
     def _d(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .column_names import captions
+from .column_units import product_unit
 from .guarantee import ROW, Guarantee
 from .plot import plot_release
 from .tabular import as_arrow, as_html, as_pandas
@@ -154,8 +155,19 @@ class Release:
 
     @property
     def units(self) -> tuple[str | None, ...] | None:
-        """Units of the coordinates, None where nobody said one: schema, public."""
+        """Units of the coordinates, None where nobody said one: schema, public. Of a matrix of
+        products an entry has that of its row times that of its column."""
         return self._units
+
+    @property
+    def _products(self) -> bool:
+        """Whether it is a matrix of products of coordinates."""
+        return False
+
+    @property
+    def _lists_units(self) -> bool:
+        """Whether its table has a column of units, where there are some."""
+        return self._value.ndim < 2 or self._products
 
     def named(
         self, columns: Sequence[str] | None, units: Sequence[str | None] | None = None
@@ -237,7 +249,7 @@ class Release:
     def table(self, level: float = 0.95) -> dict[str, Any]:
         """Return names, values, noise and intervals as columns, one coordinate a row.
 
-        Of a matrix, a row and a column for each coordinate.
+        Of a matrix, a row and a column for each coordinate; ``unit`` is the row's own.
 
         Parameters
         ----------
@@ -250,8 +262,11 @@ class Release:
         """
         names = self.coordinates()
         if self._value.ndim == 2:
-            square = {"column": names} if len(self._value) == len(names) else {}
-            taken = [name if name != "column" else "[column]" for name in names]
+            square: dict[str, Any] = {"column": names} if len(self._value) == len(names) else {}
+            if self._products and self._units is not None:
+                square["unit"] = list(self._units)
+            own = {"column", *square}
+            taken = [f"[{name}]" if name in own else name for name in names]
             return square | dict(zip(taken, self._value.T.tolist(), strict=True))
         units = {} if self._units is None else {"unit": list(self._units)}
         columns: dict[str, Any] = {"column": names, **units, "value": self._value.tolist()}
@@ -275,10 +290,11 @@ class Release:
         """
         columns = self.table(level)
         units = dict(zip(self.coordinates(), self._units or (), strict=False))
-        if units and "value" in columns:  # a matrix has no such column
+        if units and self._lists_units:  # else that is a coordinate
             del columns["unit"]
-        places = self._value.ndim == 2 and next(iter(columns)) == self.coordinates()[0]
-        return as_pandas(columns, self._about(), None if places else next(iter(columns)), units)
+        first = next(iter(columns))
+        places = self._value.ndim == 2 and first == self.coordinates()[0] != "column"
+        return as_pandas(columns, self._about(), None if places else first, units)
 
     def to_arrow(self, level: float = 0.95) -> Any:
         """Return :meth:`table` as a pyarrow Table, its schema's metadata as of :meth:`to_pandas`.
@@ -346,9 +362,12 @@ class Release:
         if matrix:
             value, sd = np.diag(value), None if sd is None else np.diag(sd)
         shown = min(value.size, _ROWS_PRINTED)
-        names = captions(self.coordinates(), self._units)[:shown]
+        called, units = self.coordinates(), self._units
         if matrix and self._columns is None:
-            names = [f"[{j},{j}]" for j in range(shown)]
+            called = [f"[{j},{j}]" for j in range(len(called))]
+        if self._products and units is not None:
+            units = tuple(product_unit(unit, unit) for unit in units)
+        names = captions(called, units)[:shown]
         width = max(len(name) for name in [*names, "[000]", " "])
         noise = ["" if sd is None else f" {sd[j]:>11.3g}" for j in range(shown)]
         heading, ends = self._more_columns(shown)

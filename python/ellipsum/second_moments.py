@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from .adaptive.passes import Passes
 from .budget.budget import Budget, Share
 from .budget.purse import check_budget, draw_from
 from .column_names import Columns, named_vectors
+from .column_units import said_units
 from .ellipsoid import Ellipsoid
 from .estimates import Estimate
 from .exact_sum import ExactSum
@@ -68,6 +70,7 @@ def estimate_covariance(
     mu: float | None = None,
     neighbors: str = "replace",
     budget: Budget | Share | None = None,
+    units: Mapping[str, str] | Sequence[str | None] | None = None,
     seed: int | bytes | None = None,
 ) -> Estimate:
     """Private second moments about ``center``: (1/n) sum (x - c)(x - c)^T, rows clipped.
@@ -92,6 +95,8 @@ def estimate_covariance(
         The budget: epsilon and delta together, or rho, or mu.
     neighbors : ``"replace"`` or ``"add-remove"``
     budget : Budget or Share, optional; what it is drawn from
+    units : of the coordinates, public, as :class:`PrivateMean`; an entry has that of its row times
+        that of its column
     seed : int or 32 bytes, optional; for tests, not private
 
     Returns
@@ -113,7 +118,8 @@ def estimate_covariance(
     """
     _validate.one_of("method", method, ("gaussian", "wishart"))
     names, known = named_vectors(center=center)
-    columns, where = Columns(names), _validate.vector("center", known["center"])
+    where = _validate.vector("center", known["center"])
+    columns = Columns(names, units=said_units(units, where.size))
     reach = _validate.positive("radius", radius)
     if reach > _LARGEST_RADIUS:
         raise ValueError("radius must be at most 2^500, or its square overflows: use another unit")
@@ -128,12 +134,13 @@ def estimate_covariance(
     total = _second_moments(data, where, reach, columns)
     if guarantee.neighbors.count_is_public and total.count == 0:
         raise ValueError("data has no rows: give at least one")
+    columns.check_units()
     entry = draw_from(budget, promise, "covariance")
     job = _Noise(guarantee, total, where, root_key(seed), method)
     matrix, sd = job.gaussian() if method == "gaussian" else job.wishart()
     caveats = seed_caveats(seed) + ((_REAL_NUMBERS,) if method == "wishart" else ())
     estimate = Estimate("covariance", _semidefinite(matrix), promise, caveats, sd=sd)
-    return estimate.named(columns.names).drawn_from(entry)
+    return estimate.named(*columns.told(where.size)).drawn_from(entry)
 
 
 def moments(x: Array) -> Array:

@@ -55,7 +55,7 @@ def run(
     kind: str,
     root: bytes,
     threads: int | None = None,
-    before_noise: Callable[[], None] = lambda: None,
+    before_noise: Callable[[int, str], None] = lambda step, mark: None,
     keep: Callable[[Passes], Any] = lambda passes: passes,
     columns: Columns | None = None,
 ) -> Outcome:
@@ -68,7 +68,7 @@ def run(
     """
     rows = keep(passes_over(data, domain.center.size, box=domain.box, columns=columns))
     plan = _Run(rows, domain, mu, Neighbors.of(neighbors), kind, root, threads)
-    plan.before_noise = before_noise
+    plan.before_noise = before_noise  # of each step: its number, and a mark of what it is of
     return plan.go()
 
 
@@ -113,7 +113,7 @@ class _Run:
         self.shares: tuple[Array, float] | None = None
         self.integers: list[NDArray[np.object_]] = []
         self.regions: list[Ellipsoid] = []
-        self.before_noise: Callable[[], None] = lambda: None  # called once
+        self.before_noise: Callable[[int, str], None] = lambda step, mark: None
 
     def go(self) -> Outcome:
         n = self._rows_counted()
@@ -234,14 +234,13 @@ class _Run:
 
     def _noisy(self, exact: NDArray[Any], sensitivity: float, mu: float) -> NDArray[np.object_]:
         """The one place where private integers become public ones."""
-        if not self.integers:
-            self.before_noise()
         sigma = rounded_up(sensitivity / mu)
         # All that the step's region came from: the domain, what is known, and what was answered.
         known = (self.domain.center, self.domain.half, self.domain.basis, self.domain.sigma)
         job = (self.kind, self.neighbors.value, *known, *self.integers, sigma, exact)
-        keys = JobKeys(self.root, *job)
-        draw = noise.rounded_gaussian(exact.size, sigma, key=keys.of(Use.STEP, len(self.integers)))
+        keys, step = JobKeys(self.root, *job), len(self.integers)
+        self.before_noise(step, keys.of(Use.MARK, step).hex())
+        draw = noise.rounded_gaussian(exact.size, sigma, key=keys.of(Use.STEP, step))
         out: NDArray[np.object_] = exact.astype(object) + draw.astype(object)
         self.integers.append(out)
         return out

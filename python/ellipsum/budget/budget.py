@@ -73,6 +73,7 @@ class Budget(Purse):
         self._lock = threading.Lock()
         self._entries: list[Entry] = []
         self._jobs: dict[str, Entry] = {}
+        self._marks: dict[tuple[int, int], str] = {}
         self._ledger: Ledger | None = None
         if not opens:
             self._limit = _limit_of(mu, rho, epsilon, delta)
@@ -156,6 +157,21 @@ class Budget(Purse):
             cost = _cost_of(mu, rho, epsilon, delta)
         return Share(self._take(cost, what, ""), self.neighbors, self.unit)
 
+    def mark(self, entry: Entry, step: int, mark: str) -> None:
+        if self._ledger is not None:
+            same = self._ledger.mark(entry.number, step, mark)
+        else:
+            with self._lock:
+                same = self._marks.setdefault((entry.number, step), mark) == mark
+        if not same:
+            raise BudgetError(
+                f"this job drew entry {entry.number} of the budget for other rows (or on a machine "
+                "that rounds otherwise), and its checkpoint was put back as it was before, or "
+                "copied: a second release under one entry is refused, and nothing was drawn. "
+                "Discard the checkpoint (delete the file), and the job begins anew, with an entry "
+                "of its own"
+            )
+
     def _needed(self, neighbors: str, unit: str) -> str:
         """The command that makes such a ledger, where it is one."""
         if self.path is None:
@@ -200,7 +216,10 @@ class Budget(Purse):
 
     def __reduce__(self) -> Any:
         if self._ledger is None:
-            raise TypeError("a budget in memory cannot be copied, and spent twice: give it a path")
+            raise TypeError(
+                "a budget in memory cannot be copied, since each copy could be spent: keep it in a "
+                "file, Budget(..., path=FILE), which every process can open"
+            )
         return _opened, (self._ledger.path,)
 
     def __repr__(self) -> str:
@@ -247,7 +266,9 @@ class Share(Purse):
         return self.entry
 
     def __reduce__(self) -> Any:
-        raise TypeError("a share cannot be copied, and spent twice: spend it in one process")
+        raise TypeError(
+            "a share cannot be copied, since each copy could be spent: take one in each process"
+        )
 
     def __enter__(self) -> Share:
         return self

@@ -7,9 +7,14 @@ One spend is one write of two lines, on the disk before any noise is drawn:
 
 so a last line that is torn is one that was spent, to the last digit: its amount stands in the
 line before. A write that stops in the first line was never granted, since a grant comes after
-the whole write is on the disk; it is spent all the same where its amounts can be read. Whoever
-writes next closes a torn line by ``{"torn": 1} HASH``, whose hash covers it: nothing is ever
-taken away. HASH is BLAKE2b of the hash before and the line (claims ledger-3, ledger-4).
+the whole write is on the disk; it is spent all the same where its amounts can be read. Of a plan
+whose runs share an entry, each step is bound to what it is of before its noise is drawn:
+
+    {"mark": {entry, step, of}} HASH
+
+Whoever writes next closes a torn line by ``{"torn": 1} HASH``, whose hash covers it: nothing is
+ever taken away. HASH is BLAKE2b of the hash before and the line (claims ledger-3, ledger-4,
+ledger-6).
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import stat
 import uuid
 from collections.abc import Iterator
@@ -72,6 +78,7 @@ class LedgerState:
 
     terms: dict[str, Any]
     lines: list[Line] = field(default_factory=list)
+    marks: dict[tuple[int, int], str] = field(default_factory=dict)  # of an entry's steps
     chain: bytes = b""
     seen: set[str] = field(default_factory=set)  # every hash of the chain
     torn: int = 0  # unfinished last lines that nobody has closed yet
@@ -131,24 +138,39 @@ class Ledger:
             if not state.limit.allows(state.spent + cost):
                 raise Refused(state)
             number = 1 + max((line.entry for line in state.lines), default=0)
-            return self._write(fd, state, cost, (number, what, job, time))
+            names = ("mu_squared", "epsilon", "delta")
+            amounts = {name: _ratio(getattr(cost, name)) for name in names}
+            body = {"entry": number, "job": job, **amounts, "what": what, "time": time}
+            *_, chain, _ = self._write(fd, state, {"spend": body}, {"granted": number})
+            return Line(number, cost, what, job, time, chain, True)
 
-    def _write(
-        self, fd: int, state: LedgerState, cost: Cost, about: tuple[int, str, str, str]
-    ) -> Line:
-        number, what, job, time = about
-        text, chain = b"", state.open_chain
-        if state.torn:
-            text, chain = _line({"torn": state.torn}, chain)
-        text = b"\n" * state.cut + text
-        amounts = {name: _ratio(getattr(cost, name)) for name in ("mu_squared", "epsilon", "delta")}
-        body = {"entry": number, "job": job, **amounts, "what": what, "time": time}
-        spend, chain = _line({"spend": body}, chain)
-        named = chain.hex()
-        granted, chain = _line({"granted": number}, chain)
-        _append(fd, text + spend + granted, self.path)
-        self._last = chain.hex()
-        return Line(number, cost, what, job, time, named, True)
+    def mark(self, entry: int, step: int, mark: str) -> bool:
+        """Bind a step of an entry to a mark, unless it has one, and return when that is on the
+        disk: whether it is this one. Noise is drawn under no other (claim ledger-6).
+
+        Raises
+        ------
+        LedgerError
+            The file cannot be written, or is not what it was.
+        """
+        with self._opened() as (fd, state):
+            kept = state.marks.get((entry, step))
+            if kept is None:
+                self._write(fd, state, {"mark": {"entry": entry, "step": step, "of": mark}})
+            else:
+                sync(fd)  # it may be that whoever wrote it never came to wait for the disk
+            return kept in (None, mark)
+
+    def _write(self, fd: int, state: LedgerState, *bodies: dict[str, Any]) -> list[str]:
+        """Add lines by one write, behind one that closes what is torn: the chain after each."""
+        text, chain, chains = b"\n" * state.cut, state.open_chain, []
+        for body in ([{"torn": state.torn}] if state.torn else []) + list(bodies):
+            line, chain = _line(body, chain)
+            text += line
+            chains.append(chain.hex())
+        _append(fd, text, self.path)
+        self._last = chains[-1]
+        return chains
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[int, LedgerState]]:
@@ -178,12 +200,15 @@ class Ledger:
             try:
                 fd = os.open(self.path, flags, 0o644)
             except OSError as error:
-                new = isinstance(error, FileNotFoundError) and not create
-                hint = ": a new ledger needs the budget that it is to hold" if new else ""
+                hint = ""
+                if isinstance(error, FileNotFoundError):
+                    hint = "; make its folder first" if create else f"; {_make(self.path)}"
                 raise LedgerError(f"{self.path} cannot be opened: {error.strerror}{hint}") from None
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
-                    raise LedgerError(f"{self.path} is not a regular file")
+                    raise LedgerError(
+                        f"{self.path} is not a regular file: name the file of a ledger"
+                    )
                 lock(fd, wait=True)
                 if os.path.exists(self.path) and os.path.samestat(os.fstat(fd), os.stat(self.path)):
                     return fd
@@ -202,7 +227,7 @@ class Ledger:
         if self._last and self._last not in state.seen:
             raise LedgerError(
                 f"{self.path} was cut back or replaced since this process last read it: what was "
-                "spent is no longer all there"
+                "spent is no longer all there; put back the file that has all of it"
             )
 
 
@@ -230,17 +255,21 @@ def parse(data: bytes, path: str) -> LedgerState:
     """
     *whole, tail = data.split(b"\n")
     if not whole:
-        raise LedgerError(f"{path} is no ledger: it is empty or its first line is not whole")
+        what = "it is empty, or its first line is not whole"
+        raise LedgerError(f"{path} is no ledger: {what}; move it away, and {_make(path)}")
     terms, chain = _checked(whole[0], b"")
     if terms is None or terms.get("ellipsum ledger") != _VERSION:
-        raise LedgerError(f"{path} is no ledger, or one of another version")
+        raise LedgerError(f"{path} is no ledger, or one of another version of the package")
     state = LedgerState(terms, chain=chain, open_chain=chain, seen={chain.hex()})
     for number, line in enumerate([*whole[1:], *([tail] if tail else [])], 2):
         body, chain = _checked(line, state.open_chain)
         if body is None or (state.torn and body.get("torn") != state.torn):
             if state.torn and not (line.startswith(_CLOSING) or _CLOSING.startswith(line)):
                 what = f"line {number - 1} is not what its hash says"
-                raise LedgerError(f"{path} was altered: {what}")
+                raise LedgerError(
+                    f"{path} was altered: {what}; put back a copy that has all that was spent, or "
+                    "begin another ledger with what is left for certain"
+                )
             _take_fragment(state, line)
         else:
             state.torn = 0
@@ -260,6 +289,9 @@ def _take(state: LedgerState, body: dict[str, Any], chain: bytes) -> None:
         state.lines.append(Line(known["entry"], Cost(*amounts), *about))
     elif "granted" in body and state.lines and state.lines[-1].entry == body["granted"]:
         state.lines[-1] = replace(state.lines[-1], granted=True)
+    elif "mark" in body:
+        known = body["mark"]
+        state.marks.setdefault((known["entry"], known["step"]), known["of"])
 
 
 def _take_fragment(state: LedgerState, fragment: bytes) -> None:
@@ -277,8 +309,17 @@ def _take_fragment(state: LedgerState, fragment: bytes) -> None:
 def _repeated(line: Line, cost: Cost) -> Line:
     """The spend that was made for the same job."""
     if line.cost != cost:
-        raise LedgerError(f"entry {line.entry} of the ledger is this job's, with another cost")
+        raise LedgerError(
+            f"this job drew entry {line.entry} of the ledger at another cost: discard its "
+            "checkpoint (delete the file), and it begins anew, with an entry of its own"
+        )
     return line
+
+
+def _make(path: str) -> str:
+    """How a ledger is made, in words."""
+    budget = "--epsilon E --delta D (or --mu M)"
+    return f"make it by: ellipsum ledger create {shlex.quote(path)} {budget}"
 
 
 def _append(fd: int, data: bytes, path: str) -> None:
@@ -288,11 +329,13 @@ def _append(fd: int, data: bytes, path: str) -> None:
         write_all(fd, data)
     except OSError as error:
         os.ftruncate(fd, before)  # of a write that never was: nothing was granted by it
-        raise LedgerError(f"{path} cannot be written: {error.strerror}") from None
+        text = f"{path} cannot be written: {error.strerror}; nothing was spent, nothing released"
+        raise LedgerError(text) from None
     try:
         sync(fd)
     except OSError as error:
-        raise LedgerError(f"{path} may not be on the disk: {error.strerror}") from None
+        text = f"{path} may not be on the disk: {error.strerror}; nothing was released, but what"
+        raise LedgerError(f"{text} it was to cost may be spent") from None
 
 
 def _contents(fd: int) -> bytes:

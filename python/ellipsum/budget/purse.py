@@ -12,7 +12,7 @@ from ..guarantee import Guarantee, Neighbors
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["BudgetError", "Entry", "Purse", "check_budget", "draw_from"]
+__all__ = ["BudgetError", "Entry", "Purse", "check_budget", "draw_from", "mark_step"]
 
 
 class BudgetError(ValueError):
@@ -91,6 +91,22 @@ class Purse:
         self._check_terms(guarantee)
         return self._take(guarantee.cost(), what, job)
 
+    def mark(self, entry: Entry, step: int, mark: str) -> None:
+        """Bind a step of a job that draws once to what it is of, before its noise is drawn.
+
+        Parameters
+        ----------
+        entry : Entry, the job's
+        step : int
+        mark : str
+            Public: a hash of the step's exact result under a key that is secret.
+
+        Raises
+        ------
+        BudgetError
+            The step was bound to another mark: it would be a second answer for one entry.
+        """
+
     def check(self, guarantee: Guarantee, *, repeated: bool = False) -> None:
         """Refuse now what :meth:`draw` would refuse: mechanisms do it before they read data.
 
@@ -159,6 +175,12 @@ def draw_from(
     """Take what a release costs from ``budget``, where one is given (:meth:`Budget.draw`)."""
     known = _purse_of(budget)
     return None if known is None else known.draw(guarantee, what, job=job)
+
+
+def mark_step(budget: Purse | None, entry: Entry | None, step: int, mark: str) -> None:
+    """Bind a step of a job to what it is of, where a budget is given (:meth:`Purse.mark`)."""
+    if budget is not None and entry is not None:
+        budget.mark(entry, step, mark)
 
 
 def check_budget(budget: Purse | None, guarantee: Guarantee, resume: Any = None) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..guarantee import Neighbors
+from ..rows.ahead import ended
 from ..rows.labelled import one_kind
 from .keys import KeyBook, chosen_keys
 
@@ -37,18 +38,19 @@ class Users:
     def of(
         self, batches: Iterator[Any], book: KeyBook, index_of: Callable[[KeyBook, Array, Any], Ints]
     ) -> Iterator[tuple[Array, NDArray[np.uint64]]]:
-        for rows, labels in batches:
-            user = labels[-1].rows()
-            named = user.any(1)
-            with self._lock:
-                self._check_kinds([label.kind for label in labels])
-                if self.counted and named.any():
-                    self._seen.update(map(bytes, np.unique(user[named].view("V16"))))
-                index = index_of(book, rows, labels)
-            kept = named & (index >= 0)
-            if kept.any():
-                words = np.column_stack([user[kept], index[kept].astype(np.uint64)])
-                yield rows[kept], words
+        with ended(batches):
+            for rows, labels in batches:
+                user = labels[-1].rows()
+                named = user.any(1)
+                with self._lock:
+                    self._check_kinds([label.kind for label in labels])
+                    if self.counted and named.any():
+                        self._seen.update(map(bytes, np.unique(user[named].view("V16"))))
+                    index = index_of(book, rows, labels)
+                kept = named & (index >= 0)
+                if kept.any():
+                    words = np.column_stack([user[kept], index[kept].astype(np.uint64)])
+                    yield rows[kept], words
 
     def _check_kinds(self, kinds: list[str]) -> None:
         self._kinds = one_kind(self._kinds, kinds)

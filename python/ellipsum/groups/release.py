@@ -107,6 +107,10 @@ class GroupRelease(Release):
         return self._part(i, self._promise, self._caveats)
 
     @property
+    def _lists_units(self) -> bool:
+        return True
+
+    @property
     def caveats(self) -> tuple[str, ...]:
         """Why it is not private, if so, and what the values cannot say."""
         return (*self._caveats, *self._remarks())

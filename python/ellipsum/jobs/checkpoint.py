@@ -33,6 +33,10 @@ _VERSION = 1
 #: After a write that took t, the next one waits for t times this, unless it is the last: on any
 #: disk writing takes at most a fortieth of the time, and a kill costs little more than that wait.
 REST = 40
+_VERSIONS = (
+    "was begun by another version of the package: finish it with that one, or discard it (delete "
+    "the file) and begin again; what it drew from a budget stays spent"
+)
 _HEAD = struct.Struct("<8sHH12s")  # magic, version, whether it is encrypted, nonce
 
 
@@ -162,7 +166,9 @@ class Checkpoint:
                 raise CheckpointError(f"{self._lock} cannot be made: {error.strerror}") from None
             try:
                 if not lock(fd, wait=False):
-                    raise CheckpointError(f"{self.path} is in use by another run: wait for it")
+                    raise CheckpointError(
+                        f"{self.path} is in use by another run: wait until that ends"
+                    )
                 same = os.path.samestat(os.fstat(fd), os.stat(self._lock))
             except FileNotFoundError:  # discarded meanwhile
                 same = False
@@ -208,7 +214,7 @@ class Checkpoint:
                 raise CheckpointError(f"{self.path} is not a regular file")
             if os.name == "posix" and mode & 0o077:
                 raise CheckpointError(
-                    f"{self.path} may be read by others: chmod 600, or discard it"
+                    f"{self.path} is secret and may be read by others: chmod 600 it, or delete it"
                 )
             return file.read()
 
@@ -220,16 +226,16 @@ class Checkpoint:
 
     def _opened_body(self, raw: bytes) -> bytes:
         if len(raw) < _HEAD.size + CHECKSUM_BYTES or raw[:8] != CHECKPOINT_MAGIC:
-            raise CheckpointError(f"{self.path} is no checkpoint")
+            raise CheckpointError(f"{self.path} is no checkpoint: name another file")
         _, version, encrypted, nonce = _HEAD.unpack_from(raw)
         if version != _VERSION:
-            raise CheckpointError(f"{self.path} is of another version of the package")
+            raise CheckpointError(f"{self.path} {_VERSIONS}")
         if bool(encrypted) != (self._key is not None):
             need = "is encrypted: give its key" if encrypted else "is not encrypted: give no key"
             raise CheckpointError(f"{self.path} {need}")
         if not encrypted:
             if not is_whole(raw):
-                raise CheckpointError(f"{self.path} is damaged: discard it")
+                raise CheckpointError(f"{self.path} is damaged: discard it (delete the file)")
             return raw[_HEAD.size : -CHECKSUM_BYTES]
         from cryptography.exceptions import InvalidTag
 
@@ -262,10 +268,14 @@ class Checkpoint:
         other = [name for name in {**kept, **asked} if kept.get(name) != asked.get(name)]
         if other == ["inputs"]:
             what = _changed(kept["inputs"], asked["inputs"])
-            raise CheckpointError(f"{self.path} was made before {what}: discard it to begin again")
+            way = "discard it (delete the file) to begin again"
+            raise CheckpointError(f"{self.path} was made before {what}: {way}")
+        if other in (["version"], ["steps"]):
+            raise CheckpointError(f"{self.path} {_VERSIONS}")
         if other:
-            what = ", ".join(sorted(other))
-            raise CheckpointError(f"{self.path} is of another job (other {what}): discard it first")
+            what = f"is of another job (other {', '.join(sorted(other))})"
+            way = "name another file, or discard it (delete the file) first"
+            raise CheckpointError(f"{self.path} {what}: {way}")
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.path!r}, every={self.every})"
@@ -357,7 +367,9 @@ class Job:
         """Refuse to go on if a file changed since the job began."""
         if inputs != self.binding.get("inputs"):
             what = _changed(self.binding.get("inputs", []), inputs)
-            raise CheckpointError(f"{what} while it was read: discard the checkpoint")
+            raise CheckpointError(
+                f"{what} while it was read: discard the checkpoint (delete the file)"
+            )
 
     def __repr__(self) -> str:
         return "Job(secret)"

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, Generic, Protocol, TypeVar
 
-from ..rows.ahead import read_ahead
+from ..rows.ahead import ended, read_ahead
 from ..rows.files import Rows
 from ..rows.progress import Meter
 from ..rows.seek import Place, inputs_of, labelled_from, sources_of
@@ -104,12 +104,16 @@ class FileSums(Generic[_Part]):
             return
         with ThreadPoolExecutor(min(self.jobs, len(todo))) as pool:
             try:
-                for result in [pool.submit(self._file, k, self._blocks(k)) for k in todo]:
+                for result in [pool.submit(self._alone, k) for k in todo]:
                     result.result()
             except BaseException:
                 self.stop = True  # the others end at their next block
                 pool.shutdown(cancel_futures=True)
                 raise
+
+    def _alone(self, k: int) -> None:
+        with ended(self._blocks(k)) as blocks:
+            self._file(k, blocks)
 
     def _blocks(self, k: int) -> Iterator[Any]:
         start = self.places[k][0] if k in self.places else (0, 0)

@@ -20,6 +20,7 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum
 from ..guarantee import GaussianGuarantee
 from ..noise_keys import JobKeys, Use, digest
+from ..rows.ahead import ended
 from ..rows.batches import kernel_batches
 from ..rows.files import Rows
 from ..rows.partitioned import Partitioned
@@ -41,6 +42,8 @@ __all__ = [
 
 #: The version of what a checkpoint holds: a run of another one does not go on from it.
 _FORMAT = 3
+#: Of a plan: what was begun before there were marks may have been of other rows, unseen.
+_STEPS = "marked"
 
 
 def binding_of(
@@ -73,6 +76,7 @@ def binding_of(
         "inputs": inputs,
         "columns": None if rows.columns is None else list(rows.columns),
         **(_read_by(rows) if isinstance(rows, Rows) else engine_of(rows)),
+        **({"steps": _STEPS} if isinstance(region, Domain) else {}),
         **({} if missing == "center" else {"missing": missing}),
         **({} if users is None else {"users": [*dataclasses.astuple(users), counted]}),
         **more,
@@ -105,6 +109,8 @@ class How(NamedTuple):
     caveats: tuple[str, ...]
     columns: Columns  #: names and units of the coordinates, which the passes may learn
     files: Rows | Partitioned | None = None  #: what is read, where a checkpoint keeps it
+    #: Binds a step of an entry to a mark: of a plan that a checkpoint keeps.
+    mark: Callable[[Any, int, str], None] = lambda entry, step, mark: None
 
     def __repr__(self) -> str:
         return "How(secret)"
@@ -113,8 +119,19 @@ class How(NamedTuple):
 def by_plan(
     kind: str, promise: GaussianGuarantee, domain: Domain, data: Any, how: How
 ) -> AdaptiveRelease:
-    """The release of a plan of several passes; its budget is drawn before the first noise."""
+    """The release of a plan of several passes; its budget is drawn before the first noise.
+
+    Where a checkpoint keeps it, so that runs share an entry, each step is bound in the budget to
+    the one exact result that its noise is for (claim ledger-6).
+    """
     job, entries = how.job, list[Any]()
+
+    def before_noise(step: int, mark: str) -> None:
+        if not entries:
+            entries.append(how.draw("" if job is None else entry_name(job)))
+        if job is not None:
+            how.mark(entries[0], step, mark)
+
     outcome = run(
         data,
         domain,
@@ -123,7 +140,7 @@ def by_plan(
         kind,
         how.root,
         how.threads,
-        before_noise=lambda: entries.append(how.draw("" if job is None else entry_name(job))),
+        before_noise=before_noise,
         keep=lambda rows: rows if job is None else KeptPasses(rows, job, how.files),
         columns=how.columns,
     )
@@ -149,13 +166,21 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
         return sum_of_users(data, empty, how.job, how.files)
     if isinstance(data, ExactSum):
         if data.ellipsoid != empty.ellipsoid:
-            raise ValueError("data is an ExactSum over another ellipsoid: use region_for(n)")
+            raise ValueError(
+                "data is an ExactSum over another ellipsoid: use region_for(n) of the mechanism"
+            )
         if data.missing != empty.missing:
-            raise ValueError(f'data is an ExactSum with missing="{data.missing}": use the same')
+            raise ValueError(f'data is an ExactSum with missing="{data.missing}": give it here too')
         how.columns.of_sum(data._columns)
         return data
-    rows = data() if callable(data) else data
-    for batch in kernel_batches(rows, empty.ellipsoid.d, how.columns):
+    if isinstance(data, UserRows) or callable(data):
+        with ended(data.batches() if isinstance(data, UserRows) else data()) as rows:
+            return _added(rows, empty, how.columns)
+    return _added(data, empty, how.columns)
+
+
+def _added(rows: Any, empty: ExactSum, columns: Columns) -> ExactSum:
+    for batch in kernel_batches(rows, empty.ellipsoid.d, columns):
         empty.add(batch)
     return empty
 
@@ -202,7 +227,9 @@ def sum_of_users(data: Any, empty: ExactSum, job: Job, files: Rows) -> ExactSum:
         job.facts = {"parts": sorted(done), **more}
 
     if done and not isinstance(data, UserRows):
-        raise CheckpointError("the checkpoint is of a job that reads users in parts: discard it")
+        raise CheckpointError(
+            "the checkpoint is of a job that reads users in parts: discard it first"
+        )
     parts = data.parts(done) if isinstance(data, UserRows) else [(None, data())]
     for number, rows in parts:
         for batch in rows:

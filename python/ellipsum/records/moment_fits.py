@@ -13,6 +13,7 @@ from scipy.special import ndtri
 
 from .. import _validate
 from ..column_names import Columns
+from ..column_units import ratio_unit
 from ..rows.queries import shape_of
 from .named_rows import as_numbers
 
@@ -22,6 +23,7 @@ __all__ = [
     "NoisyMoments",
     "PrincipalAxes",
     "chosen_ridge",
+    "coef_units",
     "ridge_reach",
     "semidefinite",
     "stein_ridge",
@@ -40,6 +42,14 @@ _MOST_STRETCH = 3.0  # what was best with a ridge of 4 sd sqrt(p) at the smalles
 CLEAR_SIGNAL = 10.0
 _LASSO_PASSES = 10_000
 _LASSO_TOLERANCE = 1e-12
+
+
+def coef_units(
+    units: tuple[str | None, ...] | None, columns: tuple[int, ...], target: int
+) -> tuple[str | None, ...] | None:
+    """The units of coefficients: the target's per that of the column, as far as both are known."""
+    known = tuple(ratio_unit(units[target], units[j]) for j in columns) if units else ()
+    return known if any(known) else None
 
 
 def semidefinite(matrix: Array) -> Array:
@@ -63,6 +73,7 @@ class MomentRegression:
     target : int, which is predicted
     d : int, coordinates of a whole row
     names : tuple of str, of all of these, or None
+    units : tuple of str or None, of ``coef``: the target's per that of the column; or None
     """
 
     coef: Array
@@ -71,6 +82,7 @@ class MomentRegression:
     target: int
     d: int
     names: tuple[str, ...] | None = None
+    units: tuple[str | None, ...] | None = None
 
     def confidence_interval(self, level: float = 0.95) -> Array:
         """Intervals (p, 2) for what the same regression gives on the clipped rows themselves.
@@ -121,7 +133,7 @@ class NoisyMoments:
     ----------
     value : array (d, d)
     spread : function of v (d,), the covariance matrix (d, d) of the noise of ``value @ v``
-    names : tuple of str, of the coordinates, optional
+    names, units : tuple of str, of the coordinates, optional
     """
 
     def __init__(
@@ -129,8 +141,9 @@ class NoisyMoments:
         value: Array,
         spread: Callable[[Array], Array],
         names: tuple[str, ...] | None = None,
+        units: tuple[str | None, ...] | None = None,
     ) -> None:
-        self.value, self.spread, self.names = value, spread, names
+        self.value, self.spread, self.names, self.units = value, spread, names, units
 
     def ridge(
         self, target: int, columns: tuple[int, ...], penalty: float, least: float = 0.0
@@ -173,7 +186,8 @@ class NoisyMoments:
         inner = inverse @ self.spread(v)[np.ix_(rows, rows)] @ inverse
         sd = np.zeros(len(coef))
         sd[kept] = np.sqrt(np.maximum(np.diag(inner), 0.0))
-        return MomentRegression(coef, sd, columns, target, len(v), self.names)
+        units = coef_units(self.units, columns, target)
+        return MomentRegression(coef, sd, columns, target, len(v), self.names, units)
 
     def axes(self, k: int) -> PrincipalAxes:
         """The first k eigenvectors: perturbation theory to first order."""

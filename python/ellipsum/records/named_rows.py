@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _validate
 from ..column_names import Columns, frame_names, named_vectors
 from ..release import Release
 from ..rows.batches import as_batches
 from ..rows.queries import shape_of
 
-__all__ = ["as_numbers", "in_order", "matrix_and_center"]
+__all__ = ["as_numbers", "beside", "in_order", "matrix_and_center"]
 
 
 def in_order(rows: Any, columns: Columns, d: int | None = None) -> Any:
@@ -41,6 +42,18 @@ def as_numbers(rows: Any, columns: Columns) -> NDArray[np.float64]:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError("rows must be numbers, as many in each row") from None
+
+
+def beside(rows: Any, y: Any) -> NDArray[np.float64]:
+    """Columns and target as one table; a shape that does not fit is refused without its numbers."""
+    shape = shape_of(rows)
+    if len(shape) != 2:
+        raise ValueError("rows must be an array of shape (n, d) beside y")
+    x, target = _validate.rows("rows", rows, d=int(shape[1])), _validate.rows("y", y, d=1)
+    if len(x) != len(target):
+        raise ValueError("rows and y must have as many entries")
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        return np.column_stack([x.astype(np.float64), target.astype(np.float64)])
 
 
 def _order_of_one(rows: Any, columns: Columns) -> list[int] | None:

@@ -9,7 +9,7 @@ AdaSSP, Analyze Gauss as printed, Wishart noise and the projection.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from ..adaptive.passes import one_shot
 from ..budget.budget import Budget, Share
 from ..budget.purse import check_budget, draw_from
 from ..column_names import Columns, named_vectors
+from ..column_units import said_units
 from ..exact_sum import ExactSum
 from ..guarantee import GaussianGuarantee, rounded_up, seed_caveats
 from ..noise import rounded_gaussian
@@ -34,9 +35,10 @@ from .moment_fits import (
     NoisyMoments,
     PrincipalAxes,
     chosen_ridge,
+    coef_units,
     ridge_reach,
 )
-from .named_rows import as_numbers, in_order
+from .named_rows import as_numbers, beside, in_order
 from .second_pass import SECOND_SHARE, START, Released, measured_factor
 
 __all__ = ["PrivatePCA", "PrivateRegression"]
@@ -63,11 +65,12 @@ class _OnMoments(Estimator):
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "replace",
+        units: Mapping[str, str] | Sequence[str | None] | None = None,
         seed: int | bytes | None = None,
     ) -> None:
         self.radius, self.center, self.scale = radius, center, scale
         self.epsilon, self.delta, self.rho, self.mu = epsilon, delta, rho, mu
-        self.neighbors, self.seed = neighbors, seed
+        self.neighbors, self.units, self.seed = neighbors, units, seed
 
     @property
     def guarantee(self) -> GaussianGuarantee:
@@ -86,17 +89,27 @@ class _OnMoments(Estimator):
         return tuple(dict.fromkeys(seed_caveats(self.seed) + getattr(self, "_made_with", ())))
 
     def _release(
-        self, data: Any, d: int, budget: Budget | Share | None, kind: str, second: float = 0.0
+        self,
+        data: Any,
+        d: int,
+        budget: Budget | Share | None,
+        kind: str,
+        *,
+        before: Columns | None = None,
+        second: float = 0.0,
     ) -> Released:
         """The noisy moments: all that is private happens here, but for a second pass, which has
-        the share ``second`` of mu^2."""
+        the share ``second`` of mu^2. ``before``: the data's columns before they became an array."""
         promise = self.guarantee
         check_budget(budget, promise)
         names, known = named_vectors(center=self.center, scale=self.scale)
         where, unit = known["center"], known["scale"]
         center = np.zeros(d) if where is None else _validate.vector("center", where, d=d)
         scale = np.ones(d) if unit is None else _positive_scale(unit, d)
-        columns = Columns(names, "center or scale")
+        units = said_units(self.units, d)
+        if before is not None:
+            units = {**before.by_place(d - 1), **(units if names else before.placed(units))}
+        columns = Columns(names, "center or scale", units)
         radius = _validate.positive("radius", self.radius)
         if not _SMALLEST <= radius <= _LARGEST:
             raise ValueError("radius must lie within 2^-200..2^200: use another scale")
@@ -106,6 +119,7 @@ class _OnMoments(Estimator):
         total = scaled_moments(rows, center, scale, radius)
         if promise.neighbors.count_is_public and total.count == 0:
             raise ValueError("data has no rows: give at least one")
+        columns.check_units()
         entry = draw_from(budget, promise, kind)
         region = total.ellipsoid
         sensitivity = moment_sensitivity(region, promise.neighbors)
@@ -124,6 +138,7 @@ class _OnMoments(Estimator):
         self.moments_, self.sd_, self.n_ = found.value, found.sd, found.n
         self._center, self._scale, self.entry_ = found.center, found.scale, found.entry
         self._columns = found.columns
+        _, self.units_ = found.columns.told(len(found.value))
         self._made_with = seed_caveats(self.seed)
         self.guarantee_ = found.promise
 
@@ -184,11 +199,13 @@ class PrivateRegression(_OnMoments):
         the ridge of 2. With another ridge 1.
     epsilon, delta, rho, mu : the budget: epsilon and delta together, or rho, or mu
     neighbors : ``"replace"`` or ``"add-remove"`` (the number of rows is not needed)
+    units : of the columns and, last, the target, public, as :class:`PrivateMean`; labels alone
     seed : int or 32 bytes, optional; for tests: what is made with a seed is **not private**
 
     Attributes: ``coef_`` (d,), ``intercept_``, ``sd_`` (noise of ``moments_``'s diagonal; off it
     sd_/sqrt(2)), ``moments_`` (d + 1, d + 1), ``ridge_``, ``stretch_``, ``columns_`` (names of the
-    coefficients, or None), ``guarantee_``, ``entry_``.
+    coefficients, or None), ``units_`` (of all columns, the target last, or None), ``coef_units_``
+    (the target's per that of the column, or None), ``guarantee_``, ``entry_``.
 
     Source: Dwork, Talwar, Thakurta & Zhang 2014 for the moments; Stein 1981 for the ridge.
     """
@@ -206,11 +223,12 @@ class PrivateRegression(_OnMoments):
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "replace",
+        units: Mapping[str, str] | Sequence[str | None] | None = None,
         seed: int | bytes | None = None,
     ) -> None:
         super().__init__(
             radius, center=center, scale=scale, epsilon=epsilon, delta=delta, rho=rho, mu=mu,
-            neighbors=neighbors, seed=seed,
+            neighbors=neighbors, units=units, seed=seed,
         )  # fmt: skip
         self.ridge, self.stretch = ridge, stretch
 
@@ -237,7 +255,8 @@ class PrivateRegression(_OnMoments):
             raise ValueError("rows must have a column beside the target")
         if self.ridge == self.stretch == "auto":
             measured = not isinstance(data, ExactSum) and not one_shot(data)
-        found = self._release(data, d, budget, "regression", SECOND_SHARE if measured else 0.0)
+        second = SECOND_SHARE if measured else 0.0
+        found = self._release(data, d, budget, "regression", before=own, second=second)
         p, columns = d - 1, tuple(range(d - 1))
         how = {"stretch": "auto", "weak": START} if measured else {"stretch": self.stretch}
         chosen = chosen_ridge(found.value, p, columns, found.sd, self.ridge, **how)
@@ -247,17 +266,19 @@ class PrivateRegression(_OnMoments):
         self.ridge_, self.stretch_ = chosen
         unit = self._scale[:-1] / self._scale[-1] * self.stretch_
         names = self._columns.names
-        self.columns_ = own if names is None else names[:-1]
+        before = None if own is None else own.names
+        self.columns_ = before if names is None else names[:-1]
+        self.coef_units_ = coef_units(self.units_, columns, p)
         self.coef_ = self._noisy.ridge(p, columns, self.ridge_, self._least).coef * unit
         self.intercept_ = float(self._center[-1] - self._center[:-1] @ self.coef_)
         return self
 
-    def _beside(self, rows: Any, y: Any) -> tuple[Array, tuple[str, ...] | None]:
+    def _beside(self, rows: Any, y: Any) -> tuple[Array, Columns]:
         """Columns and target as one table, and the columns' names; where center or scale has names,
         the target's last, the columns are in their order."""
         known, _ = named_vectors(center=self.center, scale=self.scale)
         columns = Columns(None if known is None else known[:-1], "center or scale")
-        return _beside(in_order(rows, columns), y), columns.names
+        return beside(in_order(rows, columns), y), columns
 
     @property
     def _least(self) -> float:
@@ -317,12 +338,12 @@ class PrivatePCA(_OnMoments):
     Parameters
     ----------
     k : int, how many axes
-    radius, center, scale, epsilon, delta, rho, mu, neighbors, seed :
+    radius, center, scale, epsilon, delta, rho, mu, neighbors, units, seed :
         As for :class:`PrivateRegression`, (d,) for (d + 1,)
 
     Attributes: ``components_`` (k, d), unit vectors in units of ``scale``; ``axes_`` (a
-    :class:`PrincipalAxes` with angles and noise), ``columns_`` (names, or None), ``moments_``,
-    ``sd_``, ``guarantee_``, ``entry_``.
+    :class:`PrincipalAxes` with angles and noise), ``columns_`` (names, or None), ``units_``
+    (of the columns, or None), ``moments_``, ``sd_``, ``guarantee_``, ``entry_``.
     """
 
     def __init__(
@@ -337,11 +358,12 @@ class PrivatePCA(_OnMoments):
         rho: float | None = None,
         mu: float | None = None,
         neighbors: str = "replace",
+        units: Mapping[str, str] | Sequence[str | None] | None = None,
         seed: int | bytes | None = None,
     ) -> None:
         super().__init__(
             radius, center=center, scale=scale, epsilon=epsilon, delta=delta, rho=rho, mu=mu,
-            neighbors=neighbors, seed=seed,
+            neighbors=neighbors, units=units, seed=seed,
         )  # fmt: skip
         self.k = k
 
@@ -375,15 +397,3 @@ def _positive_scale(given: Any, d: int) -> Array:
     if not (_SMALLEST <= float(scale.min()) and float(scale.max()) <= _LARGEST):
         raise ValueError("scale must lie within 2^-200..2^200: change the unit of the data")
     return scale
-
-
-def _beside(rows: Any, y: Any) -> Array:
-    """Columns and target as one table; a shape that does not fit is refused without its numbers."""
-    shape = shape_of(rows)
-    if len(shape) != 2:
-        raise ValueError("rows must be an array of shape (n, d) beside y")
-    x, target = _validate.rows("rows", rows, d=int(shape[1])), _validate.rows("y", y, d=1)
-    if len(x) != len(target):
-        raise ValueError("rows and y must have as many entries")
-    with np.errstate(all="ignore"):  # a warning would tell of a value
-        return np.column_stack([x.astype(np.float64), target.astype(np.float64)])

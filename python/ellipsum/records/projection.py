@@ -301,7 +301,7 @@ class PrivateProjection:
             floor=self.floor,
             n=count,
         )
-        return self._released.named(self.columns).drawn_from(entry)
+        return self._released.named(*self._columns.told(self.d)).drawn_from(entry)
 
     def __reduce__(self) -> Any:
         raise TypeError("a projection holds a secret key: hand on to_bytes()")

@@ -66,7 +66,8 @@ class ProjectionRelease(Release):
         diagonal = np.diag(raw)
         sd = np.sqrt((np.outer(diagonal, diagonal) + raw**2) / len(self.rows))
         what = ("second moments", self._moments.value, self._guarantee, self._caveats)
-        return Estimate(*what, sd=sd, n=self._n).named(self._columns).drawn_from(self._entry)
+        made = Estimate(*what, sd=sd, n=self._n)
+        return made.named(self._columns, self._units).drawn_from(self._entry)
 
     def pca(self, k: int) -> PrincipalAxes:
         """The k first principal axes of X'X: the eigenvectors of Y'Y, which the floor leaves alone.
@@ -133,7 +134,9 @@ class ProjectionRelease(Release):
             moved = raw @ v
             return np.asarray((raw * float(v @ moved) + np.outer(moved, moved)) / m)
 
-        return NoisyMoments(raw - self._floor**2 * np.eye(len(raw)), spread, self._columns)
+        return NoisyMoments(
+            raw - self._floor**2 * np.eye(len(raw)), spread, self._columns, self._units
+        )
 
     def _rows(self) -> list[str]:
         m, d = self.rows.shape

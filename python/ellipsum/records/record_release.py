@@ -131,7 +131,7 @@ class RecordRelease(Estimator):
             columns = Columns()
             public = in_order(rows, columns)
             law = RecordLaw.of_rows(public, y, standardize=bool(self.standardize))
-            mu_fit, names = 0.0, columns.names
+            mu_fit, (names, units) = 0.0, columns.told(law.d)
         else:
             if y is not None or center is None or covariance is None:
                 raise ValueError("with a covariance give center, and no y")
@@ -140,9 +140,11 @@ class RecordRelease(Estimator):
                 known.center, known.covariance, standardize=bool(self.standardize)
             )
             mu_fit, caveats, names = known.mu, known.caveats, known.names
+            units = covariance.units if isinstance(covariance, Estimate) else None
         self._fit_caveats = caveats
         self._fit_law(law, mu_fit)
         self.columns_: tuple[str, ...] | None = names
+        self.units_: tuple[str | None, ...] | None = units
         return self
 
     def fit_transform(self, *_: Any, **__: Any) -> Any:

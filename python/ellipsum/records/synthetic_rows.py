@@ -66,4 +66,4 @@ def synthetic_rows(
     if not isinstance(estimate, Release):
         return rows
     made = Release("synthetic rows", rows, estimate.guarantee, estimate.caveats)
-    return made.named(names).drawn_from(estimate.entry)
+    return made.named(names, estimate.units).drawn_from(estimate.entry)

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
-from typing import Any
+from contextlib import closing, contextmanager
+from typing import Any, TypeVar
 
-__all__ = ["mapped_ahead", "read_ahead"]
+__all__ = ["ended", "mapped_ahead", "read_ahead"]
+
+_T = TypeVar("_T")
+
+
+@contextmanager
+def ended(blocks: Iterator[_T]) -> Iterator[Iterator[_T]]:
+    """Close a generator at the end: an error, while it is held, holds its frames, and so what they
+    iterate with its threads."""
+    try:
+        yield blocks
+    finally:
+        if isinstance(blocks, Generator):
+            blocks.close()
 
 
 def read_ahead(blocks: Generator[Any, None, None]) -> Generator[Any, None, None]:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .ahead import ended
+
 if TYPE_CHECKING:
     from .files import Rows
 
@@ -61,8 +63,9 @@ class Divided:
 
     def take(self, batches: Iterator[tuple[Array, Words]]) -> None:
         """Add all batches of rows (n, d) and digests (n, k)."""
-        for rows, words in batches:
-            self.add(rows, words)
+        with ended(batches):
+            for rows, words in batches:
+                self.add(rows, words)
 
     def add(self, rows: Array, words: Words) -> None:
         """Add rows (n, d) and their digests (n, k), n > 0."""

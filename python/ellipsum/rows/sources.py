@@ -36,6 +36,8 @@ __all__ = [
 BLOCK_BYTES = 8 << 20
 #: Rows of labels alone are read so many at a time as rows of so many numbers.
 LABELS_AS_NUMBERS = 8
+#: Bytes of batches after which Arrow's pool gives back what a row group left in it.
+RELEASE_BYTES = 64 << 20
 #: Rows of a column decoded at once, at least, where PART_BYTES has room for them: what a column
 #: costs beside its numbers is then little. More than a quarter of PART_BYTES gains nothing.
 _COLUMN_ROWS = 4096
@@ -156,7 +158,7 @@ class ParquetFile(Source):
     ) -> None:
         pa = pyarrow("reading Parquet")
         super().__init__(path)
-        self.by = by
+        self.by, self._decoded = by, 0
         with self._open() as file:
             schema = file.schema_arrow
             with reading(path):
@@ -186,7 +188,12 @@ class ParquetFile(Source):
         with reading(self.path):
             batches = file.iter_batches(size, row_groups=groups, columns=names, use_threads=threads)
         while (batch := _next(self.path, batches)) is not None:
+            self._decoded += batch.nbytes
             yield self._completed(batch)
+        del batches
+        if self._decoded >= RELEASE_BYTES:  # else what the next row groups take comes beside it
+            self._decoded = 0
+            pyarrow("reading Parquet").default_memory_pool().release_unused()
 
     def _spans_of(self, file: Any, size: int) -> Sequence[Sequence[int] | None]:
         """Row groups that are read together: all of them, and of very wide tables a few."""
