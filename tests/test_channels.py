@@ -153,7 +153,8 @@ def test_delta_is_zero_from_epsilon_on_and_positive_before():
 def test_an_output_for_one_input_only():
     made = Channel([[0.5, 0.5, 0.0], [0.4, 0.5, 0.1]])
     assert made.epsilon() == np.inf
-    assert made.delta(50.0) == pytest.approx(0.1, rel=1e-12)
+    for epsilon in (50.0, 800.0, 1e308):
+        assert made.delta(epsilon) == pytest.approx(0.1, rel=1e-12)
 
 
 def test_a_probability_below_the_doubles_stays_positive():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import warnings
 
 import numpy as np
@@ -97,6 +98,7 @@ def test_parameters_are_checked():
         ({"scale": -scale}, "scale"),
         ({"scale": scale * 1e-300}, "scale"),
         ({"center": center[:2]}, "scale must have 2"),
+        ({"center": center + 1e300, "scale": scale * 1e10}, "center times scale"),
         ({"ridge": "best"}, "ridge"),
         ({"ridge": -1.0}, "ridge"),
         ({"stretch": "best"}, "stretch"),
@@ -121,6 +123,8 @@ def test_any_batches_and_conventions_of_scikit_learn():
     beside = clone(model).fit(rows[:, :-1], rows[:, -1])
     assert (whole.moments_ == again.moments_).all() and (whole.coef_ == beside.coef_).all()
     assert (whole.coef_ == again.coef_).all()
+    for fit in (again, PrivatePCA(2, 2.0, mu=1.0).fit(rows)):
+        assert (pickle.loads(pickle.dumps(fit)).moments_ == fit.moments_).all()
     assert "PrivateRegression(radius=2.0" in repr(model) and model.get_params()["mu"] == 1.0
     with pytest.raises(ValueError, match="not fitted"):
         PrivateRegression(2.0, mu=1.0).predict(rows)

@@ -54,7 +54,7 @@ class Columns:
         self.names: Names | None = None if names is None else tuple(names)
         self._giver = giver
         self._quoted = True  # whether a message may quote the names
-        self._said = units
+        self._said = None if units is None else dict(units)  # a proxy could not be pickled
         self.learned: dict[str | int, str] = {}  # units of sources; "" where they cannot be told
         if names is not None:
             self.check_units()

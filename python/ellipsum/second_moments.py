@@ -179,8 +179,18 @@ def _second_moments(
 
 
 def scaled_moments(rows: Passes, center: Array, scale: Array, radius: float) -> ExactSum:
-    """The same of (x - center) scale, clipped to radius; a cell that overflows counts as a hole."""
+    """The same of (x - center) scale, clipped to radius; a cell that overflows counts as a hole.
+
+    Raises
+    ------
+    ValueError
+        A center that overflows: rows' products would be lost one by one, and two rows' vectors
+        could have a negative inner product (claim estimates-1).
+    """
     d = center.size
+    with np.errstate(over="ignore"):
+        if not np.isfinite(center * scale).all():
+            raise ValueError("center times scale must stay below 2^1024: change the data's unit")
     region = Ellipsoid.ball(radius**2, d=d * (d + 1) // 2)
     return rows.sum_of(region, partial(_scaled_moments_about, center, scale), region.d)
 

@@ -41,6 +41,7 @@ _UP = 1 + 2.0**-48
 #: Error of a sum of excesses in doubles: 3 roundings of parts that sum to 2 at most.
 _ROUGH = 2.0**-48
 _EXACT_TERMS = 2_000_000  # summed in Python's integers: beyond, in doubles with their error
+_LARGEST_EPSILON = 60.0  # e^60 > 2^62: all that is larger is the same
 #: Bits after the point of e^epsilon, rounded down.
 _FACTOR_BITS = 120
 
@@ -129,9 +130,8 @@ class Channel:
         Doubles choose the pairs, integers decide: exact to the last bit, up to 2e6 terms; with
         more pairs than that at the top, the doubles' value and its error (1e-14) are added.
         """
-        growth = math.expm1(_validate.nonnegative("epsilon", epsilon))
-        if growth > 2.0**_BITS:  # beyond any quotient of weights: only what the other lacks
-            growth = 2.0**_BITS
+        # Above 2^62, beyond any quotient of weights, only what the other lacks is left.
+        growth = math.expm1(min(_validate.nonnegative("epsilon", epsilon), _LARGEST_EPSILON))
         rough = np.array([self._excess(row, growth) for row in self.weights])
         near = np.argwhere(rough >= rough.max() - 2 * _ROUGH)
         if len(near) * self.shape[1] > _EXACT_TERMS:
@@ -307,7 +307,7 @@ def _exp_below(epsilon: float) -> int:
     """floor(2^120 e^epsilon), or a little less: decimal's exp is correctly rounded."""
     with decimal.localcontext() as context:
         context.prec = 80
-        value = decimal.Decimal(min(epsilon, 60.0)).exp() * (1 << _FACTOR_BITS)
+        value = decimal.Decimal(min(epsilon, _LARGEST_EPSILON)).exp() * (1 << _FACTOR_BITS)
     return int(value) - 1
 
 
