@@ -16,6 +16,7 @@ from ellipsum.kernels.backend import use_kernels
 from ellipsum.noise import keystream, rounded_gaussian
 from ellipsum.records import PrivateProjection
 from ellipsum.records.projection_sketch import MOST_ROWS, Numbers, Sketch
+from ellipsum.records.record_clip import RecordClip
 from regions import KERNEL_SETS
 
 KEY = bytes(range(32))
@@ -82,6 +83,32 @@ def test_any_split_order_layout_and_merge_gives_the_same_bits():
         assert (sums(other) == sums(whole)).all()
         assert other.count == 300
         assert (other.release().value == expected).all()
+
+
+def test_a_long_row_is_the_same_alone_and_among_others():
+    """The first 2000 cells lie where another last bit of the norm rounds them another way."""
+    rng, clip = np.random.default_rng(2), RecordClip(np.zeros(10_000), np.ones(10_000), 1.0, 25)
+
+    def factors(row):
+        y = row[None] / clip.grid
+        pair = np.concatenate([y, y])
+        return [2.0**25 / np.sqrt(np.einsum("ij,ij->i", z, z)[0]) for z in (y, pair)]
+
+    apart = 0
+    for _ in range(400):
+        row = rng.normal(size=10_000) * np.exp(2 * rng.normal(size=10_000))
+        row[:2000] = 0
+        row[:2000] = 0.5 / factors(row)[0] * clip.grid
+        low, high = sorted(factors(row))
+        halves = 0.5 / low * (1 + np.arange(-4, 8) * 2.0**-53)
+        split = halves[(halves * low <= 0.5) & (halves * high > 0.5)]
+        if split.size:
+            row[:2000] = split[0] * clip.grid
+            apart += sorted(factors(row)) == [low, high]
+            alone, among = clip.integers(row[None]), clip.integers(np.stack([row, -row]))
+            assert (alone[0] == among[0]).all() and (alone[0] == -among[1]).all()
+        if apart == 2:
+            break
 
 
 def test_columns_come_from_the_stream_by_the_rows_number():
