@@ -213,5 +213,8 @@ def test_what_is_refused():
         Channel([[1.0]]).draw([[0]])
     with pytest.raises(ValueError, match="probabilities that sum to 1"):
         blahut_arimoto([0.5, 0.4], 1 - np.eye(2), 1.0)
+    for letters, error in ((0, ValueError), (-1, ValueError), (2.5, TypeError)):
+        with pytest.raises(error, match="letters must be"):
+            information_bottleneck([[0.5, 0.0], [0.0, 0.5]], 1.0, letters=letters)
     with pytest.raises(ValueError, match="cost must have 2 rows"):
         blahut_arimoto([0.5, 0.5], np.eye(3), 1.0)

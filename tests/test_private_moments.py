@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -97,7 +98,9 @@ def test_parameters_are_checked():
         ({"radius": 1e300}, "radius"),
         ({"scale": -scale}, "scale"),
         ({"scale": scale * 1e-300}, "scale"),
-        ({"center": center[:2]}, "scale must have 2"),
+        ({"center": center[:2]}, "center must have 5 entries"),
+        ({"scale": scale[:4]}, "scale must have 5 entries"),
+        ({"center": 0.0}, "center must have one number for each"),
         ({"center": center + 1e300, "scale": scale * 1e10}, "center times scale"),
         ({"ridge": "best"}, "ridge"),
         ({"ridge": -1.0}, "ridge"),
@@ -111,6 +114,12 @@ def test_parameters_are_checked():
         PrivateRegression(2.0, mu=1.0).fit(np.zeros((0, 3)))
     with pytest.raises(ValueError, match="k must"):
         PrivatePCA(6, 2.0, mu=1.0).fit(rows)
+    fit, axes = PrivateRegression(2.0, mu=1.0).fit(rows), PrivatePCA(1, 2.0, mu=1.0).fit(rows)
+    for use, says in ((fit.predict, "(n, 4)"), (axes.transform, "(n, 5)")):
+        for wrong in (rows[:, :3], rows[0, :3], 7.0):
+            with pytest.raises(ValueError, match=re.escape(says)) as caught:
+                use(wrong)
+            assert "20" not in str(caught.value)
     with pytest.raises(ValueError, match="center or scale"):
         PrivateRegression(2.0, mu=1.0).fit(iter([rows]))
 

@@ -264,7 +264,7 @@ def information_bottleneck(
     joint = joint / joint.sum()
     source = joint.sum(1)
     seen = source > 0
-    size = int(seen.sum()) if letters is None else letters
+    size = int(seen.sum()) if letters is None else _validate.whole("letters", letters, least=1)
     law = Law(
         source[seen],
         None,

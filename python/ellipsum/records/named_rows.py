@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..release import Release
 from ..rows.batches import as_batches
 from ..rows.queries import shape_of
 
-__all__ = ["as_numbers", "beside", "in_order", "matrix_and_center"]
+__all__ = ["as_numbers", "beside", "in_order", "matrix_and_center", "width_of"]
 
 
 def in_order(rows: Any, columns: Columns, d: int | None = None) -> Any:
@@ -35,13 +36,39 @@ def in_order(rows: Any, columns: Columns, d: int | None = None) -> Any:
     return np.concatenate([np.empty((0, width)), *as_batches(rows, width, columns)])
 
 
-def as_numbers(rows: Any, columns: Columns) -> NDArray[np.float64]:
-    """The same as an array of doubles; no message quotes a cell."""
+def as_numbers(rows: Any, columns: Columns, d: int | None = None) -> NDArray[np.float64]:
+    """The same as an array of doubles, ``d`` in each row if that is given; no message quotes a
+    cell, or tells how many rows there are."""
     given = in_order(rows, columns)
     try:
-        return np.asarray(given, dtype=np.float64)
+        array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError("rows must be numbers, as many in each row") from None
+    if d is not None and array.shape[-1:] != (d,):
+        raise ValueError(f"rows must have shape (n, {d}), as the columns of the fit")
+    return array
+
+
+def width_of(data: Any, **given: Any) -> int:
+    """How many columns there are: by the first of the vectors that is ``given``, else the data's.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a vector that is none, or has another length than an array's rows, and where nothing
+        says it.
+    """
+    shape = shape_of(data)
+    for name, value in given.items():
+        if isinstance(value, Mapping):
+            return len(value)
+        if value is not None:
+            known = int(shape[1]) if isinstance(data, np.ndarray) and len(shape) == 2 else None
+            return _validate.vector(name, value, d=known).size
+    if len(shape) != 2:
+        names = " or ".join(given)
+        raise ValueError(f"give {names}, which say how many columns there are")
+    return int(shape[1])
 
 
 def beside(rows: Any, y: Any) -> NDArray[np.float64]:

@@ -28,7 +28,6 @@ from ..exact_sum import ExactSum
 from ..guarantee import GaussianGuarantee, rounded_up, seed_caveats
 from ..noise import rounded_gaussian
 from ..noise_keys import JobKeys, Use, root_key
-from ..rows.queries import shape_of
 from ..second_moments import moment_sensitivity, scaled_moments, unpacked
 from .moment_fits import (
     LEAST_RIDGE,
@@ -38,7 +37,7 @@ from .moment_fits import (
     coef_units,
     ridge_reach,
 )
-from .named_rows import as_numbers, beside, in_order
+from .named_rows import as_numbers, beside, in_order, width_of
 from .second_pass import SECOND_SHARE, START, Released, measured_factor
 
 __all__ = ["PrivatePCA", "PrivateRegression"]
@@ -143,13 +142,7 @@ class _OnMoments(Estimator):
         self.guarantee_ = found.promise
 
     def _width(self, data: Any) -> int:
-        for given in (self.center, self.scale):
-            if given is not None:
-                return len(given) if isinstance(given, Mapping) else int(np.size(given))
-        shape = shape_of(data)
-        if len(shape) != 2:
-            raise ValueError("give center or scale, which say how many columns there are")
-        return int(shape[1])
+        return width_of(data, center=self.center, scale=self.scale)
 
     @property
     def _noisy(self) -> NoisyMoments:
@@ -326,7 +319,7 @@ class PrivateRegression(_OnMoments):
     def predict(self, rows: ArrayLike) -> Array:
         """The target of each row (n, d), data units; the columns of a frame are met by name."""
         self._check_fitted()
-        x = as_numbers(rows, Columns(self.columns_, "the fit"))
+        x = as_numbers(rows, Columns(self.columns_, "the fit"), len(self.coef_))
         return np.asarray(x @ self.coef_ + self.intercept_)
 
 
@@ -387,7 +380,7 @@ class PrivatePCA(_OnMoments):
     def transform(self, rows: ArrayLike) -> Array:
         """Coordinates of each row along the axes, (n, k). Of the rows themselves: not private."""
         self._check_fitted()
-        x = as_numbers(rows, self._columns.copy())
+        x = as_numbers(rows, self._columns.copy(), len(self.moments_))
         x = (x - self._center) * self._scale
         return np.asarray(x @ self.components_.T)
 
