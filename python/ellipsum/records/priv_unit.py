@@ -107,7 +107,7 @@ class PrivUnit:
     *bits* satisfy P[o | x] <= e^epsilon P[o | x'], any epsilon. They are integers drawn by
     rejection from :func:`ellipsum.noise.rounded_gaussian`; all that is approximate (the grid, the
     rounding of acceptance probabilities) is in a slack taken off epsilon first
-    (docs/record_release.md). A row that is not finite, or 0, counts as the last axis. How many
+    (claim records-2). A row that is not finite, or 0, counts as the last axis. How many
     trials a row takes does not depend on what is released, nor on the row but for that slack.
 
     Parameters

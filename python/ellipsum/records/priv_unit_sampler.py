@@ -6,7 +6,7 @@ P0(Z) a(Z) / sum, with a = 1 on the side s >= theta_q and e^-eps0 elsewhere. Pro
 Z + k q with probability w1 (k |q| about g sigma, so that v's side is met), of the density
 P0 (w0 + w1 r), r = P0(Z - k q)/P0(Z) = exp((2 k s - k^2 |q|^2)/(2 sigma^2)) but for a factor that
 is bounded; kept is a proposal with probability c a/(w0 + w1 r). Every error is relative, in a
-density: it costs epsilon, and no delta. The proof is in docs/record_release.md.
+density: it costs epsilon, and no delta. The proof: claim records-2.
 """
 
 from __future__ import annotations
