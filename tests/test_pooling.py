@@ -115,6 +115,23 @@ def test_no_coordinate_is_drawn_further_than_its_noise_allows():
     assert (np.abs(release.value - point) <= 1.9 * away * (1 + 1e-9)).all()
 
 
+@pytest.mark.parametrize(("d", "n"), [(6, 300), (49, 3000)])
+def test_no_coordinate_is_drawn_further_along_axes_that_mix_them(d, n):
+    """One coordinate that lies elsewhere is a little of every axis: each of them hides it."""
+    rng = np.random.default_rng(8)
+    root = rng.standard_normal((d, d))
+    covariance = root @ root.T / d + 0.1 * np.eye(d)
+    rows = rng.standard_normal((n, d)) @ np.linalg.cholesky(covariance).T
+    rows[:, 0] += 0.5 if d > 8 else 1.5
+    known = {"lower": np.full(d, -20.0), "upper": np.full(d, 20.0), "covariance": covariance}
+    for seed in range(4):
+        release = PrivateMean(**known, epsilon=0.3, delta=1e-6)(rows, seed=seed)
+        outcome, domain = release._outcome, release._domain
+        mean, noise = (outcome.offset, outcome.sd / 1.9) if d < 8 else averaged(outcome.rounds)
+        drawn = release.value - domain.project(domain.back(mean))
+        assert (np.abs(drawn) <= 1.9 * domain.rotated(noise) * (1 + 1e-9)).all()
+
+
 def test_a_coordinate_of_a_ball_may_lie_far_beyond_its_part_of_the_radius():
     ball = make_domain(None, None, np.zeros(60), math.sqrt(60), error="absolute")
     x, noise = np.full(60, 0.1), np.full(60, 0.01)
