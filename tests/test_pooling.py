@@ -4,13 +4,15 @@ Deterministic: every seed is fixed.
 """
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from ellipsum import PrivateMean
 from ellipsum.adaptive.domain import make_domain
-from ellipsum.adaptive.interval import averaged
+from ellipsum.adaptive.interval import answer, averaged
+from ellipsum.adaptive.outcome import Round, Tail
 from ellipsum.adaptive.pooling import located
 
 
@@ -137,3 +139,17 @@ def test_a_coordinate_of_a_ball_may_lie_far_beyond_its_part_of_the_radius():
     x, noise = np.full(60, 0.1), np.full(60, 0.01)
     x[0] = 5.0
     assert abs(located(x, noise, ball)[0][0] - 5) < 0.01
+
+
+def test_rounds_of_wide_tables_are_compared_one_by_one():
+    """Memory for each round, not for each pair of them: 20 rounds are 12.8 MB, all pairs 256."""
+    d, rng = 40_000, np.random.default_rng(9)
+    one = np.ones(d)
+    rounds = [
+        Round(rng.normal(size=d), one, one, one, 2.0**k * one, one, Tail(1.0)) for k in range(20)
+    ]
+    tracemalloc.start()
+    answer(rounds, one)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
