@@ -148,13 +148,15 @@ def contradicted(rounds: list[Round]) -> Array:
     """How far each round's mean is from those of rounds with far larger regions, where noise and
     what those may have lost do not explain it: what its clips took. Shape (rounds, d)."""
     means, sds = np.array([each.mean for each in rounds]), np.array([each.sd for each in rounds])
-    own = [(each.tail.expected + 2 * each.tail.sd) / each.scale for each in rounds]
+    own = np.array([(each.tail.expected + 2 * each.tail.sd) / each.scale for each in rounds])
     size, coarse = _size(rounds), np.array([each.tail.coarse for each in rounds])
-    larger = (size[None] > size[:, None] + math.log(_GROWTH)) & ~coarse[None]
-    apart = np.abs(means[:, None] - means[None])
-    explained = _CONTRADICTION * np.hypot(sds[:, None], sds[None]) + np.array(own)[None]
-    against = larger[:, :, None] & (apart > explained)
-    return np.asarray(np.max(np.where(against, apart, 0.0), axis=1))
+    found = np.empty_like(means)
+    for i in range(len(rounds)):  # one by one: memory for each round, not for each pair
+        larger = (size > size[i] + math.log(_GROWTH)) & ~coarse
+        apart = np.abs(means[i] - means)
+        explained = _CONTRADICTION * np.hypot(sds[i], sds) + own
+        found[i] = np.max(np.where(larger[:, None] & (apart > explained), apart, 0.0), axis=0)
+    return found
 
 
 def _size(rounds: list[Round]) -> Array:
@@ -209,9 +211,12 @@ def _grown(rounds: list[Round]) -> NDArray[np.bool_]:
 def _different(rounds: list[Round]) -> NDArray[np.bool_]:
     """Whether the means of two rounds differ by more than their noise, all axes together."""
     means, sds = np.array([each.mean for each in rounds]), np.array([each.sd for each in rounds])
-    apart = (means[:, None] - means[None]) ** 2 / (sds[:, None] ** 2 + sds[None] ** 2)
-    d = means.shape[1]
-    return np.asarray(np.sum(apart, axis=2) > d + _DIFFERENT * math.sqrt(2 * d))
+    d, variances = means.shape[1], sds**2
+    each = zip(means, variances, strict=True)
+    apart = [
+        np.sum((means - mean) ** 2 / (variances + variance), axis=1) for mean, variance in each
+    ]
+    return np.asarray(np.array(apart) > d + _DIFFERENT * math.sqrt(2 * d))
 
 
 def half_widths(

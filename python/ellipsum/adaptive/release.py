@@ -54,9 +54,11 @@ class AdaptiveRelease(Release):
 
     The value of eight coordinates and more is drawn to where these lie in the box together, as far
     as their noise hides how they differ (empirical Bayes; docs/adaptive.md): a coordinate by no
-    more than 1.9 times its noise (limited translation, Efron & Morris 1972). That of three to
-    seven is drawn towards the domain's centre by 1 - (d - 2)/d ||sd||^2/||value - centre||^2
-    (James & Stein 1961), a coordinate by no more than its own ``sd``.
+    more than 1.9 times its noise (limited translation, Efron & Morris 1972), of which what
+    contradicts a round is a part; it may lie outside intervals of a level below 0.95. That of
+    three to seven is drawn towards the domain's centre by
+    1 - (d - 2)/d ||sd||^2/||value - centre||^2 (James & Stein 1961), a coordinate by no more than
+    its own ``sd``.
 
     Parameters
     ----------
@@ -273,8 +275,16 @@ def _drawn(outcome: Outcome, domain: Domain) -> Array:
     if d < 3 or energy == 0 or outcome.plan.infeasible:
         return outcome.offset
     if d < FEWEST:
-        drawn = min(1.0, (d - 2) / d * float(np.sum(outcome.sd**2)) / energy) * outcome.offset
-        return outcome.offset - np.clip(drawn, -outcome.sd, outcome.sd)
+        away = -min(1.0, (d - 2) / d * float(np.sum(outcome.sd**2)) / energy) * outcome.offset
+        return outcome.offset + _limited(away, outcome.sd, domain)
     mean, noise = averaged(outcome.rounds)
-    away = located(mean, noise, domain)[0] - mean
-    return mean + np.clip(away, -_DRAWN * noise, _DRAWN * noise)
+    return mean + _limited(located(mean, noise, domain)[0] - mean, _DRAWN * noise, domain)
+
+
+def _limited(away: Array, most: Array, domain: Domain) -> Array:
+    """A way along the axes that moves no coordinate further than its root mean square of ``most``:
+    of axes that mix them, each within its own, many may move one coordinate."""
+    if domain.basis is None:
+        return np.clip(away, -most, most)
+    limit = np.sqrt(domain.basis**2 @ most**2)
+    return np.asarray(domain.basis.T @ np.clip(domain.basis @ away, -limit, limit))
