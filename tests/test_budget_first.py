@@ -22,6 +22,7 @@ from ellipsum import (
     estimate_scale,
     open_rows,
 )
+from ellipsum.guarantee import GaussianGuarantee
 from ellipsum.records import PrivatePCA, PrivateProjection, PrivateRegression
 
 REGION = Ellipsoid.ball(3.0, d=2)
@@ -121,6 +122,8 @@ def test_a_budget_may_be_any_kind_of_number_and_costs_no_more_than_it(number, tm
     np.savez(tmp_path / "groups.npz", x=np.ones(50), y=np.ones(50), k=np.repeat(["a", "b"], 25))
     rows, groups = open_rows(tmp_path / "rows.npy"), ["k"]
     labelled = open_rows(tmp_path / "groups.npz", ["x", "y"], by=groups)
+    several = {"by": "k", "max_rows": np.int64(2), "neighbors": "add-remove"}
+    PrivateSum(REGION, mu=number, **several)(labelled, resume=tmp_path / "several.ck")
     pair = {"epsilon": number, "delta": number / 100}
     for k, (make, data, more) in enumerate(
         [
@@ -145,4 +148,9 @@ def test_numbers_of_numpy_do_not_wrap_around():
     budget = Budget(mu=10)
     budget.spend(mu=np.int64(3))
     budget.spend(mu=2.0**-31)
-    assert budget.spent.mu_squared == 9 + Fraction(1, 2**62)
+    budget.draw(GaussianGuarantee("replace", 1 / 3, asked_mu=np.int64(3)), "known")
+    assert budget.spent.mu_squared == 18 + Fraction(1, 2**62)
+    small = Budget(mu=2.5)
+    small.spend(mu=2.0**-31)
+    with pytest.raises(BudgetError, match="left is mu = 2"):
+        PrivateSum(REGION, mu=np.int64(3))(np.ones((4, 2)), budget=small)

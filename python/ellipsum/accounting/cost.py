@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from functools import lru_cache
-from numbers import Integral
+from numbers import Rational
 from typing import Any, NamedTuple
 
 from .. import calibrate
@@ -50,8 +50,8 @@ def exact(name: str, value: Any, *, least: int = 0) -> Fraction:
 
 def _fraction(value: Any) -> Fraction:
     """In Python's integers: those of NumPy, which a fraction would keep, wrap around."""
-    if isinstance(value, Integral):
-        return Fraction(int(value))
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
     ratio = getattr(value, "as_integer_ratio", None)  # as NumPy's floats have
     return Fraction(value) if ratio is None else Fraction(*ratio())
 
@@ -71,6 +71,9 @@ class Cost:
     delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
+        for name, number in vars(self).items():
+            if type(number.numerator) is not int:  # of a guarantee made of NumPy's integers
+                object.__setattr__(self, name, _fraction(number))
         if min(self.mu_squared, self.epsilon, self.delta) < 0:
             raise ValueError("a cost must not be negative")
 
