@@ -160,7 +160,7 @@ def die_at(step: int, share: float) -> None:
 
     def dying(name: str) -> Any:
         def call(*args: Any, **options: Any) -> Any:
-            if name == "open" and not (len(args) > 1 and args[1] & os.O_CREAT):
+            if name == "open" and not (len(args) > 1 and args[1] & (os.O_CREAT | os.O_APPEND)):
                 return real[name](*args, **options)  # that of a reader
             left[0] -= 1
             if left[0] == 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,7 @@ from ellipsum import (
     estimate_scale,
     open_rows,
 )
+from ellipsum.guarantee import GaussianGuarantee
 from ellipsum.records import PrivatePCA, PrivateProjection, PrivateRegression
 
 REGION = Ellipsoid.ball(3.0, d=2)
@@ -110,3 +113,44 @@ def test_a_projection_draws_from_the_budget_that_it_was_made_with():
     assert projection.release().entry.number == 1
     with pytest.raises(BudgetError, match="left is"):
         PrivateProjection(rows=3, d=2, radius=2.0, **known, budget=budget)
+
+
+@pytest.mark.parametrize("number", [np.float32(0.1), np.int64(1), Fraction(1, 10)])
+def test_a_budget_may_be_any_kind_of_number_and_costs_no_more_than_it(number, tmp_path):
+    """A fraction is taken as the double below: above it, the noise would be less than it says."""
+    np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(40000, 2)))
+    np.savez(tmp_path / "groups.npz", x=np.ones(50), y=np.ones(50), k=np.repeat(["a", "b"], 25))
+    rows, groups = open_rows(tmp_path / "rows.npy"), ["k"]
+    labelled = open_rows(tmp_path / "groups.npz", ["x", "y"], by=groups)
+    several = {"by": "k", "max_rows": np.int64(2), "neighbors": "add-remove"}
+    PrivateSum(REGION, mu=number, **several)(labelled, resume=tmp_path / "several.ck")
+    pair = {"epsilon": number, "delta": number / 100}
+    for k, (make, data, more) in enumerate(
+        [
+            (PrivateSum(REGION, mu=number), rows, {}),
+            (PrivateMean(REGION, rho=number), rows, {}),
+            (PrivateMean(**BOX, **pair), rows, {}),
+            (PrivateGroupSum(REGION, keys=["a"], mu=number), labelled, {"key": "k"}),
+            (PrivateGroupMean(REGION, **pair), labelled, {"key": "k"}),
+        ]
+    ):
+        relation = "add-remove" if more else "replace"
+        budget = Budget(mu=number + 3, delta=number / 50, neighbors=relation)
+        release = make(data, **more, budget=budget, resume=tmp_path / f"{k}.ck")
+        promise = release.guarantee
+        assert release.entry.cost.mu_squared >= 1 / Fraction(promise.noise_multiplier) ** 2
+    exact = number if isinstance(number, Fraction) else Fraction(float(number))
+    assert Budget(mu=number).limit.mu_squared == exact**2
+    assert PrivateSum(REGION, mu=number)(rows, budget=Budget(mu=number)).entry.number == 1
+
+
+def test_numbers_of_numpy_do_not_wrap_around():
+    budget = Budget(mu=10)
+    budget.spend(mu=np.int64(3))
+    budget.spend(mu=2.0**-31)
+    budget.draw(GaussianGuarantee("replace", 1 / 3, asked_mu=np.int64(3)), "known")
+    assert budget.spent.mu_squared == 18 + Fraction(1, 2**62)
+    small = Budget(mu=2.5)
+    small.spend(mu=2.0**-31)
+    with pytest.raises(BudgetError, match="left is mu = 2"):
+        PrivateSum(REGION, mu=np.int64(3))(np.ones((4, 2)), budget=small)

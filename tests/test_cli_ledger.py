@@ -72,3 +72,24 @@ def test_a_refusal_says_which_ledger_it_needs_and_that_one_is_taken(folder, caps
         if known == "a.ledger":
             command = error.partition("by: ellipsum ")[2].replace("MU", "1").replace("FILE", create)
             assert main(shlex.split(command)) == 0
+
+
+def test_a_release_is_not_written_over_what_it_is_made_from(folder, capsys):
+    assert main(["ledger", "create", "a.json", "--mu", "1"]) == 0
+    (folder / "job.json").symlink_to("a.json")
+    np.savez("rows.npz", x=np.ones((4, 2)))
+    before = {name: (folder / name).read_bytes() for name in ("a.json", "rows.npz")}
+    mean = ["mean", "rows.npz", "--ball", "3", "--mu", "0.1", "--out"]
+    records = ["records", "rows.npz", "--epsilon", "4", "--public", "rows.npy", "--out"]
+    for argv, what in [
+        ([*mean, "a.json", "--ledger", "a.json"], "--out is --ledger too"),
+        ([*mean, "job.json", "--ledger", "./a.json"], "--out is --ledger too"),
+        ([*mean, "b.json", "--resume", "b.json"], "--out is --resume too"),
+        ([*mean, "rows.npz", "--ledger", "a.json"], "--out is a file of rows too"),
+        ([*records, "rows.npz"], "--out is a file of rows too"),
+    ]:
+        capsys.readouterr()
+        assert main(argv) == 6, argv
+        assert what in capsys.readouterr().err
+    assert before == {name: (folder / name).read_bytes() for name in before}
+    assert not (folder / "b.json").exists() and Budget(path="a.json").spent.mu_squared == 0

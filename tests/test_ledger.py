@@ -11,9 +11,10 @@ import textwrap
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from ellipsum import Budget, BudgetError
+from ellipsum import Budget, BudgetError, Ellipsoid, PrivateSum, compose, open_rows
 from ellipsum.budget.ledger import LedgerError
 
 QUARTER = Fraction(1, 4)  # of mu; mu^2 = 1/16
@@ -179,6 +180,48 @@ def test_a_ledger_that_was_cut_back_is_found_by_whoever_saw_it(memory_path):
     path.write_bytes(fresh)
     with pytest.raises(LedgerError, match="cut back or replaced"):
         budget.spend(mu=QUARTER)
+
+
+def test_a_torn_spend_that_was_seen_and_is_gone_is_found(memory_path):
+    path = memory_path / "cut.ledger"
+    Budget(mu=1, path=path)
+    fresh = path.read_bytes()
+    Budget(path=path).spend(mu=QUARTER)
+    path.write_bytes(path.read_bytes()[: len(fresh) + 150])
+    budget = Budget(path=path)
+    assert budget.spent.mu_squared == Fraction(1, 16)
+    path.write_bytes(fresh)
+    with pytest.raises(LedgerError, match="cut back or replaced"):
+        budget.spend(mu=QUARTER)
+
+
+def test_a_ledger_that_is_gone_is_not_made_anew_by_whoever_saw_it(memory_path):
+    path = memory_path / "gone.ledger"
+    budget = Budget(mu=1, path=path)
+    budget.spend(mu=1)
+    path.unlink()
+    with pytest.raises(LedgerError, match="what was spent is no longer all there"):
+        budget.spend(mu=1)
+    assert not path.exists()
+
+
+def test_releases_whose_lines_were_torn_count_each(memory_path):
+    """Killed in the ledger's write, their jobs go on under torn lines, which tell them apart."""
+    path, total = memory_path / "torn.ledger", PrivateSum(Ellipsoid.ball(1.0, d=1), mu=1)
+    Budget(mu=2, path=path)
+    releases = []
+    for k in range(2):
+        np.save(memory_path / f"{k}.npy", np.full((5, 1), k))
+        rows, job = open_rows(memory_path / f"{k}.npy"), memory_path / f"{k}.ck"
+        first = total(rows, budget=Budget(path=path), resume=job)
+        whole = path.read_bytes()
+        path.write_bytes(whole[: whole.rindex(b'"what"')])
+        releases.append(total(rows, budget=Budget(path=path), resume=job))
+        assert np.array_equal(releases[k].value, first.value)
+        assert releases[k].entry.number == k + 1
+    chains = [entry.chain for entry in Budget(path=path).entries]
+    assert [release.entry.chain for release in releases] == chains and len(set(chains)) == 2
+    assert compose([*releases, *releases]).spent.mu_squared == 2
 
 
 def test_another_budget_or_another_file_is_refused(memory_path):

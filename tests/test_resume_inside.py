@@ -133,3 +133,30 @@ def test_a_file_that_is_no_checkpoint_is_never_removed(tmp_path):
     Checkpoint(path).write(b"body")
     Checkpoint(path).discard()
     assert not [file for file in tmp_path.iterdir() if "job.ck" in file.name]
+
+
+def test_what_is_no_regular_file_is_refused_and_nothing_waits(tmp_path, capsys):
+    np.save(tmp_path / "rows.npy", np.ones((5, 2)))
+    argv = ["mean", str(tmp_path / "rows.npy"), "--ball", "3", "--mu", "1", "--resume"]
+    (tmp_path / "folder").mkdir()
+    os.symlink("none", tmp_path / "link")
+    made = {"folder": "not a regular file", "link": "is a link"}
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        made["pipe"] = "not a regular file"
+    for name, what in made.items():
+        assert main([*argv, str(tmp_path / name)]) == Exit.OUTPUT
+        assert what in capsys.readouterr().err
+        with pytest.raises(CheckpointError, match=what):
+            Checkpoint(tmp_path / name).discard()
+
+
+def test_nobody_is_told_to_delete_a_file_that_is_no_checkpoint(tmp_path, capsys):
+    """As a ledger, or rows, named by mistake: whoever may read it."""
+    np.save(tmp_path / "rows.npy", np.ones((5, 2)))
+    (tmp_path / "a.ledger").write_text("{}")
+    os.chmod(tmp_path / "a.ledger", 0o644)
+    files = [str(tmp_path / name) for name in ("rows.npy", "a.ledger")]
+    assert main(["mean", files[0], "--ball", "3", "--mu", "1", "--resume", files[1]]) == Exit.OUTPUT
+    told = capsys.readouterr().err
+    assert "is no checkpoint: name another file" in told and "delete it" not in told

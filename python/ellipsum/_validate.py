@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from numbers import Real
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ __all__ = [
     "doubles",
     "eigenbasis",
     "finite",
+    "lowered",
     "nonnegative",
     "numbers",
     "one_of",
@@ -72,6 +74,20 @@ def positive(name: str, value: Any) -> float:
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be a finite number above 0, got {number}")
     return number
+
+
+def lowered(number: Any) -> Any:
+    """A number as the largest double that is not above it; what is none as it is, to be refused.
+
+    A budget is never spent beyond what was asked for, and its words are floats.
+    """
+    if isinstance(number, bool) or not isinstance(number, Real):
+        return number
+    try:
+        double = float(number)
+    except OverflowError:
+        return number
+    return math.nextafter(double, -math.inf) if double > number else double
 
 
 def nonnegative(name: str, value: Any) -> float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 from contextlib import suppress
 
-__all__ = ["BINARY", "NO_FOLLOW", "lock", "sync", "sync_folder", "write_all"]
+__all__ = ["BINARY", "NO_FOLLOW", "lock", "open_regular", "sync", "sync_folder", "write_all"]
 
 if sys.platform == "win32":
     import msvcrt
@@ -15,6 +17,8 @@ else:
 
 BINARY: int = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
+
+_NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)
 
 #: Where Windows locks its byte: beyond every byte that is read or written.
 _LOCKED_BYTE = 1 << 40
@@ -44,6 +48,26 @@ def lock(fd: int, *, wait: bool) -> bool:
             raise
         return False
     return True
+
+
+def open_regular(path: str) -> int:
+    """Open a file to be read, where it is a regular one, and no link.
+
+    Raises
+    ------
+    OSError
+        Whose ``strerror`` says what it is instead: a pipe would have waited for a writer.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | BINARY | NO_FOLLOW | _NO_WAIT)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a link") from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return fd
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -203,9 +203,9 @@ class GaussianGuarantee(Guarantee):
         TypeError, ValueError
             For a budget that is missing, double or out of range.
         """
-        relation = Neighbors.of(neighbors)
+        epsilon, delta, rho, mu = map(_validate.lowered, (epsilon, delta, rho, mu))
         multiplier = calibrate.noise_multiplier(epsilon, delta, rho=rho, mu=mu)
-        return cls(relation, multiplier, epsilon, delta, rho, mu, unit)
+        return cls(Neighbors.of(neighbors), multiplier, epsilon, delta, rho, mu, unit)
 
     @functools.cached_property
     def asked(self) -> tuple[float | None, ...]:

@@ -153,10 +153,10 @@ class PrivateSum:
         self._users = make_unit(by, statistic, grouped, max_rows, default=self._kind)
         unit = ROW if self._users is None else self._users.unit
         self.guarantee = GaussianGuarantee.of_budget(epsilon, delta, rho, mu, neighbors, unit)
-        if max_rows is not None:
+        if self._users is not None and self._users.max_rows is not None:
             if self.guarantee.neighbors.count_is_public or not isinstance(ellipsoid, Ellipsoid):
                 raise ValueError('max_rows goes with a region and neighbors="add-remove"')
-            self.guarantee = replace(self.guarantee, rows_per_unit=max_rows)
+            self.guarantee = replace(self.guarantee, rows_per_unit=self._users.max_rows)
         if isinstance(ellipsoid, GaussianShape):
             if not self.guarantee.neighbors.count_is_public:
                 raise ValueError(PRIVATE_COUNT)

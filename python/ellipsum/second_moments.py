@@ -127,9 +127,10 @@ def estimate_covariance(
     if method == "wishart" and (epsilon is None or delta is None):
         raise ValueError("method='wishart' needs epsilon and delta")
     promise: Guarantee = guarantee
-    if method == "wishart" and epsilon is not None and delta is not None:
+    pair = guarantee.asked_epsilon, guarantee.asked_delta
+    if method == "wishart" and pair[0] is not None and pair[1] is not None:
         # The pair alone: mu and rho would be those of a Gaussian mechanism.
-        promise = DeltaGuarantee(guarantee.neighbors, epsilon, delta)
+        promise = DeltaGuarantee(guarantee.neighbors, pair[0], pair[1])
     check_budget(budget, promise)
     total = _second_moments(data, where, reach, columns)
     if guarantee.neighbors.count_is_public and total.count == 0:

@@ -83,7 +83,7 @@ def make_unit(
             )
         return None
     if max_rows is not None:
-        _validate.whole("max_rows", max_rows, least=1)
+        max_rows = _validate.whole("max_rows", max_rows, least=1)
         if statistic is not None:
             raise ValueError("give statistic, one row a user, or max_rows, several of them")
     if not isinstance(by, str) or not by:

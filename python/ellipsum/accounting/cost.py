@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
 from functools import lru_cache
+from numbers import Rational
 from typing import Any, NamedTuple
 
 from .. import calibrate
@@ -38,13 +39,21 @@ def exact(name: str, value: Any, *, least: int = 0) -> Fraction:
     if isinstance(value, bool):
         raise TypeError(f"{name} must be a number, got bool")
     try:
-        number = Fraction(value)
+        number = _fraction(value)
     except (TypeError, OverflowError, ValueError):
         what = type(value).__name__
         raise ValueError(f"{name} must be a finite number above 0, got a {what}") from None
     if number <= least:
         raise ValueError(f"{name} must be a finite number above 0, got {float(number)}")
     return number
+
+
+def _fraction(value: Any) -> Fraction:
+    """In Python's integers: those of NumPy, which a fraction would keep, wrap around."""
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    ratio = getattr(value, "as_integer_ratio", None)  # as NumPy's floats have
+    return Fraction(value) if ratio is None else Fraction(*ratio())
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,6 +71,9 @@ class Cost:
     delta: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
+        for name, number in vars(self).items():
+            if type(number.numerator) is not int:  # of a guarantee made of NumPy's integers
+                object.__setattr__(self, name, _fraction(number))
         if min(self.mu_squared, self.epsilon, self.delta) < 0:
             raise ValueError("a cost must not be negative")
 

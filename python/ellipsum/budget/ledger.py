@@ -40,6 +40,7 @@ __all__ = ["Ledger", "LedgerError", "LedgerState", "Line", "Refused", "describe"
 _VERSION = 1
 _HASH_BYTES = 16
 _CLOSING = b'{"torn":'
+_GONE = "what was spent is no longer all there; put back the file that has all of it"
 _AMOUNTS = re.compile(
     rb'^\{"spend":\{"entry":(\d+),"job":"(\w*)","mu_squared":"(\d+/\d+)",'
     rb'"epsilon":"(\d+/\d+)","delta":"(\d+/\d+)"'
@@ -113,7 +114,7 @@ class Ledger:
     def __init__(self, path: str | os.PathLike[str], terms: dict[str, Any] | None = None) -> None:
         self.path = os.path.abspath(os.fspath(path))
         self._terms = terms
-        self._last = ""  # the last hash that this object saw
+        self._last = ""  # the hash of all that this object saw, torn lines too
 
     def read(self) -> LedgerState:
         """What the file says now."""
@@ -187,14 +188,15 @@ class Ledger:
                 data = header
             state = parse(data, self.path)
             self._check(state)
-            self._last = state.chain.hex()
+            self._last = state.open_chain.hex()
             yield fd, state
         finally:
             os.close(fd)
 
     def _locked(self) -> int:
         """The file under its path, open and locked: not one that was renamed meanwhile."""
-        create = 0 if self._terms is None else os.O_CREAT
+        # One that this process has seen, and is gone, is not made anew with its whole budget.
+        create = 0 if self._terms is None or self._last else os.O_CREAT
         flags = os.O_RDWR | os.O_APPEND | create | BINARY | NO_FOLLOW
         while True:
             try:
@@ -202,7 +204,8 @@ class Ledger:
             except OSError as error:
                 hint = ""
                 if isinstance(error, FileNotFoundError):
-                    hint = "; make its folder first" if create else f"; {_make(self.path)}"
+                    hint = f"; {_GONE if self._last else _make(self.path)}"
+                    hint = "; make its folder first" if create else hint
                 raise LedgerError(f"{self.path} cannot be opened: {error.strerror}{hint}") from None
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -226,8 +229,7 @@ class Ledger:
             )
         if self._last and self._last not in state.seen:
             raise LedgerError(
-                f"{self.path} was cut back or replaced since this process last read it: what was "
-                "spent is no longer all there; put back the file that has all of it"
+                f"{self.path} was cut back or replaced since this process last read it: {_GONE}"
             )
 
 
@@ -296,14 +298,16 @@ def _take(state: LedgerState, body: dict[str, Any], chain: bytes) -> None:
 
 def _take_fragment(state: LedgerState, fragment: bytes) -> None:
     """A torn line: spent where its amounts can be read."""
+    state.torn += 1
+    state.open_chain = _link(state.open_chain, fragment)
+    state.seen.add(chain := state.open_chain.hex())
     found = _AMOUNTS.match(fragment)
     if found is not None:
         amounts = (Fraction(found[k].decode()) for k in (3, 4, 5))
-        state.lines.append(Line(int(found[1]), Cost(*amounts), "(torn)", found[2].decode()))
+        known = "(torn)", found[2].decode(), "", chain
+        state.lines.append(Line(int(found[1]), Cost(*amounts), *known))
     elif fragment.startswith(b'{"s'):
         state.void += 1
-    state.torn += 1
-    state.open_chain = _link(state.open_chain, fragment)
 
 
 def _repeated(line: Line, cost: Cost) -> Line:

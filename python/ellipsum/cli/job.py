@@ -16,7 +16,7 @@ from ..jobs.checkpoint import Checkpoint, CheckpointError
 from ..rows.files import Rows
 from .exit import Exit, Problem, own_text
 from .ledger import open_ledger
-from .options import write_whole
+from .options import refuse_over, write_whole
 
 __all__ = ["check_job", "made", "publish"]
 
@@ -65,6 +65,8 @@ def made(
     Problem
         For what is wrong with the ledger, the checkpoint or the data.
     """
+    named = {"--ledger": [arguments.ledger], "--resume": [arguments.resume]}
+    refuse_over(arguments.out, named | {"a file of rows": rows.paths})
     try:
         if (checkpoint := _checkpoint(arguments)) is not None:
             checkpoint.inputs(rows)  # refuses what does not go, before anything is read

@@ -6,7 +6,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "add_resume",
     "join_numbers",
     "opened",
+    "refuse_over",
     "split_names",
     "split_units",
     "units_in_order",
@@ -218,6 +219,21 @@ def opened(
         return open_rows(paths, columns, units=units, **known)
     except (OSError, TypeError, ValueError) as error:
         raise Problem(Exit.DATA, own_text(error)) from None
+
+
+def refuse_over(out: str | None, named: Mapping[str, Iterable[str | None]]) -> None:
+    """Refuse to write a release over what it is made from: with a ledger all that it says is lost.
+
+    Parameters
+    ----------
+    out : str or None
+    named : mapping of what files are to their paths, where there are any
+    """
+    for what, paths in named.items():
+        real = [os.path.realpath(path) for path in paths if path is not None]
+        if out is not None and os.path.realpath(out) in real:
+            text = f"--out is {what} too, which the release would replace: name another file"
+            raise Problem(Exit.OUTPUT, text)
 
 
 def write_whole(path: str, dump: Callable[[IO[bytes]], None]) -> None:

@@ -15,7 +15,7 @@ from ..column_names import Columns, coordinate_names
 from ..kernels.backend import thread_count
 from ..rows.files import Rows
 from .exit import Exit, Problem, own_text
-from .options import add_budget, add_data, add_json, opened, split_names, write_whole
+from .options import add_budget, add_data, add_json, opened, refuse_over, split_names, write_whole
 
 if TYPE_CHECKING:
     from ..records import RecordRelease
@@ -70,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     columns = split_names(arguments.columns)
     public = opened(arguments, [arguments.public], columns)
     rows = opened(arguments, arguments.files, columns)
+    refuse_over(arguments.out, {"--public": public.paths, "a file of rows": rows.paths})
     release = _fitted(arguments, public)
     d = release.n_features_in_
     if not rows.accepts(d):

@@ -171,14 +171,12 @@ def group_guarantee(
     if not private_keys:
         plain = GaussianGuarantee.of_budget(*budget, neighbors, unit)
         return GroupGuarantee(**vars(plain), max_keys=max_keys), None
-    epsilon, delta, rho, mu = budget
-    GaussianGuarantee.of_budget(*budget, neighbors)  # its checks
-    if epsilon is None or delta is None or rho is not None or mu is not None:
+    plain = GaussianGuarantee.of_budget(*budget, neighbors)  # its checks
+    epsilon, delta = plain.asked_epsilon, plain.asked_delta
+    if epsilon is None or delta is None:
         raise ValueError("private keys cost delta: give epsilon and delta, or the public keys=")
     relation = Neighbors.of(neighbors)
-    multiplier, threshold, selection = calibrated(
-        float(epsilon), float(delta), relation, max_keys, count_factor
-    )
+    multiplier, threshold, selection = calibrated(epsilon, delta, relation, max_keys, count_factor)
     whole = GroupGuarantee(
         relation, multiplier, epsilon, delta, unit=unit, max_keys=max_keys, selection=selection
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import stat
 import struct
 import threading
 import time
@@ -20,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ..durable import BINARY, NO_FOLLOW, lock, sync, sync_folder, write_all
+from ..durable import BINARY, NO_FOLLOW, lock, open_regular, sync, sync_folder, write_all
 from ..noise_keys import KEY_BYTES, root_key
 from ..rows.files import Rows
 from ..rows.paths import CHECKPOINT_MAGIC, named_by
@@ -163,7 +162,9 @@ class Checkpoint:
             try:
                 fd = os.open(self._lock, os.O_RDWR | os.O_CREAT | BINARY | NO_FOLLOW, 0o600)
             except OSError as error:
-                raise CheckpointError(f"{self._lock} cannot be made: {error.strerror}") from None
+                hint = ": make its folder first" if isinstance(error, FileNotFoundError) else ""
+                text = f"{self._lock} cannot be made ({error.strerror}){hint}"
+                raise CheckpointError(text) from None
             try:
                 if not lock(fd, wait=False):
                     raise CheckpointError(
@@ -203,20 +204,19 @@ class Checkpoint:
 
     def _read(self) -> bytes | None:
         try:
-            fd = os.open(self.path, os.O_RDONLY | BINARY | NO_FOLLOW)
+            fd = open_regular(self.path)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise CheckpointError(f"{self.path} cannot be read: {error.strerror}") from None
+            text = f"{self.path} cannot be read ({error.strerror}): name another file"
+            raise CheckpointError(text) from None
         with open(fd, "rb") as file:
-            mode = os.fstat(fd).st_mode
-            if not stat.S_ISREG(mode):
-                raise CheckpointError(f"{self.path} is not a regular file")
-            if os.name == "posix" and mode & 0o077:
-                raise CheckpointError(
-                    f"{self.path} is secret and may be read by others: chmod 600 it, or delete it"
-                )
-            return file.read()
+            raw, mode = file.read(), os.fstat(fd).st_mode
+        if os.name == "posix" and mode & 0o077 and raw.startswith(CHECKPOINT_MAGIC):
+            raise CheckpointError(
+                f"{self.path} is secret and may be read by others: chmod 600 it, or delete it"
+            )
+        return raw
 
     def _sealed(self, body: bytes) -> bytes:
         if self._key is None:
@@ -378,7 +378,7 @@ class Job:
 def _remove(path: str) -> None:
     """Remove a checkpoint, or as much as there is of one; never a file that is something else."""
     try:
-        fd = os.open(path, os.O_RDONLY | BINARY | NO_FOLLOW)
+        fd = open_regular(path)
     except FileNotFoundError:
         return
     except OSError as error:
