@@ -15,25 +15,25 @@ namespace {
 // Names say rows in flight and who asks the memory. The distances: a page, since nearer lines
 // arrive too late; for the second level 14 KB, which the first could not hold beside the scratch.
 constexpr std::size_t near_block = std::size_t{1} << 18, far_block = std::size_t{1} << 20;
-constexpr Arrangement wide[] = {{"8-far", 8, Fetch::far, 14336, near_block, false},
-                                {"8-near", 8, Fetch::near, 4096, near_block, false},
-                                {"8-kept", 8, Fetch::near, 4096, near_block, true},
-                                {"4-near", 4, Fetch::near, 4096, near_block, false},
-                                {"4-far", 4, Fetch::far, 14336, near_block, false},
-                                {"4-kept", 4, Fetch::near, 4096, near_block, true},
-                                {"2-near", 2, Fetch::near, 4096, near_block, false},
-                                {"2-far", 2, Fetch::far, 8192, near_block, false},
-                                {"1-near", 1, Fetch::near, 8192, near_block, false},
-                                {"1-far", 1, Fetch::far, 16384, near_block, false}};
+constexpr Arrangement wide[] = {{"8-far", 8, 14336, near_block, Fetch::far, false},
+                                {"8-near", 8, 4096, near_block, Fetch::near, false},
+                                {"8-kept", 8, 4096, near_block, Fetch::near, true},
+                                {"4-near", 4, 4096, near_block, Fetch::near, false},
+                                {"4-far", 4, 14336, near_block, Fetch::far, false},
+                                {"4-kept", 4, 4096, near_block, Fetch::near, true},
+                                {"2-near", 2, 4096, near_block, Fetch::near, false},
+                                {"2-far", 2, 8192, near_block, Fetch::far, false},
+                                {"1-near", 1, 8192, near_block, Fetch::near, false},
+                                {"1-far", 1, 16384, near_block, Fetch::far, false}};
 constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[6];
 // Of 128 bits: eight rows in flight cost more than they save.
 constexpr const Arrangement* narrow = &four_near;
 constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wide_count - 3;
 // Of columns: slabs, or blocks whose y fit the second level of cache or the third; of all with d up to
 // 256 that is the same.
-constexpr Arrangement columns[] = {{"columns-slabs", 4, Fetch::near, 4096, 0, false},
-                                   {"columns-near", 4, Fetch::near, 2048, near_block, false},
-                                   {"columns-far", 4, Fetch::near, 2048, far_block, false}};
+constexpr Arrangement columns[] = {{"columns-slabs", 4, 4096, 0, Fetch::near, false},
+                                   {"columns-near", 4, 2048, near_block, Fetch::near, false},
+                                   {"columns-far", 4, 2048, far_block, Fetch::near, false}};
 constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
 // From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.

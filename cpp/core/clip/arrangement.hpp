@@ -21,11 +21,11 @@ enum class Fetch { hardware, near, far };
 
 struct Arrangement {
   const char* name;
-  std::size_t rows;  // in flight: 1, 2, 4 or 8; they share the loads of center, scale and sums
-  Fetch fetch;
+  std::size_t rows;   // in flight: 1, 2, 4 or 8; they share the loads of center, scale and sums
   std::size_t ahead;  // bytes, at least, from a group of rows to the lines asked for with it
   std::size_t block;  // rows in columns: bytes of y in a block, or 0 for slabs
-  bool keeps;         // the rows in flight as they were read, in the place of their y
+  Fetch fetch;
+  bool keeps;  // the rows in flight as they were read, in the place of their y
 };
 
 struct ArrangementList {

@@ -311,7 +311,7 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
                       double* memory) {
   const ClipPlan plan = clip_plan(rows, region);
   Scratch scratch{memory};
-  const Arrangement arrangement{"groups", most_in_groups, Fetch::hardware, 0, 0, false};
+  const Arrangement arrangement{"groups", most_in_groups, 0, 0, Fetch::hardware, false};
   Stream s = make_stream(region, arrangement, sizeof(T), to.absent, scratch);
   if (!is_mixed(region)) {
     all_to_groups<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);
