@@ -124,19 +124,6 @@ def test_what_can_be_read_once_only_is_refused():
         mean(lambda: spent)
 
 
-def test_an_iterable_that_goes_on_is_read_once_only():
-    class Spent:
-        def __init__(self):
-            self.batches = iter([np.ones((3, 2))])
-
-        def __iter__(self):
-            return self.batches
-
-    with pytest.raises(TypeError, match="read only once"):
-        Passes(Spent(), 2)
-    assert len(list(Passes(Spent(), 2, once=True)._data)) == 1
-
-
 def test_data_that_grow_between_passes_are_refused_without_a_number():
     sizes = iter([100, 101])
     with pytest.raises(ValueError, match="data changed between two passes") as caught:

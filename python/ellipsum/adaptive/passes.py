@@ -40,29 +40,18 @@ _ONE_SHOT = (
 
 
 def one_shot(data: Any) -> bool:
-    """Whether data, or a batch in a list of batches, can be read only once: by its type, or by an
-    ``__iter__`` that returns the same iterator again.
+    """Whether data, or a batch in a list of batches, can be read only once: by its type.
 
     An iterator that is no batch is one record of a list, and decides nothing (claim rows-2).
     """
     if isinstance(data, (list, tuple)):
         return any(_once(item) and is_batch(item) for item in data)
-    return _once(data) or _goes_on(data)
+    return _once(data)
 
 
 def _once(data: Any) -> bool:
     reader = hasattr(type(data), "__next__") or hasattr(type(data), "read_next_batch")
     return reader or scans_once(data)
-
-
-def _goes_on(data: Any) -> bool:
-    """Whether each iteration goes on where the one before ended. Nothing is read."""
-    if is_arrow(data) or isinstance(data, (Rows, Partitioned)) or hasattr(data, "shape"):
-        return False
-    try:
-        return iter(data) is iter(data)
-    except Exception:  # no iterable, or its own code: what that says is said when it is read
-        return False
 
 
 def countable(data: Any) -> bool:
