@@ -75,12 +75,7 @@ def cell(name, target, epsilon, draws):
     """Mean score of each rule."""
     found = []
     for split in range(SPLITS):
-        tables = halves(name, split)
-        if target is not None:
-            last = tables[0].shape[1] - 1
-            order = [j for j in range(last) if j != target] + [target]
-            tables = tuple(table[:, order] for table in tables)
-        one, other = tables
+        one, other = halves(name, split, target)
         tuned = np.array([scores(one, c, epsilon, TUNING, (1, split)).mean(0) for c in CHOICES])
         here = np.array([scores(other, c, epsilon, draws, (0, split)).mean(0) for c in CHOICES])
         found.append(here[tuned.argmax(axis=0), np.arange(len(RULES))])

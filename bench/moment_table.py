@@ -47,14 +47,19 @@ K = 3
 TUNING = 8  # draws of each choice
 
 
-def halves(name, split):
-    """Two halves of a table, target last, in units of the first one's deviations."""
+def halves(name, split, target=None):
+    """Two halves of a table, in units of the first one's deviations; its own target last, or the
+    column ``target`` of those that are kept."""
     data = getattr(sklearn.datasets, f"load_{name}")()
     table = np.column_stack([data.data, data.target]).astype(float)
     order = np.random.default_rng(split).permutation(len(table))
     one, other = table[order[::2]], table[order[1::2]]
     kept = one.std(axis=0) > 0.05 * np.median(one.std(axis=0))
     one, other = one[:, kept], other[:, kept]
+    if target is not None:
+        last = one.shape[1] - 1
+        order = [j for j in range(last) if j != target] + [target]
+        one, other = one[:, order], other[:, order]
     center, unit = one.mean(axis=0), one.std(axis=0)
     return (one - center) / unit, (other - center) / unit
 

@@ -43,8 +43,8 @@ class RecordRelease(Estimator):
     record and *for the released bits*: ``noise="gaussian"``: mu-GDP and (epsilon, delta)-DP;
     ``noise="privunit"``: epsilon-DP, delta = 0. The record is clipped to integers whose norm is
     checked exactly, and the noise is :func:`ellipsum.noise.rounded_gaussian`
-    (claims records-1, records-2). :attr:`guarantee` includes what a private fit spent. *Every call of*
-    ``transform`` *spends it again.* A row with a NaN or an infinity is released as the centre.
+    (claims records-1, records-2). :attr:`guarantee` includes what a private fit spent. *Every call*
+    *of* ``transform`` *spends it again.* A row with a NaN or an infinity is released as the centre.
 
     ===================== ==================================================================
     shape                 what is optimised

@@ -37,7 +37,7 @@ BLOCK_BYTES = 8 << 20
 #: Rows of labels alone are read so many at a time as rows of so many numbers.
 LABELS_AS_NUMBERS = 8
 #: Bytes of batches of very wide tables after which Arrow's pool gives back what a row group left in
-#: it. (Of 64 columns, where it grows by little, a file took 1.4 times as long: pages come anew.)
+#: it. (Of fewer columns it grows by little, and pages that are given back have to come anew.)
 RELEASE_BYTES = 64 << 20
 #: Rows of a column decoded at once, at least, where PART_BYTES has room for them: what a column
 #: costs beside its numbers is then little. More than a quarter of PART_BYTES gains nothing.
