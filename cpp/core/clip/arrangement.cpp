@@ -29,19 +29,24 @@ constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_ne
 // Of 128 bits: eight rows in flight cost more than they save.
 constexpr const Arrangement* narrow = &four_near;
 constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wide_count - 3;
-// Of columns: slabs, or blocks whose y fit the second level of cache or the third; of all with d up to
-// 256 that is the same.
-constexpr Arrangement columns[] = {{"columns-slabs", 4, 4096, 0, Fetch::near, false},
+// Of columns: slabs of so many vectors of rows, or blocks whose y fit the second level of cache or the
+// third; of all with d up to 256 that is the same.
+constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
+                                   {"columns-2", 2, 4096, 0, Fetch::far, false},
+                                   {"columns-1", 1, 4096, 0, Fetch::far, false},
+                                   {"columns-4-kept", 4, 4096, 0, Fetch::far, true},
+                                   {"columns-2-kept", 2, 4096, 0, Fetch::far, true},
                                    {"columns-near", 4, 2048, near_block, Fetch::near, false},
                                    {"columns-far", 4, 2048, far_block, Fetch::near, false}};
 constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
 // From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.
 constexpr std::size_t least_d = 9;
-// The first round sorts out what is hopeless, on slices that are short: every pass begins cold, and so
-// those that ask far ahead, or of many rows, are judged too hard by them. The others are timed on longer
-// ones. Of columns all are longer, since every column begins cold.
-constexpr std::size_t trial_rounds = 3, longer = 4;
+// The first rounds sort out what is hopeless, on slices that are short: every pass begins cold, and so
+// those that ask far ahead, or of many rows, are judged too hard by them; and the first of all pays for
+// pages of code and of scratch. The others are timed on longer ones. Of columns all are longer, since
+// every column begins cold.
+constexpr std::size_t short_rounds = 2, long_rounds = 2, longer = 4;
 constexpr double hopeless = 1.5;  // times the leader's seconds
 constexpr std::size_t slice_bytes = std::size_t{1} << 20, column_slice_bytes = 4 * slice_bytes;
 constexpr std::size_t slice_rows = 32;  // at least, so that the first and the last group count less
@@ -120,18 +125,18 @@ struct Choice::PassClass {
   bool out[most_variants] = {};
   double least[most_variants];  // seconds a row
 
-  bool in_first_round(std::size_t variants) const { return trials < variants; }
+  bool in_short_round(std::size_t variants) const { return trials < short_rounds * variants; }
 
   void record(std::size_t variants, double seconds) {
     if (trials == 0) std::fill_n(least, variants, HUGE_VAL);
     double& best = least[trials % variants];
     best = std::min(best, seconds);
-    if (++trials == variants) {
+    if (++trials == short_rounds * variants) {
       const double leader = *std::min_element(least, least + variants);
       for (std::size_t k = 0; k < variants; ++k) out[k] = least[k] > hopeless * leader;
       std::fill_n(least, variants, HUGE_VAL);
     }
-    const std::size_t all = trial_rounds * variants;
+    const std::size_t all = (short_rounds + long_rounds) * variants;
     while (trials < all && out[trials % variants]) ++trials;
     if (trials < all) return;
     fastest.store(int(std::min_element(least, least + variants) - least),
@@ -192,7 +197,7 @@ std::size_t Choice::measure(const Batch& batch, const Region& region, const Run&
   const std::size_t bytes = in_columns(batch) ? column_slice_bytes : slice_bytes;
   std::size_t done = 0;
   while (pass->fastest.load(std::memory_order_relaxed) < 0) {
-    const std::size_t times = pass->in_first_round(variants.size()) ? 1 : longer;
+    const std::size_t times = pass->in_short_round(variants.size()) ? 1 : longer;
     const std::size_t fit = times * bytes / (batch.d * element_size(batch));
     const std::size_t slice = std::max(fit / slice_rows, std::size_t{1}) * slice_rows;
     if (batch.n - done < slice) break;

@@ -65,7 +65,7 @@ class Choice {
   Variant variant(const Batch& batch, const Region& region) const;
 
   // Runs slices of the batch, from its first row on, in one variant after the other, until each
-  // was timed `rounds` times (in this call or earlier ones) or the rows end; returns how many rows
+  // was timed in each round (in this call or earlier ones) or the rows end; returns how many rows
   // were run. None where nothing is to be measured, or another thread is measuring.
   using Run = std::function<void(const Variant&, std::size_t first, std::size_t rows)>;
   std::size_t measure(const Batch& batch, const Region& region, const Run& run) const;

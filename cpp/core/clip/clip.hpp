@@ -145,16 +145,12 @@ constexpr std::size_t most_rows_in_flight = 8;
   return fit >= 64 ? 64 : fit >= 16 ? fit / 8 * 8 : 8;
 }
 
-// A pass over columns: 32 rows at a time while their scratch fits the first level of cache or
-// nearly so, then 16, a cache line of float32. (With 8, loads of the sums are half of all.) What is asked for at once: at most
-// a quarter of the second level of cache in all, and runs of 4 KB, beyond which longer ones gain
-// nothing.
-constexpr std::size_t short_columns = 160;
-constexpr std::size_t column_block_bytes = std::size_t{1} << 18, column_run_bytes = 4096;
-constexpr std::size_t column_slots = 3;  // of a record, beside those of the slab
-[[maybe_unused]] inline std::size_t column_stride_of(const Batch& batch) {
-  return 8 * (column_slots + (batch.d <= short_columns ? 4 : 2));
-}
+// A pass over columns: at most so many vectors of 8 rows at a time. What is asked for at once: an eighth
+// of the second level of cache in all, and runs of 4 KB, beyond which longer ones gain nothing.
+constexpr std::size_t most_column_vectors = 4;
+constexpr std::size_t column_block_bytes = std::size_t{1} << 17, column_run_bytes = 4096;
+constexpr std::size_t near_columns = 128;
+constexpr std::size_t column_slots = 3;  // of a record, beside a slab's y and copies
 
 // Blocks of columns (column_blocks.inl): steps of a line of float32 or two of float64; no more rows
 // than a quarter of the first level of cache holds accumulators for, and no more y than `bytes`.
@@ -180,7 +176,7 @@ constexpr std::size_t block_step = 16, most_block_rows = 128,
   const std::size_t product = is_mixed(region) ? plan.block * (inputs + plan.stride + 1) + 8 : 0;
   plan.doubles = (record_slots + most_rows_in_flight + 4) * plan.stride + packed + product;
   const std::size_t columns =
-      plan.columns ? 2 * batch.d * column_stride_of(batch) + 3 * plan.stride +
+      plan.columns ? 8 * batch.d * (column_slots + 2 * most_column_vectors) + 3 * plan.stride +
                          (batch.d + 10) * rows_in_column_block(batch.d, most_block_bytes)
                    : 0;
   if (plan.doubles < columns) plan.doubles = columns;

@@ -77,7 +77,7 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
   const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;
   Stream s{};
   s.d = d;
-  s.keeps = arrangement.keeps && size == 4 && !is_mixed(region) &&
+  s.keeps = arrangement.keeps && arrangement.rows >= 4 && size == 4 && !is_mixed(region) &&
             (region.task == Task::ball || region.task == Task::halves) && has_finite_zeros(region);
   s.stride = record_slots * vec_lanes +
              arrangement.rows * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double);
@@ -226,16 +226,15 @@ template <class T, Task task>
 ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangement& arrangement,
                        double* memory, std::size_t& rows, std::int64_t* partial) {
   Scratch scratch{memory};
-  const std::size_t d = batch.d, stride = column_stride_of(batch);
-  double* records = scratch.take(d * stride);
-  for (std::size_t j = 0; j < d; ++j)
-    std::memset(records + j * stride, 0, column_slots * vec_lanes * sizeof *records);
-  double* copies = scratch.take(d * (stride - column_slots * vec_lanes));
+  const std::size_t d = batch.d, slab = d * most_column_vectors * vec_lanes;
+  double *records = scratch.take(d * column_stride), *y = scratch.take(slab);
+  std::memset(records, 0, d * column_stride * sizeof *records);
+  double* copies = scratch.take(slab);
   const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
   Columns s{region,
             batch,
             records,
-            stride,
+            y,
             copies,
             alone,
             make_bins(region, scratch),
@@ -249,8 +248,12 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
     const Block block{lanes, factors, missing, scratch.take(d * most), most};
     add_blocks<T, task>(s, block, arrangement.ahead, rows);
   } else {
-    if (d <= short_columns) add_slabs<T, 4, task>(s, rows);
-    add_slabs<T, 2, task>(s, rows);
+    if constexpr (sizeof(T) == 4 && (task == Task::ball || task == Task::halves)) {
+      if (arrangement.keeps && arrangement.rows >= 4) add_slabs<T, 4, task, true>(s, rows);
+      if (arrangement.keeps) add_slabs<T, 2, task, true>(s, rows);
+    }
+    if (arrangement.rows >= 4) add_slabs<T, 4, task>(s, rows);
+    if (arrangement.rows >= 2) add_slabs<T, 2, task>(s, rows);
   }
   add_slabs<T, 1, task>(s, rows);
   if (task == Task::distances) add_counts(s.bins, rows, partial);

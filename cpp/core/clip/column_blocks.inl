@@ -19,8 +19,6 @@ struct Block {
   std::size_t rows;  // a whole number of block_step
 };
 
-constexpr std::size_t block_absent_slot = column_y_slot;  // of a record: holes of the block
-
 constexpr std::size_t box_lane = 0, changed_lane = 1;  // of a box: what `Slab` says
 
 // The run of column j in the block from row i on; asks for as much from `next` on.
@@ -63,7 +61,7 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
       if (task != Task::distances) store(to + r, y);
     }
   }
-  if (holes) store(integers_at(s.records + j * s.stride + block_absent_slot), absent);
+  if (holes) store(integers_at(s.copies + j * vec_lanes), absent);  // the block's, not yet counted
 }
 
 // y and the accumulators of the block from row i on; asks for what follows `ahead` columns later.
@@ -110,7 +108,7 @@ template <Task task> static inline void finish_block(Columns& s, const Block& b)
 template <Task task> static inline void add_block(const Columns& s, const Block& b) {
   if (task == Task::distances) return;
   double *record = s.records, *y = b.y;
-  for (std::size_t j = 0; j < s.batch.d; ++j, record += s.stride, y += b.rows) {
+  for (std::size_t j = 0; j < s.batch.d; ++j, record += column_stride, y += b.rows) {
     VecInt sum = load_ints(integers_at(record + column_sum_slot)), size{};
     if (task == Task::halves) size = load_ints(integers_at(record + column_size_slot));
     for (std::size_t r0 = 0; r0 < b.rows; r0 += block_step) ELLIPSUM_UNROLL
@@ -127,9 +125,9 @@ template <Task task> static inline void add_block(const Columns& s, const Block&
 // Adds the holes of a block; how many rows have some?
 static inline std::int64_t add_holes(Columns& s, const Block& b) {
   double* record = s.records;
-  for (std::size_t j = 0; j < s.batch.d; ++j, record += s.stride) {
+  for (std::size_t j = 0; j < s.batch.d; ++j, record += column_stride) {
     std::int64_t *absent = integers_at(record + column_absent_slot),
-                 *more = integers_at(record + block_absent_slot);
+                 *more = integers_at(s.copies + j * vec_lanes);
     for (int l = 0; l < vec_lanes; ++l) absent[l] += more[l];
   }
   std::int64_t rows = 0;
@@ -164,8 +162,8 @@ static void add_blocks(Columns& s, Block b, std::size_t ahead_bytes, std::size_t
     const bool careful = s.careful || has_gaps(s, i, b.rows);
     if (!careful && take_block<T, task, false>(s, b, i, ahead)) continue;
     if (take_block<T, task, true>(s, b, i, ahead)) continue;
-    AskingColumns nothing{d, d, 0, 0, 0};
+    AskingColumns nothing{d, d, 0, 0, 0, false};
     for (std::size_t r = i; r < i + b.rows; r += block_step)
-      add_one_slab<T, block_step / vec_lanes, task>(s, r, nothing);
+      add_one_slab<T, block_step / vec_lanes, task, false>(s, r, nothing);
   }
 }
