@@ -64,6 +64,12 @@ bool in_columns(const Batch& batch) {
   return !in_rows(batch) && batch.row_stride == std::ptrdiff_t(element_size(batch));
 }
 
+// Is a pass that keeps what it reads another one than that which does not?
+bool keeps_apart(const Batch& batch, const Region& region) {
+  return batch.dtype == Dtype::float32 &&
+         (region.task == Task::ball || region.task == Task::halves);
+}
+
 template <class Take> void each_arrangement(const Kernels& target, const Take& take) {
   for (const ArrangementList& all : {row_arrangements(target), column_arrangements(target)})
     for (std::size_t i = 0; i < all.count; ++i) take(all.first[i]);
@@ -127,17 +133,26 @@ struct Choice::PassClass {
 
   bool in_short_round(std::size_t variants) const { return trials < short_rounds * variants; }
 
+  void begin(const std::vector<Variant>& variants, bool keeping_matters) {
+    if (trials) return;
+    for (std::size_t k = 0; k < variants.size(); ++k)
+      out[k] = variants[k].arrangement->keeps && !keeping_matters;
+    std::fill_n(least, variants.size(), HUGE_VAL);
+  }
+
   void record(std::size_t variants, double seconds) {
-    if (trials == 0) std::fill_n(least, variants, HUGE_VAL);
     double& best = least[trials % variants];
     best = std::min(best, seconds);
-    if (++trials == short_rounds * variants) {
-      const double leader = *std::min_element(least, least + variants);
-      for (std::size_t k = 0; k < variants; ++k) out[k] = least[k] > hopeless * leader;
-      std::fill_n(least, variants, HUGE_VAL);
-    }
     const std::size_t all = (short_rounds + long_rounds) * variants;
-    while (trials < all && out[trials % variants]) ++trials;
+    const bool sorting = in_short_round(variants);
+    do ++trials;
+    while (trials < all && out[trials % variants]);
+    if (sorting && !in_short_round(variants)) {
+      const double leader = *std::min_element(least, least + variants);
+      for (std::size_t k = 0; k < variants; ++k) out[k] |= least[k] > hopeless * leader;
+      std::fill_n(least, variants, HUGE_VAL);
+      while (out[trials % variants]) ++trials;
+    }
     if (trials < all) return;
     fastest.store(int(std::min_element(least, least + variants) - least),
                   std::memory_order_release);
@@ -195,6 +210,7 @@ std::size_t Choice::measure(const Batch& batch, const Region& region, const Run&
   if (!held) return 0;
   const std::vector<Variant>& variants = variants_of(batch);
   const std::size_t bytes = in_columns(batch) ? column_slice_bytes : slice_bytes;
+  pass->begin(variants, keeps_apart(batch, region));
   std::size_t done = 0;
   while (pass->fastest.load(std::memory_order_relaxed) < 0) {
     const std::size_t times = pass->in_short_round(variants.size()) ? 1 : longer;

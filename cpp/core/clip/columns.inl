@@ -70,6 +70,9 @@ template <class T, int V, Task task, bool holes, bool keeps>
 static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std::size_t i,
                                         std::size_t j, double* to, Vec (&lane)[V], Slab<V>& slab) {
   const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
+  const Validity valid = holes && s.batch.valid ? s.batch.valid[j] : Validity{};
+  std::int64_t* count = integers_at(s.records + j * column_stride + column_absent_slot);
+  VecInt absent = holes ? load_ints(count) : VecInt{};
   ELLIPSUM_UNROLL
   for (int v = 0; v < V; ++v) {
     const char* at = from + v * vec_lanes * int(sizeof(T));
@@ -80,10 +83,8 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
     if (task == Task::box || holes) x = held(x);
     if (holes) {
       VecInt hole = holes_of(x);
-      if (s.batch.valid && s.batch.valid[j].bits)
-        hole = with_gaps(hole, s.batch.valid[j], s.before + i + std::size_t(v) * vec_lanes);
-      std::int64_t* absent = integers_at(s.records + j * column_stride + column_absent_slot);
-      store(absent, count_holes(load_ints(absent), hole));
+      if (valid.bits) hole = with_gaps(hole, valid, s.before + i + std::size_t(v) * vec_lanes);
+      absent = count_holes(absent, hole);
       slab.holes[v] = count_holes(slab.holes[v], hole);
       x = fill_holes(x, hole, center);
       store(s.copies + (j * V + std::size_t(v)) * vec_lanes, x);
@@ -99,6 +100,7 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
     }
     if (task != Task::distances && !keeps) store(to + v * vec_lanes, y);
   }
+  if (holes) store(count, absent);
 }
 
 // Norms (of a box: 0 or NaN) of the slab from row i on. The copies tell the compiler that no store
