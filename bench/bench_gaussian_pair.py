@@ -3,9 +3,10 @@
     python bench/bench_gaussian_pair.py accuracy
     python bench/bench_gaussian_pair.py speed
 
-Accuracy: the 500 hard pairs of tests/reference/gaussian_pair.npz, by class, beside the difference
-of two tails of the same library. Speed: CPU time of one thread, delta and `sf` of the same
-quadratic form in turns; the ratio is the median over the turns.
+write ``bench/results/gaussian_pair.md`` and ``bench/results/FAMILY/gaussian_pair.md``. Accuracy:
+the 500 hard pairs of tests/reference/gaussian_pair.npz, by class, beside the difference of two
+tails of the same library. Speed: CPU time of one thread, delta and `sf` of the same quadratic form
+in turns; the ratio is the median over the turns.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import numpy as np
 
 from ellipsum import QuadraticFormWarning, backend
 from ellipsum.records import GaussianPair
+from measure import machine
+from report import RESULTS, family_folder, write
 
 TABLE = Path(__file__).parents[1] / "tests" / "reference" / "gaussian_pair.npz"
 CLASSES = (
@@ -54,15 +57,24 @@ def accuracy() -> None:
             abs(tails / delta - 1), condition,
         )  # fmt: skip
         found[CLASSES[t["index"][i] % len(CLASSES)]].append(row)
-    print(f"relative to 20 digits, backend {backend()}; worst where the condition is below 1e-10")
-    print(f"{'':24} {'contour':>17} {'rounded up':>17} {'difference of sf':>17}  condition > 1e-10")
+    table = []
     for name, rows in found.items():
         v = np.array(rows)
         assert (v[:, 1] >= 0).all(), "below the truth"
         well = v[:, 3] < 1e-10
-        cells = [f"{np.nanmedian(v[:, j]):8.1e} {np.nanmax(v[well, j]):8.1e}" for j in range(3)]
+        line = {"pairs": name}
+        for j, what in enumerate(("contour", "rounded up", "difference of `sf`")):
+            line[what] = f"{np.nanmedian(v[:, j]):.1e}"
+            line[f"{what}, worst"] = f"{np.nanmax(v[well, j]):.1e}"
         rest = [f"{r[1]:.0e} of {r[3]:.0e}" for r in rows if r[3] >= 1e-10]
-        print(f"{name:24} {cells[0]} {cells[1]} {cells[2]}  {', '.join(rest)}")
+        table.append(line | {"rounded up, of a condition above 1e-10": ", ".join(rest)})
+    head = (
+        "Accuracy of delta of two Gaussians\n\n`python bench/bench_gaussian_pair.py accuracy`: "
+        f"error relative to 20 digits, median and worst of each class; backend {backend()}. Worst "
+        "is of the pairs whose condition is below 1e-10: what half an ulp of epsilon changes of "
+        "delta. The last column has the others."
+    )
+    write(RESULTS / "gaussian_pair.md", head, {"500 hard pairs": table})
 
 
 def spent(call: Callable[[], object], calls: int) -> float:
@@ -78,9 +90,7 @@ def best(call: Callable[[], object], repeats: int) -> float:
 
 
 def speed() -> None:
-    print(f"one thread, backend {backend()}; microseconds of CPU time, best of {TURNS} turns")
-    print(f"{'':26} {'sf':>6} {'delta':>6} {'ratio':>6} {'1000 eps, each':>15} {'epsilon':>8}")
-    rng = np.random.default_rng(0)
+    table, rng = [], np.random.default_rng(0)
     for d in (1, 10, 100, 1000):
         for shifted in (False, True):
             e = rng.uniform(-0.3, 0.3, d) / math.sqrt(d / 10)
@@ -100,7 +110,15 @@ def speed() -> None:
             inverse = best(lambda: pair.epsilon(1e-6), 20)  # noqa: B023
             assert pair.delta(epsilon) <= 1e-6 < pair.delta(epsilon * (1 - 1e-12))
             name = f"d={d}, {'shifted' if shifted else 'equal means'}"
-            print(f"{name:26} {tail:6.1f} {delta:6.1f} {ratio:6.2f} {each:15.2f} {inverse:8.1f}")
+            found = {"sf": tail, "delta": delta, "delta / sf": ratio, "of 1000, each": each}
+            table.append({"pair": name, **found, "epsilon": inverse})
+            print(table[-1], flush=True)
+    head = (
+        "Speed of delta of two Gaussians\n\n`python bench/bench_gaussian_pair.py speed`: one "
+        f"thread, backend {backend()}; microseconds of CPU time, best of {TURNS} turns, the ratio "
+        f"their median. {machine()}."
+    )
+    write(family_folder() / "gaussian_pair.md", head, {"Microseconds": table})
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
     python bench/bench_projection.py speed
     python bench/bench_projection.py floor
 
-Speed: one thread, rows in memory; clip, draw of Phi, product and exact sum, beside BLAS alone
-multiplying a Phi that is there already, in the same run. Floor: w^2 per R^2 at (1, 1e-6).
+write ``bench/results/FAMILY/projection.md`` and ``bench/results/projection_floor.md``. Speed: one
+thread, rows in memory; clip, draw of Phi, product and exact sum, beside BLAS alone multiplying a
+Phi that is there already, in the same run. Floor: w^2 per R^2 at (1, 1e-6).
 """
 
 from __future__ import annotations
@@ -22,15 +23,14 @@ from ellipsum.guarantee import Neighbors
 from ellipsum.records import PrivateProjection
 from ellipsum.records.projection_floor import largest_ratio
 from measure import best, machine
+from report import RESULTS, family_folder, write
 
 SHAPES = ((256, 32), (256, 64), (256, 128), (256, 256), (256, 512), (1000, 128), (1000, 512))
 ROWS = 1 << 14
 
 
 def speed() -> None:
-    print(machine())
-    print(f"{'m':>6} {'d':>6} {'BLAS, s':>9} {'ours, s':>9} {'of BLAS':>8} {'Mrows/s':>8}")
-    rng = np.random.default_rng(0)
+    table, rng = [], np.random.default_rng(0)
     for m, d in SHAPES:
         rows = rng.normal(size=(ROWS, d))
         phi, out = rng.normal(size=(ROWS, m)), np.empty((m, d))
@@ -41,7 +41,14 @@ def speed() -> None:
             lambda: np.matmul(phi.T, rows, out=out),  # noqa: B023
             lambda: mechanism.add(rows),  # noqa: B023
         )
-        print(f"{m:6} {d:6} {blas:9.3f} {ours:9.3f} {blas / ours:8.2f} {ROWS / ours / 1e6:8.3f}")
+        found = {"BLAS, s": blas, "ours, s": ours, "of BLAS": blas / ours}
+        table.append({"m": m, "d": d, **found, "Mrows/s": ROWS / ours / 1e6})
+        print(table[-1], flush=True)
+    head = (
+        "The projection beside BLAS\n\n`python bench/bench_projection.py speed`: one thread, "
+        f"{ROWS:,} rows in memory, least CPU seconds. {machine()}."
+    )
+    write(family_folder() / "projection.md", head, {"CPU seconds": table})
 
 
 def renyi_ratio(rows: int, epsilon: float, delta: float) -> float:
@@ -69,13 +76,20 @@ def renyi_ratio(rows: int, epsilon: float, delta: float) -> float:
 
 
 def floor() -> None:
-    print(f"{'m':>6} {'add-remove':>11} {'by Renyi':>9} {'more':>7} {'replace':>9}")
+    table = []
     for m in (20, 100, 300, 1000, 3000, 10_000):
         one = 1 / largest_ratio(m, 1.0, 1e-6, Neighbors.ADD_REMOVE)
         other = 1 / largest_ratio(m, 1.0, 1e-6, Neighbors.REPLACE)
         renyi = 1 / renyi_ratio(m, 1.0, 1e-6)
-        print(f"{m:6} {one:11.3f} {renyi:9.3f} {renyi / one - 1:6.1%} {other:9.3f}")
+        exact = {"m": m, "add-remove": f"{one:.3f}", "replace": f"{other:.3f}"}
+        table.append(exact | {"by Renyi": f"{renyi:.3f}", "more": f"{renyi / one - 1:.1%}"})
         assert m < 100 or one < 0.95 * renyi
+    head = (
+        "The floor of a projection\n\n`python bench/bench_projection.py floor`: w^2 per R^2 that m "
+        "rows want at (1, 1e-6), from the exact pair, and for add-remove by Renyi divergences at "
+        "the best order (Canonne, Kamath & Steinke 2020)."
+    )
+    write(RESULTS / "projection_floor.md", head, {"w^2 / R^2": table})
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutation import FLOOR_TESTS, SUM_TESTS, Mutation, P, T
+from mutation_list_budget import BUDGET
 from mutation_list_core import CORE
 from mutation_list_input import INPUT
 from mutation_list_learned import LEARNED
@@ -220,6 +221,7 @@ MUTATIONS = [
         "promise.noise_multiplier",
         "tests/test_user_rows.py",
     ),
+    *BUDGET,
     # ---- noise, keys ----
     Mutation(
         "keys: the count has the sum's",

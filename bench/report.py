@@ -153,6 +153,14 @@ def markdown(table: Table) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
+def write(path: Path, head: str, tables: dict[str, Table]) -> None:
+    """A page of tables, each under its title, into a file and to standard output."""
+    text = f"# {head}\n"
+    text += "".join(f"\n## {title}\n\n{markdown(table)}" for title, table in tables.items())
+    path.write_text(text)
+    print(text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
@@ -165,9 +173,8 @@ def main() -> None:
         "Peers, float32": side_by_side(64, 3),
         "Growth": growth(1e9 if quick else 1e10),
     }
-    text = [f"# {measure.family()}\n\nMachine: {measure.machine()}.\n"]
-    text += [f"\n## {title}\n\n{markdown(table)}" for title, table in tables.items()]
-    (family_folder() / "clip_sum.md").write_text("".join(text))
+    head = f"{measure.family()}\n\nMachine: {measure.machine()}."
+    write(family_folder() / "clip_sum.md", head, tables)
     (family_folder() / "clip_sum.json").write_text(json.dumps(tables, indent=1))
     pictures.draw(tables, family_folder())
 

@@ -332,3 +332,18 @@ def test_arguments_out_of_range_are_named():
         PrivUnit(3, 1000.0)
     with pytest.raises(ValueError, match="rows must have shape"):
         PrivUnit(3, 1.0).release(np.zeros((4, 2)))
+    for epsilon in (5e-324, 1e-300, 1e-160, 2.0**-36 * (1 - 2.0**-53)):
+        with pytest.raises(ValueError, match="epsilon must be at least 2\\^-36"):
+            PrivUnit(2, epsilon)
+
+
+@pytest.mark.parametrize("d", [1, 2, 1 << 16])
+def test_the_least_epsilon_has_room_for_its_slack_in_every_dimension(d):
+    unit = PrivUnit(d, 2.0**-36)
+    assert unit.slack < unit.epsilon / 2 and unit.trials < 2
+    assert np.isfinite(unit.variance) and np.isfinite(unit.release(np.ones((2, d)))).all()
+
+
+def test_a_variance_beyond_doubles_is_infinite():
+    law = UnitLaw(2, 1e-300, 0.5)
+    assert law.floor == law.variance == math.inf and 0 < law.scale < 1e-299

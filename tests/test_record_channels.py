@@ -199,6 +199,17 @@ def test_what_cannot_be_is_refused_by_name():
         Bottleneck(np.eye(1), [[0.0]], np.eye(1)).beta(mu=1.0, radius=1.0)
 
 
+def test_a_radius_far_beyond_all_records_keeps_nothing_and_a_tiny_one_is_refused():
+    _, distortion, bottleneck = models(4)
+    for channel in (distortion, bottleneck):
+        assert channel.beta(mu=1.0, radius=1e9) == pytest.approx(channel.critical[0])
+        for mu, radius in ((1.0, 1e160), (1.0, 1.7e308), (1e-300, 1e300)):
+            assert channel.beta(mu=mu, radius=radius) == pytest.approx(channel.critical[0])
+        for mu, radius in ((1.0, 1e-300), (1.7e308, 1.0), (1e300, 1e-300)):
+            with pytest.raises(ValueError, match="change the unit of the data"):
+                channel.beta(mu=mu, radius=radius)
+
+
 # ---- dominance -----------------------------------------------------------------------
 
 

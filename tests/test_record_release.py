@@ -249,6 +249,11 @@ def test_arguments_that_do_not_fit_together_are_named():
     for given, fit, message in cases:
         with pytest.raises(ValueError, match=message):
             RecordRelease(**given).fit(rows, **fit)
+    for shape, kind in [(s, "gaussian") for s in SHAPES] + [(s, "privunit") for s in SHAPES[:3]]:
+        budget = {"mu": 1.0} if kind == "gaussian" else {"epsilon": 1.0}
+        for radius in (5e-324, 1e-300, 1e300, 1.7e308):
+            with pytest.raises(ValueError, match=r"radius must lie within 2\^-400..2\^400, got"):
+                RecordRelease(shape, kind, radius=radius, **budget).fit(rows, y)
     with pytest.raises(ValueError, match="public rows, or a covariance"):
         RecordRelease(epsilon=1.0).fit()
     with pytest.raises(ValueError, match="give center"):

@@ -42,7 +42,10 @@ _LEAST_ALLOWED = 1e-9
 _NARROW, _SEARCH_COST = 1e-6, 0.2
 
 #: What the means of many coordinates scatter about their common one, over half widths: from the
-#: first round on that is what rounds allow for (:mod:`.pooling`).
+#: first round on that is what rounds allow for (:mod:`.pooling`). In the boxes of
+#: bench/table_means.py it is 0.22 (breast_cancer), 0.14 (diabetes), 0.19 (wine) and 0.34 (digits),
+#: of means anywhere in a box 0.58: the upper end of the tables. Half or twice of it moves their
+#: errors by 1 % on average, which is what 100 trials leave open, and by 6 % at most.
 _SCATTER = 0.35
 
 #: Coordinates of the model: more are grouped.

@@ -18,20 +18,31 @@ __all__ = ["FEWEST", "located"]
 
 Array = NDArray[np.float64]
 
+# What halving or doubling a number costs below is in the root mean square error of `located`, over
+# the means of bench/table_means.py's four tables and of four wide laws (200 to 1000 coordinates:
+# uniform, normal, two clumps, few far from many), in half widths, with noise of 0.03 to 1.
+
 #: Fewer coordinates count one by one, and of fewer than the second a law's mean and deviation are
-#: all that is estimated.
+#: all that is estimated: half -2.6 to 1.5 %, twice 8 % (digits, d = 61).
 FEWEST, _MANY = 8, 48
 
 #: Deviations of a normal law that are averaged over, in half widths, and the precision of its
-#: mean: that of a uniform one in the box.
+#: mean: that of a uniform one in the box, whose variance is 1/3. Means in a box deviate by 1 at
+#: most; half or twice of that, or of the precision, changes the mean error by 1 %, and by 13 % at
+#: most where the noise is as wide as the box (the smaller deviations win there). Half or twice as
+#: many steps, of 12 %: 1.4 %; half or twice the least deviation: 0.2 %.
 _SCATTERS, _MEAN_PRECISION = np.geomspace(2.0**-10, 1.0, 61), 3.0
 
 #: A law of many coordinates: normal parts half a noise deviation apart, at most so many, and as
-#: wide as half their distance. The normal law that fits best counts as so many coordinates; few
-#: steps of the iteration, which would otherwise go on to fit the noise.
+#: wide as half their distance (half as many: whole releases of few far from many are 22 % worse at
+#: epsilon = 1; twice as many: better by 4 % at most, for twice the time). The normal law that fits
+#: best counts as so many coordinates: half as many gain up to 16 % where the law is clumps and lose
+#: 0.9 % where it is smooth, twice as many lose up to 20 %. Few steps of the iteration, which would
+#: otherwise go on to fit the noise: half 1.2 % worse (14 % at most), twice 0.6 % better.
 _PARTS, _NORMAL_COUNTS, _STEPS = 200, 32.0, 20
 
-#: No logarithm of a likelihood is smaller: numbers below the normal ones are slow.
+#: No logarithm of a likelihood is smaller: numbers below the normal ones (e^-708) are slow, and
+#: 200 parts of e^-100 are nothing beside a rounding. At -50 and -200 no error changes.
 _IMPOSSIBLE = -100.0
 
 #: A law is made of so many coordinates at most, evenly taken: 10 MB.
@@ -39,13 +50,19 @@ _OF_COORDINATES = 4096
 
 
 def located(point: Array, sd: Array, domain: Domain) -> tuple[Array, Array]:
-    """(means, their deviations) of the coordinates given noisy means of all, along the axes.
+    """Where each coordinate's mean lies, given noisy means of them all. Post-processing.
 
     Parameters
     ----------
-    point : array (d,), offsets along the domain's axes
-    sd : array (d,), their noise
+    point : array (d,), noisy offsets from the domain's centre along its axes, in ``domain.unit``
+    sd : array (d,), standard deviations of their noise, in the same unit, above 0
     domain : Domain
+
+    Returns
+    -------
+    (means, deviations) : arrays (d,), in the unit and along the axes of ``point``
+        The posterior mean of each coordinate and its posterior standard deviation, the estimated
+        law counting as known but for its own mean and deviation.
     """
     half, line = domain.half, domain.line
     x, noise = point / half, sd / half

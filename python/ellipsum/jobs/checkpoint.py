@@ -25,6 +25,7 @@ from ..rows.files import Rows
 from ..rows.paths import CHECKPOINT_MAGIC, named_by
 from ..rows.seek import inputs_of
 from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
+from .difference import OTHER_VERSION, changed, difference
 
 __all__ = ["Checkpoint", "CheckpointError", "Job"]
 
@@ -32,10 +33,6 @@ _VERSION = 1
 #: After a write that took t, the next one waits for t times this, unless it is the last: on any
 #: disk writing takes at most a fortieth of the time, and a kill costs little more than that wait.
 REST = 40
-_VERSIONS = (
-    "was begun by another version of the package: finish it with that one, or discard it (delete "
-    "the file) and begin again; what it drew from a budget stays spent"
-)
 _HEAD = struct.Struct("<8sHH12s")  # magic, version, whether it is encrypted, nonce
 
 
@@ -229,7 +226,7 @@ class Checkpoint:
             raise CheckpointError(f"{self.path} is no checkpoint: name another file")
         _, version, encrypted, nonce = _HEAD.unpack_from(raw)
         if version != _VERSION:
-            raise CheckpointError(f"{self.path} {_VERSIONS}")
+            raise CheckpointError(f"{self.path} {OTHER_VERSION}")
         if bool(encrypted) != (self._key is not None):
             need = "is encrypted: give its key" if encrypted else "is not encrypted: give no key"
             raise CheckpointError(f"{self.path} {need}")
@@ -265,17 +262,8 @@ class Checkpoint:
         return Job(self, head["binding"], root, head["facts"], blobs)
 
     def _check(self, kept: dict[str, Any], asked: dict[str, Any]) -> None:
-        other = [name for name in {**kept, **asked} if kept.get(name) != asked.get(name)]
-        if other == ["inputs"]:
-            what = _changed(kept["inputs"], asked["inputs"])
-            way = "discard it (delete the file) to begin again"
-            raise CheckpointError(f"{self.path} was made before {what}: {way}")
-        if other in (["version"], ["steps"]):
-            raise CheckpointError(f"{self.path} {_VERSIONS}")
-        if other:
-            what = f"is of another job (other {', '.join(sorted(other))})"
-            way = "name another file, or discard it (delete the file) first"
-            raise CheckpointError(f"{self.path} {what}: {way}")
+        if (what := difference(kept, asked)) is not None:
+            raise CheckpointError(f"{self.path} {what}")
 
     def __repr__(self) -> str:
         return f"Checkpoint({self.path!r}, every={self.every})"
@@ -366,7 +354,7 @@ class Job:
     def check_inputs(self, inputs: list[list[Any]]) -> None:
         """Refuse to go on if a file changed since the job began."""
         if inputs != self.binding.get("inputs"):
-            what = _changed(self.binding.get("inputs", []), inputs)
+            what = changed(self.binding.get("inputs", []), inputs)
             raise CheckpointError(
                 f"{what} while it was read: discard the checkpoint (delete the file)"
             )
@@ -388,11 +376,3 @@ def _remove(path: str) -> None:
     if not CHECKPOINT_MAGIC.startswith(start):
         raise CheckpointError(f"{path} is no checkpoint, and stays as it is: move it elsewhere")
     os.unlink(path)
-
-
-def _changed(kept: list[list[Any]], asked: list[list[Any]]) -> str:
-    """Which file is not what it was, in words."""
-    if [row[0] for row in kept] != [row[0] for row in asked]:
-        return "the list of files changed"
-    names = [new[0] for old, new in zip(kept, asked, strict=True) if old != new]
-    return f"{names[0] if names else 'a file'} changed"

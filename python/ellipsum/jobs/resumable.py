@@ -24,6 +24,7 @@ from ..rows.ahead import ended
 from ..rows.batches import kernel_batches
 from ..rows.files import Rows
 from ..rows.partitioned import Partitioned
+from ..rows.seek import decoder_of
 from ..users import UserRows, UserUnit
 from .checkpoint import CheckpointError, Job
 from .file_sums import FileSums
@@ -40,7 +41,8 @@ __all__ = [
     "sum_of_users",
 ]
 
-#: The version of what a checkpoint holds: a run of another one does not go on from it.
+#: The version of what a checkpoint holds, and of how files are cut into blocks: a run of another
+#: one does not go on from it.
 _FORMAT = 3
 #: Of a plan: what was begun before there were marks may have been of other rows, unseen.
 _STEPS = "marked"
@@ -84,11 +86,13 @@ def binding_of(
 
 
 def _read_by(rows: Rows) -> dict[str, Any]:
-    """Whether a first line has names; what the folders' names say, which real paths need not."""
+    """Whether a first line has names; what the folders' names say, which real paths need not;
+    what decodes the files, since places count the blocks that it cuts them into."""
     folders = [{name: v.as_py() for name, v in own.items()} for own in rows.folders]
     return {
         **({} if rows.header else {"header": False}),
         **({"folders": folders} if any(rows.folders) else {}),
+        **decoder_of(rows),
     }
 
 

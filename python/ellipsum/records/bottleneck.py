@@ -7,7 +7,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate, calibrate
-from .gaussian_channel import GaussianChannel
+from .gaussian_channel import GaussianChannel, gain_of
 
 __all__ = ["Bottleneck"]
 
@@ -68,19 +68,21 @@ class Bottleneck:
 
     def beta(self, *, mu: float, radius: float) -> float:
         """The beta whose release of a record |x| <= radius is exactly mu-GDP."""
-        target = _validate.positive("mu", mu) / (2 * _validate.positive("radius", radius))
+        target = gain_of(mu, radius)
         if self.correlations[0] == 0:
             raise ValueError("x and y are uncorrelated: nothing is kept at any beta")
         # One component alone gives ||A||^2 = excess |row|^2 / lambda: an upper end.
         lam = 1 - self.correlations[0] ** 2
         high = target**2 * lam / float(self.rows[0] @ self.rows[0])
+        if high < 2.0**-60:  # the next double is further: nothing is kept
+            return float(1 / self.correlations[0] ** 2)
 
         def over(excess: float) -> float:
             return self._norm(excess) - target
 
         # ||A||_2 >= the first row's alone; what it misses at `high` is rounding
         while over(high) < 0:
-            high *= 1 + 2.0**-50 if high > 0 else 1.0
+            high *= 1 + 2.0**-50
         excess = scipy.optimize.brentq(over, 0.0, high, xtol=high * 2.0**-52, rtol=2.0**-50)
         return float((1 + excess) / self.correlations[0] ** 2)
 

@@ -9,12 +9,28 @@ from numpy.typing import NDArray
 
 from .. import _validate, calibrate
 
-__all__ = ["GaussianChannel", "posterior_error"]
+__all__ = ["GaussianChannel", "gain_of", "posterior_error"]
 
 Array = NDArray[np.float64]
 
 #: Noise directions with less than this share of the largest variance count as without noise.
 _RANK_TOLERANCE = 1e-13
+
+_MOST_GAIN = 2.0**500  # its square, over variances, is a double
+
+
+def gain_of(mu: float, radius: float) -> float:
+    """||A||_2 of a channel with unit noise that is mu-GDP for |x| <= radius: mu/(2 radius).
+
+    Raises
+    ------
+    ValueError
+        Where it is beyond 2^500.
+    """
+    gain = _validate.positive("mu", mu) / (2 * _validate.positive("radius", radius))
+    if gain > _MOST_GAIN:
+        raise ValueError("mu / radius must be at most 2^501: change the unit of the data")
+    return gain
 
 
 @dataclass(frozen=True)

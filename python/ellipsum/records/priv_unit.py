@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy
@@ -20,6 +19,7 @@ Array = NDArray[np.float64]
 
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _MOST_EPSILON = 128.0  # far beyond use; keeps e^epsilon and the shifts within doubles
+_LEAST_EPSILON = 2.0**-36  # the slack is above 2^-38 (priv_unit_sampler), and half at most
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,9 @@ class UnitLaw:
 
     @property
     def floor(self) -> float:
-        """E(U/scale)_i^2 where v_i = 0: 1/lead^2."""
-        return 1 / self.lead**2
+        """E(U/scale)_i^2 where v_i = 0: 1/lead^2; infinite beyond doubles."""
+        square = self.lead**2
+        return 1 / square if square > 0 else math.inf
 
     @property
     def along(self) -> float:
@@ -113,7 +114,7 @@ class PrivUnit:
     Parameters
     ----------
     d : int, at least 1 and at most 65536
-    epsilon : float, above 0 and at most 128
+    epsilon : float, from 2^-36 to 128
 
     Source: Asi, Feldman & Talwar 2022 ("Optimal algorithms for mean estimation under local
     differential privacy"), section 4.
@@ -125,7 +126,10 @@ class PrivUnit:
         self.d, self.epsilon = int(d), _validate.positive("epsilon", epsilon)
         if self.epsilon > _MOST_EPSILON:
             raise ValueError(f"epsilon must be at most {_MOST_EPSILON:g}, got {self.epsilon:g}")
+        if self.epsilon < _LEAST_EPSILON:
+            raise ValueError(f"epsilon must be at least 2^-36, got {self.epsilon:g}")
         self.law = best_law(self.d, self.epsilon)
+        self._sampler = Sampler(self.d, self.epsilon, self.threshold)
 
     @property
     def threshold(self) -> float:
@@ -156,10 +160,6 @@ class PrivUnit:
     def trials(self) -> float:
         """Expected number of draws of d numbers for one row."""
         return self._sampler.trials
-
-    @cached_property
-    def _sampler(self) -> Sampler:
-        return Sampler(self.d, self.epsilon, self.threshold)
 
     def release(
         self,

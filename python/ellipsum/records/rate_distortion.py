@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate, calibrate
-from .gaussian_channel import GaussianChannel
+from .gaussian_channel import GaussianChannel, gain_of
 
 __all__ = ["RateDistortion"]
 
@@ -56,8 +56,7 @@ class RateDistortion:
 
     def beta(self, *, mu: float, radius: float) -> float:
         """The beta whose release of a record |x| <= radius is exactly mu-GDP."""
-        gain = _validate.positive("mu", mu) / (2 * _validate.positive("radius", radius))
-        return gain**2 + 1 / self.largest
+        return gain_of(mu, radius) ** 2 + 1 / self.largest
 
     def mu(self, *, beta: float, radius: float) -> float:
         """Exact mu of a record |x| <= radius: 2R sqrt(beta - 1/s_max), 0 where nothing is kept."""

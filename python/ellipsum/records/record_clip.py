@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _validate
 
-__all__ = ["RecordClip"]
+__all__ = ["RecordClip", "refuse_far_radius"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -20,6 +20,12 @@ _MOST_RADIUS_BITS = 25  # squared norms, and the sums that they are compared by,
 _NUMBERS_PER_BLOCK = 1 << 16  # temporaries of 512 KiB stay in cache
 _HUGE = 2.0**1000  # a squared norm from here on is computed again without overflow
 _ROUNDING = 1.0  # grid units, far above the rounding of a norm and of the products
+
+
+def refuse_far_radius(clip_norm: float) -> None:
+    """Refuse a clip radius whose square, times the noise of a unit ball, is no normal double."""
+    if not 2.0**-400 < clip_norm < 2.0**400:
+        raise ValueError(f"radius must lie within 2^-400..2^400, got {clip_norm:g}")
 
 
 class RecordClip:
@@ -40,8 +46,7 @@ class RecordClip:
     def __init__(
         self, center: Array, matrix: Array, clip_norm: float, radius_bits: int = _RADIUS_BITS
     ) -> None:
-        if not 2.0**-400 < clip_norm < 2.0**400:
-            raise ValueError(f"radius must lie within 2^-400..2^400, got {clip_norm:g}")
+        refuse_far_radius(clip_norm)
         if radius_bits > _MOST_RADIUS_BITS:
             raise ValueError(f"radius_bits must be at most {_MOST_RADIUS_BITS}, got {radius_bits}")
         self.center, self.matrix, self.clip_norm = center, matrix, clip_norm

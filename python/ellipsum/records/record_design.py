@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from .bottleneck import Bottleneck
 from .rate_distortion import RateDistortion
+from .record_clip import refuse_far_radius
 from .record_law import RecordLaw
 
 __all__ = ["SHAPES", "Channel1d", "Design", "choose"]
@@ -95,6 +96,8 @@ def choose(law: RecordLaw, shape: str, channel: Channel1d, radius: float | None)
         rms = math.sqrt(float(np.mean(candidate.norms**2)))
         relative = shape in ("mse", "information")
         radii = _RADII * rms if radius is None else np.array([radius * (rms if relative else 1)])
+        if radius is not None:
+            refuse_far_radius(float(radii[0]))
         score, gains = _scores(candidate, radii, channel, law, shape)
         i = int(np.argmax(score))
         if best is None or score[i] > best.score:

@@ -11,8 +11,9 @@ from collections.abc import Generator, Iterator
 from itertools import islice
 from typing import Any
 
-from .arrow import PART_BYTES
+from .arrow import PART_BYTES, pyarrow
 from .files import Rows
+from .npz_file import NpzFile
 from .sources import (
     BLOCK_BYTES,
     NumpyFile,
@@ -22,7 +23,7 @@ from .sources import (
     reading,
 )
 
-__all__ = ["Place", "blocks_from", "inputs_of", "labelled_from", "sources_of"]
+__all__ = ["Place", "blocks_from", "decoder_of", "inputs_of", "labelled_from", "sources_of"]
 
 Place = tuple[int, int]
 Marked = tuple[Any, Place]
@@ -48,6 +49,14 @@ def inputs_of(rows: Rows) -> list[list[Any]]:
             facts = os.stat(path)
         found.append([os.path.realpath(path), facts.st_size, facts.st_mtime_ns])
     return found
+
+
+def decoder_of(rows: Rows) -> dict[str, str]:
+    """The version of pyarrow, where it decodes a file: how it cuts batches is nowhere promised, and
+    a place is a number of them."""
+    if all(isinstance(source, (NumpyFile, NpzFile)) for source in rows._sources):
+        return {}
+    return {"pyarrow": str(pyarrow("reading files").__version__)}
 
 
 def blocks_from(source: Source, d: int, start: Place = (0, 0)) -> Generator[Marked, None, None]:
