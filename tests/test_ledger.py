@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ellipsum import Budget, BudgetError, Ellipsoid, PrivateSum, compose, open_rows
-from ellipsum.budget.ledger import LedgerError
+from ellipsum.budget.ledger import Ledger, LedgerError
 
 QUARTER = Fraction(1, 4)  # of mu; mu^2 = 1/16
 
@@ -170,6 +170,30 @@ def test_a_line_that_was_altered_is_found(memory_path):
     path.write_bytes(b"".join(lines[:1] + lines[3:]))
     with pytest.raises(LedgerError, match="altered"):
         Budget(path=path)
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+@pytest.mark.parametrize("last", ["mark", "grant"])
+def test_a_last_line_that_was_whole_and_has_another_byte_is_no_torn_one(memory_path, last, end):
+    """Else a step that was answered would have a second answer, of other rows."""
+    path = memory_path / "altered.ledger"
+    Budget(mu=1, path=path).spend(mu=QUARTER, what="my } own mean")
+    if last == "mark":
+        assert Ledger(path).mark(1, 0, "ab" * 32)
+    whole = path.read_bytes()[:-1]
+    start = whole.rindex(b"\n") + 1
+    for at in range(start, len(whole)):
+        news = {b"\n", b" ", b"}", b"0", b"f", b"\xff", bytes([whole[at] ^ 1])}
+        # A line whose last byte is lost is a torn one.
+        for new in news - {whole[at : at + 1]} - ({b"\n"} if at == len(whole) - 1 else set()):
+            path.write_bytes(whole[:at] + new + whole[at + 1 :] + end)
+            with pytest.raises(LedgerError, match="was altered: line"):
+                Ledger(path).mark(1, 0, "cd" * 32)
+    path.write_bytes(whole + b"f")  # the end itself
+    with pytest.raises(LedgerError, match="was altered: line"):
+        Ledger(path).mark(1, 0, "cd" * 32)
+    path.write_bytes(whole + end)
+    assert Ledger(path).mark(1, 0, "cd" * 32) == (last != "mark")
 
 
 def test_a_ledger_that_was_cut_back_is_found_by_whoever_saw_it(memory_path):

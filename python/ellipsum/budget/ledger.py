@@ -19,85 +19,30 @@ ledger-6).
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import re
-import shlex
 import stat
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from ..accounting.cost import Cost, Limit
+from ..accounting.cost import Cost
 from ..durable import BINARY, NO_FOLLOW, lock, sync, sync_folder, write_all
-
-__all__ = ["Ledger", "LedgerError", "LedgerState", "Line", "Refused", "describe", "parse"]
-
-_VERSION = 1
-_HASH_BYTES = 16
-_CLOSING = b'{"torn":'
-_GONE = "what was spent is no longer all there; put back the file that has all of it"
-_AMOUNTS = re.compile(
-    rb'^\{"spend":\{"entry":(\d+),"job":"(\w*)","mu_squared":"(\d+/\d+)",'
-    rb'"epsilon":"(\d+/\d+)","delta":"(\d+/\d+)"'
+from .ledger_lines import (
+    LedgerError,
+    LedgerState,
+    Line,
+    describe,
+    header_of,
+    how_to_make,
+    is_start,
+    line_of,
+    parse,
 )
 
+__all__ = ["Ledger", "LedgerError", "Line", "Refused"]
 
-class LedgerError(ValueError):
-    """A ledger that cannot be read or written, or is not the one asked for."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """One spend of a ledger.
-
-    Parameters
-    ----------
-    entry : int, from 1
-    cost : Cost
-    what, job, time : str
-    chain : str, the hash of its line: that of the whole ledger up to it
-    granted : bool, whether the grant's own line is whole; it is spent in any case
-    """
-
-    entry: int
-    cost: Cost
-    what: str = ""
-    job: str = ""
-    time: str = ""
-    chain: str = ""
-    granted: bool = False
-
-
-@dataclass
-class LedgerState:
-    """What a ledger says: its terms, its spends, and how it ends."""
-
-    terms: dict[str, Any]
-    lines: list[Line] = field(default_factory=list)
-    marks: dict[tuple[int, int], str] = field(default_factory=dict)  # of an entry's steps
-    chain: bytes = b""
-    seen: set[str] = field(default_factory=set)  # every hash of the chain
-    torn: int = 0  # unfinished last lines that nobody has closed yet
-    cut: bool = False  # whether the last line has no end
-    open_chain: bytes = b""  # the hash that covers them too
-    void: int = 0  # torn first lines whose amounts cannot be read: never granted
-
-    @property
-    def spent(self) -> Cost:
-        """All that was spent."""
-        return sum((line.cost for line in self.lines), Cost())
-
-    @property
-    def limit(self) -> Limit:
-        """What may be spent."""
-        budget = self.terms["budget"]
-        number = {name: Fraction(text) for name, text in budget.items()}
-        return Limit(number.get("mu_squared"), number.get("epsilon"), number["delta"])
+_GONE = "what was spent is no longer all there; put back the file that has all of it"
 
 
 class Ledger:
@@ -166,7 +111,7 @@ class Ledger:
         """Add lines by one write, behind one that closes what is torn: the chain after each."""
         text, chain, chains = b"\n" * state.cut, state.open_chain, []
         for body in ([{"torn": state.torn}] if state.torn else []) + list(bodies):
-            line, chain = _line(body, chain)
+            line, chain = line_of(body, chain)
             text += line
             chains.append(chain.hex())
         _append(fd, text, self.path)
@@ -179,8 +124,8 @@ class Ledger:
         fd = self._locked()
         try:
             data = _contents(fd)
-            header = None if self._terms is None else _header(self._terms)
-            if header is not None and not data.partition(b"\n")[1] and _is_start(data, header):
+            header = None if self._terms is None else header_of(self._terms)
+            if header is not None and not data.partition(b"\n")[1] and is_start(data, header):
                 if data:
                     os.ftruncate(fd, 0)  # it was never finished, so nothing was granted by it
                 _append(fd, header, self.path)
@@ -204,7 +149,7 @@ class Ledger:
             except OSError as error:
                 hint = ""
                 if isinstance(error, FileNotFoundError):
-                    hint = f"; {_GONE if self._last else _make(self.path)}"
+                    hint = f"; {_GONE if self._last else how_to_make(self.path)}"
                     hint = "; make its folder first" if create else hint
                 raise LedgerError(f"{self.path} cannot be opened: {error.strerror}{hint}") from None
             try:
@@ -241,75 +186,6 @@ class Refused(Exception):
         self.state = state
 
 
-def describe(terms: dict[str, Any]) -> str:
-    """The terms in a few words."""
-    limit = LedgerState(terms).limit
-    return f"{limit}, neighbours: {terms['neighbors']}, unit: {terms['unit']}"
-
-
-def parse(data: bytes, path: str) -> LedgerState:
-    """What the bytes of a ledger say.
-
-    Raises
-    ------
-    LedgerError
-        Where a line is not what its hash says, and no later line says that it was torn.
-    """
-    *whole, tail = data.split(b"\n")
-    if not whole:
-        what = "it is empty, or its first line is not whole"
-        raise LedgerError(f"{path} is no ledger: {what}; move it away, and {_make(path)}")
-    terms, chain = _checked(whole[0], b"")
-    if terms is None or terms.get("ellipsum ledger") != _VERSION:
-        raise LedgerError(f"{path} is no ledger, or one of another version of the package")
-    state = LedgerState(terms, chain=chain, open_chain=chain, seen={chain.hex()})
-    for number, line in enumerate([*whole[1:], *([tail] if tail else [])], 2):
-        body, chain = _checked(line, state.open_chain)
-        if body is None or (state.torn and body.get("torn") != state.torn):
-            if state.torn and not (line.startswith(_CLOSING) or _CLOSING.startswith(line)):
-                what = f"line {number - 1} is not what its hash says"
-                raise LedgerError(
-                    f"{path} was altered: {what}; put back a copy that has all that was spent, or "
-                    "begin another ledger with what is left for certain"
-                )
-            _take_fragment(state, line)
-        else:
-            state.torn = 0
-            _take(state, body, chain)
-    state.cut = bool(tail)
-    return state
-
-
-def _take(state: LedgerState, body: dict[str, Any], chain: bytes) -> None:
-    """One whole line."""
-    state.chain = state.open_chain = chain
-    state.seen.add(chain.hex())
-    if "spend" in body:
-        known = body["spend"]
-        amounts = (Fraction(known[name]) for name in ("mu_squared", "epsilon", "delta"))
-        about = (known["what"], known["job"], known["time"], chain.hex())
-        state.lines.append(Line(known["entry"], Cost(*amounts), *about))
-    elif "granted" in body and state.lines and state.lines[-1].entry == body["granted"]:
-        state.lines[-1] = replace(state.lines[-1], granted=True)
-    elif "mark" in body:
-        known = body["mark"]
-        state.marks.setdefault((known["entry"], known["step"]), known["of"])
-
-
-def _take_fragment(state: LedgerState, fragment: bytes) -> None:
-    """A torn line: spent where its amounts can be read."""
-    state.torn += 1
-    state.open_chain = _link(state.open_chain, fragment)
-    state.seen.add(chain := state.open_chain.hex())
-    found = _AMOUNTS.match(fragment)
-    if found is not None:
-        amounts = (Fraction(found[k].decode()) for k in (3, 4, 5))
-        known = "(torn)", found[2].decode(), "", chain
-        state.lines.append(Line(int(found[1]), Cost(*amounts), *known))
-    elif fragment.startswith(b'{"s'):
-        state.void += 1
-
-
 def _repeated(line: Line, cost: Cost) -> Line:
     """The spend that was made for the same job."""
     if line.cost != cost:
@@ -318,12 +194,6 @@ def _repeated(line: Line, cost: Cost) -> Line:
             "checkpoint (delete the file), and it begins anew, with an entry of its own"
         )
     return line
-
-
-def _make(path: str) -> str:
-    """How a ledger is made, in words."""
-    budget = "--epsilon E --delta D (or --mu M)"
-    return f"make it by: ellipsum ledger create {shlex.quote(path)} {budget}"
 
 
 def _append(fd: int, data: bytes, path: str) -> None:
@@ -348,43 +218,6 @@ def _contents(fd: int) -> bytes:
     while part := os.read(fd, 1 << 20):
         parts.append(part)
     return b"".join(parts)
-
-
-def _header(terms: dict[str, Any]) -> bytes:
-    known = {"ellipsum ledger": _VERSION, **terms, "id": uuid.uuid4().hex}
-    return _line(known, b"")[0]
-
-
-def _is_start(data: bytes, header: bytes) -> bool:
-    """Whether the bytes are how a header of these terms begins: all but its id and hash."""
-    fixed = header.partition(b'"id":')[0]
-    return data.startswith(fixed) or fixed.startswith(data)
-
-
-def _line(body: dict[str, Any], chain: bytes) -> tuple[bytes, bytes]:
-    """A line, its end included, and the hash that it brings the chain to."""
-    text = json.dumps(body, separators=(",", ":")).encode()
-    linked = _link(chain, text)
-    return text + b" " + linked.hex().encode() + b"\n", linked
-
-
-def _checked(line: bytes, chain: bytes) -> tuple[dict[str, Any] | None, bytes]:
-    """The body of a whole line and its hash, or None where the hash does not fit."""
-    text, _, said = line.rpartition(b" ")
-    linked = _link(chain, text)
-    if linked.hex().encode() != said:
-        return None, linked
-    try:
-        body = json.loads(text)
-    except ValueError:
-        return None, linked
-    return (body if isinstance(body, dict) else None), linked
-
-
-def _link(chain: bytes, text: bytes) -> bytes:
-    state = hashlib.blake2b(digest_size=_HASH_BYTES, person=b"ellipsum-ledger")
-    state.update(chain + text)
-    return state.digest()
 
 
 def _ratio(number: Fraction) -> str:
