@@ -196,6 +196,39 @@ def test_a_last_line_that_was_whole_and_has_another_byte_is_no_torn_one(memory_p
     assert Ledger(path).mark(1, 0, "cd" * 32) == (last != "mark")
 
 
+@pytest.mark.parametrize("zeros", [0, 1, 9])
+@pytest.mark.parametrize("words", ["a", 'a" b', "\u00e9}", "}"])
+def test_a_spend_torn_in_words_that_end_as_if_by_a_hash_is_a_torn_one(memory_path, words, zeros):
+    """Some file systems leave zeros in the place of what was still to be written."""
+    path, hashed = memory_path / "torn.ledger", "0123456789abcdef" * 2
+    Budget(mu=1, path=path)
+    before = path.stat().st_size
+    Budget(path=path).spend(mu=QUARTER, what=f"{words}{hashed} {hashed}")
+    whole = path.read_bytes()
+    for end in range(before + 1, len(whole) - 1):
+        if whole[end : end + 1] == b"\n" and zeros:
+            continue  # a whole line whose end has another byte: altered
+        path.write_bytes(whole[:end] + bytes(zeros))
+        Budget(path=path).spend(mu=QUARTER)
+        closed = path.read_bytes()
+        path.write_bytes(closed[: end + zeros + 7])  # the closing is torn too
+        budget = Budget(path=path)
+        budget.spend(mu=QUARTER)
+        readable = b'"delta":"0/1"' in whole[:end]
+        assert budget.spent.mu_squared == Fraction(2 if readable else 1, 16)
+
+
+def test_an_amount_that_was_altered_to_no_number_is_found(memory_path):
+    path = memory_path / "altered.ledger"
+    Budget(mu=1, path=path).spend(mu=QUARTER)
+    whole = path.read_bytes()
+    for old, new in [(b'"delta":"0/1"', b'"delta":"0/0"'), (b"1/16", b"1/00")]:
+        for cut in (0, 1 + len(whole.splitlines()[-1])):
+            path.write_bytes(whole.replace(old, new, 1)[: len(whole) - cut])
+            with pytest.raises(LedgerError, match="was altered: line 2"):
+                Budget(path=path)
+
+
 def test_a_ledger_that_was_cut_back_is_found_by_whoever_saw_it(memory_path):
     path = memory_path / "cut.ledger"
     budget = Budget(mu=1, path=path)

@@ -32,8 +32,15 @@ _VERSION = 1
 _HASH_BYTES = 16
 _CLOSING = b'{"torn":'
 _AMOUNTS = re.compile(
-    rb'^\{"spend":\{"entry":(\d+),"job":"(\w*)","mu_squared":"(\d+/\d+)",'
-    rb'"epsilon":"(\d+/\d+)","delta":"(\d+/\d+)"'
+    rb'^\{"spend":\{"entry":(\d+),"job":"(\w*)","mu_squared":"(\d+/[1-9]\d*)",'
+    rb'"epsilon":"(\d+/[1-9]\d*)","delta":"(\d+/[1-9]\d*)"'
+)
+_HASHED = re.compile(rb"(\}.| )[0-9a-f]{32}.?$")
+#: A spend torn in the words of its user, which may end as if by a hash. A whole line that has
+#: another byte goes on: there are more quotes behind them.
+_IN_WORDS = re.compile(
+    rb'^\{"spend":\{"entry":\d+,"job":"([^"\\]|\\.)*'
+    rb'(","mu_squared":"[^"]*","epsilon":"[^"]*","delta":"[^"]*","what":"([^"\\]|\\.)*)?["\\]?$'
 )
 
 
@@ -119,7 +126,9 @@ def parse(data: bytes, path: str) -> LedgerState:
         if body is None or (state.torn and body.get("torn") != state.torn):
             if state.torn and not (line.startswith(_CLOSING) or _CLOSING.startswith(line)):
                 raise _altered(path, number - 1)
-            broken = broken or (number if _was_whole(line, state.open_chain) else 0)
+            ended = number == len(whole) and not tail  # else zeros may stand for what was to come
+            part = line if ended else line.rstrip(b"\0")
+            broken = broken or (number if _was_whole(part, state.open_chain) else 0)
             _take_fragment(state, line)
         else:
             state.torn = broken = 0
@@ -136,8 +145,9 @@ def _was_whole(line: bytes, chain: bytes) -> bool:
     try:
         _, end = json.JSONDecoder().raw_decode(line.decode("latin-1"))
     except ValueError:
-        return re.search(rb"(\}.| )[0-9a-f]{32}.?$", line) is not None
-    return not f" {_link(chain, line[:end]).hex()}".encode().startswith(line[end:])
+        return _HASHED.search(line) is not None and _IN_WORDS.match(line) is None
+    said = f" {_link(chain, line[:end]).hex()}".encode()
+    return line[end:] == said or not said.startswith(line[end:])
 
 
 def _altered(path: str, number: int) -> LedgerError:
