@@ -258,8 +258,9 @@ def test_arguments_that_do_not_fit_together_are_named():
         RecordRelease(epsilon=1.0).fit()
     with pytest.raises(ValueError, match="give center"):
         RecordRelease(epsilon=1.0).fit(covariance=np.eye(2))
-    with pytest.raises(ValueError, match="too small"):
-        RecordRelease(noise="gaussian", mu=1e-9).fit(rows)
+    for mu in (1e-9, 1e-100, 1e-300):
+        with pytest.raises(ValueError, match="too small"):
+            RecordRelease(noise="gaussian", mu=mu).fit(rows)
     with pytest.raises(ValueError, match="rows must have shape"):
         fitted().transform(np.zeros((3, 5)))
 

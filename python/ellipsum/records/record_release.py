@@ -31,6 +31,7 @@ __all__ = ["RecordRelease"]
 Array = NDArray[np.float64]
 
 _MOST_SIGMA = 2.0**46  # with integers of 2^24 a release then stays exact in a double
+_TOO_SMALL = "the budget is too small: sigma leaves the exact doubles"
 
 
 class RecordRelease(Estimator):
@@ -273,7 +274,10 @@ class RecordRelease(Estimator):
         return RecordGuarantee(calibrate.mu(self._multiplier()), 0.0, mu_fit)
 
     def _multiplier(self) -> float:
-        return calibrate.noise_multiplier(self.epsilon, self.delta, mu=self.mu)
+        multiplier = calibrate.noise_multiplier(self.epsilon, self.delta, mu=self.mu)
+        if multiplier > _MOST_SIGMA:
+            raise ValueError(_TOO_SMALL)
+        return multiplier
 
     def _fit_law(self, law: RecordLaw, mu_fit: float) -> None:
         radius = None if isinstance(self.radius, str) else float(self.radius)
@@ -284,7 +288,7 @@ class RecordRelease(Estimator):
         if unit is None:
             self._sigma = self._multiplier() * 2 * clip.row_bound * UP
             if self._sigma > _MOST_SIGMA:
-                raise ValueError("the budget is too small: sigma leaves the exact doubles")
+                raise ValueError(_TOO_SMALL)
         else:
             channel = Channel1d(unit.law.along, unit.law.floor)
         self._law, self._promise, self._channel = law, self._promised(mu_fit), channel
