@@ -21,7 +21,8 @@ enum class Fetch { hardware, near, far };
 
 struct Arrangement {
   const char* name;
-  std::size_t rows;   // in flight: 1, 2, 4 or 8; they share the loads of center, scale and sums
+  std::size_t rows;   // in flight: 1, 2, 4 or 8; they share the loads of center, scale and sums;
+                      // by columns: vectors of 8 rows in a slab
   std::size_t ahead;  // bytes, at least, from a group of rows to the lines asked for with it
   std::size_t block;  // rows in columns: bytes of y in a block, or 0 for slabs
   Fetch fetch;

@@ -5,9 +5,9 @@
 //
 // A column gives 8 V numbers at a time, too few in a row for the memory, so the lines of the next
 // block of slabs are asked for meanwhile, column by column, up to 4 KB of each; they wait in the
-// second level of cache, or on their way to it in the first. All that misses the first level waits in line with them: y that fit it beside
-// the sums are worth more than loads that are shared, and float32 may be kept as it was read, in half
-// the scratch, and its y be made again.
+// second level of cache, or on their way to it in the first. All that misses the first level waits in
+// line with them: y that fit it beside the sums are worth more than loads that are shared, and float32
+// may be kept as it was read, in half the scratch, and its y be made again.
 // Cost per 8 coordinates: 8 vector operations, 2 + 3/V loads and 1 + 1/V stores (ball).
 
 // A slab with an exceptional row is read again as a whole, and what was seen of it before is
