@@ -1,6 +1,8 @@
 // What is asked of the memory before it is read: cache lines in the order of their addresses,
 // whatever rows are in flight. Several rows read side by side are several streams to a hardware
-// prefetcher, which follows one or two of them (bench/README.md, "What bounds the kernel").
+// prefetcher, which follows one or two of them (bench/README.md, "What bounds the kernel"). But
+// what is asked for in that order waits for a whole group of rows: where those are long, it fills the
+// second level of cache, and each row's own lines are asked for beside it.
 
 // Where a group asks, seen from its first row.
 struct Ahead {
@@ -8,17 +10,23 @@ struct Ahead {
   std::ptrdiff_t offset;  // of the first line
   std::ptrdiff_t length;  // bytes of a row, or more than any where rows follow each other
   std::ptrdiff_t gap;     // from the end of a row to the next one
+  std::ptrdiff_t stride;  // from row to row
 };
 
-// From a whole number of groups on that is `least` bytes or more.
+// From a whole number of groups on that is `arrangement.ahead` bytes or more; beside a row that is
+// longer, so many bytes on, and at its end from the row of the next group on.
 static inline Ahead plan_ahead(const Batch& rows, std::size_t size, int group,
                                const Arrangement& arrangement) {
   const std::size_t length = rows.d * size, span = length * std::size_t(group);
   const std::size_t groups = (arrangement.ahead + span - 1) / span;
   const std::ptrdiff_t start = std::ptrdiff_t(groups) * group;  // in rows
-  const std::ptrdiff_t gap = rows.row_stride - std::ptrdiff_t(length);
-  return {arrangement.fetch, start * rows.row_stride, gap ? std::ptrdiff_t(length) : PTRDIFF_MAX,
-          gap};
+  const std::ptrdiff_t stride = rows.row_stride, gap = stride - std::ptrdiff_t(length);
+  const std::ptrdiff_t beside = std::ptrdiff_t(arrangement.ahead);
+  if (arrangement.fetch == Fetch::beside && span > arrangement.ahead * std::size_t(group))
+    return {Fetch::beside, beside, std::ptrdiff_t(length) - beside,
+            group * stride - std::ptrdiff_t(length), stride};
+  const Fetch fetch = arrangement.fetch == Fetch::beside ? Fetch::near : arrangement.fetch;
+  return {fetch, start * stride, gap ? std::ptrdiff_t(length) : PTRDIFF_MAX, gap, stride};
 }
 
 // The next line to ask for, and how much of its row is left.
@@ -27,9 +35,21 @@ struct Asking {
   std::ptrdiff_t left;
 };
 
-// Asks for the next `bytes`.
-template <int bytes> static inline void ask(const Ahead& ahead, Asking& asking) {
-  constexpr int line = 64;
+// Asks for the next `bytes` of R rows.
+template <int R, int bytes_of_row> static inline void ask(const Ahead& ahead, Asking& asking) {
+  constexpr int line = 64, bytes = R * bytes_of_row;
+  if (ahead.fetch == Fetch::beside) {
+    // Half a line of each row is a whole one of every other; the middle one of three comes twice.
+    constexpr bool half = bytes_of_row < line;
+    const bool second = half && (reinterpret_cast<std::uintptr_t>(asking.next) & bytes_of_row);
+    const char* next = asking.next + (second ? R / 2 * ahead.stride : 0);
+    ELLIPSUM_UNROLL
+    for (int r = 0; r < (half ? (R + 1) / 2 : R); ++r)
+      __builtin_prefetch(next + r * ahead.stride, 0, 3);
+    asking.next += bytes_of_row, asking.left -= bytes_of_row;
+    if (asking.left <= 0) asking.next += ahead.gap, asking.left = PTRDIFF_MAX;
+    return;
+  }
   if (ahead.fetch == Fetch::near) {
     ELLIPSUM_UNROLL
     for (int k = 0; k < bytes; k += line) __builtin_prefetch(asking.next + k, 0, 3);

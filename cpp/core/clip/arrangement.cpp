@@ -24,7 +24,9 @@ constexpr Arrangement wide[] = {{"8-far", 8, 14336, near_block, Fetch::far, fals
                                 {"2-near", 2, 4096, near_block, Fetch::near, false},
                                 {"2-far", 2, 8192, near_block, Fetch::far, false},
                                 {"1-near", 1, 8192, near_block, Fetch::near, false},
-                                {"1-far", 1, 16384, near_block, Fetch::far, false}};
+                                {"1-far", 1, 16384, near_block, Fetch::far, false},
+                                {"4-beside", 4, 2048, near_block, Fetch::beside, false},
+                                {"3-beside", 3, 3072, near_block, Fetch::beside, false}};
 constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[6];
 // Of 128 bits: eight rows in flight cost more than they save.
 constexpr const Arrangement* narrow = &four_near;
@@ -49,7 +51,9 @@ constexpr std::size_t least_d = 9;
 constexpr std::size_t short_rounds = 2, long_rounds = 2, longer = 4;
 constexpr double hopeless = 1.5;  // times the leader's seconds
 constexpr std::size_t slice_bytes = std::size_t{1} << 20, column_slice_bytes = 4 * slice_bytes;
-constexpr std::size_t slice_rows = 32;  // at least, so that the first and the last group count less
+constexpr std::size_t slice_rows =
+    48;  // at least, so that the first and the last group count less; whole
+         // groups of any arrangement, or the rows left over decide
 constexpr std::size_t most_variants = 2 * wide_count + narrow_count;
 constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4, layouts = 2;
 

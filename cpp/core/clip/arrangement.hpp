@@ -16,14 +16,15 @@ namespace ellipsum {
 struct Kernels;
 
 // What asks the memory for lines: the hardware alone, or prefetches in the order of addresses, to
-// the first level of cache or to the second.
-enum class Fetch { hardware, near, far };
+// the first level of cache or to the second, or row by row beside the rows that are read.
+enum class Fetch { hardware, near, far, beside };
 
 struct Arrangement {
   const char* name;
-  std::size_t rows;   // in flight: 1, 2, 4 or 8; they share the loads of center, scale and sums;
-                      // by columns: vectors of 8 rows in a slab
-  std::size_t ahead;  // bytes, at least, from a group of rows to the lines asked for with it
+  std::size_t rows;  // in flight: 1, 2, 3, 4 or 8; they share the loads of center, scale and sums;
+                     // by columns: vectors of 8 rows in a slab
+  std::size_t
+      ahead;  // bytes, at least, from a group of rows, or a row, to the lines asked for with it
   std::size_t block;  // rows in columns: bytes of y in a block, or 0 for slabs
   Fetch fetch;
   bool keeps;  // the rows in flight as they were read, in the place of their y

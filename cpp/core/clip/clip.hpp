@@ -131,7 +131,7 @@ struct ClipPlan {
 // apart would share a cache way.
 [[maybe_unused]] inline std::size_t scratch_stride(std::size_t d) { return round_up(d, 16) + 8; }
 
-// A record of a streaming pass (stream.inl): four slots, and one for each row in flight.
+// A record of a streaming pass (stream.inl): at most four slots, and one for each row in flight.
 constexpr std::size_t record_slots = 4;
 constexpr std::size_t most_rows_in_flight = 8;
 

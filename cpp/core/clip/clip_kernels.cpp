@@ -79,7 +79,7 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
   s.d = d;
   s.keeps = arrangement.keeps && arrangement.rows >= 4 && size == 4 && !is_mixed(region) &&
             (region.task == Task::ball || region.task == Task::halves) && has_finite_zeros(region);
-  s.stride = record_slots * vec_lanes +
+  s.stride = y_slot(region.task) +
              arrangement.rows * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double);
   s.records = scratch.take(chunks * s.stride);
   s.radius = region.radius;
@@ -89,7 +89,7 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
     double* record = s.records + j / vec_lanes * s.stride + j % vec_lanes;
     record[center_slot] = is_mixed(region) ? 0.0 : region.center[j];
     record[scale_slot] = is_mixed(region) ? 1.0 : region.scale[j];
-    if (region.limit) record[limit_slot] = region.limit[j];
+    if (region.task == Task::box) record[limit_slot] = region.limit[j];
   }
   s.absent = absent;
   s.bins = make_bins(region, scratch);
@@ -165,7 +165,7 @@ __attribute__((noinline)) void load_exceptional(Stream& s, const Region& region,
       sum = std::int64_t(std::uint64_t(sum) + std::uint64_t(more));
     };
     add(sum_slot, q);
-    add(limit_slot, q < 0 ? -q : q);
+    if (task == Task::halves) add(limit_slot, q < 0 ? -q : q);
     h[j / depth * chunk + j % depth] = 0;
   }
 }

@@ -35,13 +35,14 @@ static inline Vec read_group(Stream& s, const Batch& rows, std::size_t i, VecInt
       } else {
         norm2[r] = norm2[r] + y * y;
       }
-      store(record + y_slot + r * vec_lanes, y);
+      store(record + y_slot(task) + r * vec_lanes, y);
     }
   }
   return sum_lanes_of_each<R>(norm2);
 }
 
 // Adds the integers of a row in flight, times its factor, to d sums.
+template <Task task>
 static inline void add_row(const Stream& s, int r, double factor, std::int64_t* to) {
   const Vec magic = fill(rounding_magic), f = fill(factor);
   VecInt minus;
@@ -49,7 +50,7 @@ static inline void add_row(const Stream& s, int r, double factor, std::int64_t* 
   for (int p = 0; p < vec_parts; ++p) minus.part[p] = Mask{} - Mask(magic.part[p]);
   const double* record = s.records;
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
-    const Vec y = load<double>(record + y_slot + r * vec_lanes);
+    const Vec y = load<double>(record + y_slot(task) + r * vec_lanes);
     const VecInt q = add_bits(minus, y * f + magic);
     if (j + vec_lanes <= s.d) {
       VecInt sum = load_ints(to + j);
@@ -142,7 +143,7 @@ static void add_to_groups(Stream& s, const Batch& rows, const Origin& from, cons
     for (int r = 0; r < R; ++r) {
       const std::int64_t group = index[i + std::size_t(r)];
       if (group >= 0) ++to.rows[group];
-      add_row(s, r, factor[r], group >= 0 ? to.table + std::size_t(group) * s.d : to.nowhere);
+      add_row<task>(s, r, factor[r], group >= 0 ? to.table + std::size_t(group) * s.d : to.nowhere);
     }
   }
 }
@@ -163,6 +164,6 @@ static void move_sums(Stream& s, const GroupSums& to, std::size_t row) {
   for (std::size_t j = 0; j < s.d; ++j) {
     double* record = s.records + j / vec_lanes * s.stride + j % vec_lanes;
     sums[j] += *integers_at(record + sum_slot);
-    *integers_at(record + sum_slot) = *integers_at(record + limit_slot) = 0;
+    *integers_at(record + sum_slot) = 0;
   }
 }

@@ -7,8 +7,10 @@
 // Scratch is one stream: a record for each 8 coordinates, of 8 numbers in each of its slots.
 constexpr std::size_t center_slot = 0, scale_slot = 8, sum_slot = 16;
 constexpr std::size_t limit_slot = 24;  // of a box; for the halves, sums of magnitudes
-constexpr std::size_t y_slot = 32;      // one for each row in flight: clipped to the box, or not
-                                        // yet scaled to the ball
+// One for each row in flight: clipped to the box, or not yet scaled to the ball.
+constexpr std::size_t y_slot(Task task) {
+  return task == Task::box || task == Task::halves ? 32 : limit_slot;
+}
 
 // Rows of float32 in flight may be kept as they were read, in half the scratch, and their y be made
 // again. An exceptional row adds its integers at once then, and leaves zeros with the factor 0.
@@ -82,8 +84,8 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, double* record, std::size_t j
   const Vec center = load<double>(record + center_slot), scale = load<double>(record + scale_slot);
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
-    double* at = record + y_slot + r * vec_lanes;
-    char* kept = reinterpret_cast<char*>(record + y_slot) + r * vec_lanes * int(sizeof(T));
+    double* at = record + y_slot(task) + r * vec_lanes;
+    char* kept = reinterpret_cast<char*>(record + y_slot(task)) + r * vec_lanes * int(sizeof(T));
     if (task != Task::distances) {
       const Vec y = keeps ? (load<T>(kept) - center) * scale : load<double>(at);
       const Vec clipped = y * g.factor[r];
@@ -129,11 +131,11 @@ static inline void walk(Stream& stream, Group<R>& group) {
   }
   std::size_t j = 0;
   for (; j + vec_lanes <= d; j += vec_lanes, record += stride) {
-    if (reads) ask<R * vec_lanes* int(sizeof(T))>(ahead, asking);
+    if (reads) ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
     walk_step<T, R, task, reads, keeps>(g, record, j, vec_lanes);
   }
   if (j < d) {
-    if (reads) ask<R * vec_lanes* int(sizeof(T))>(ahead, asking);
+    if (reads) ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
     walk_step<T, R, task, reads, keeps>(g, record, j, d - j);
   }
   ELLIPSUM_UNROLL
@@ -176,7 +178,7 @@ __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin&
       norm2 = norm2 + y * y;
     }
     if (keeps) store(s.alone.y + j, y);
-    else if (task != Task::distances) store(record + y_slot + r * vec_lanes, y);
+    else if (task != Task::distances) store(record + y_slot(task) + r * vec_lanes, y);
   }
   if (task == Task::box) s.counts.clipped += count_nonzero(changed) > 0;
   return sum_lanes(norm2) * s.alone.stretch;
@@ -208,8 +210,8 @@ __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const 
     if (task == Task::distances) continue;
     s.counts.clipped += clip_huge(s, from, row);
     for (std::size_t j = 0; j < s.d; ++j)
-      s.records[j / vec_lanes * s.stride + y_slot + std::size_t(r) * vec_lanes + j % vec_lanes] =
-          s.alone.y[j];
+      s.records[j / vec_lanes * s.stride + y_slot(task) + std::size_t(r) * vec_lanes +
+                j % vec_lanes] = s.alone.y[j];
   }
   return load<double>(n2);
 }
@@ -247,7 +249,7 @@ __attribute__((noinline, cold)) static Vec add_exceptional(Stream& s, const Orig
     }
     add_alone<task>(s, factor);
     for (std::size_t j = 0; j < s.d; j += vec_lanes)
-      std::memset(reinterpret_cast<char*>(s.records + j / vec_lanes * s.stride + y_slot) +
+      std::memset(reinterpret_cast<char*>(s.records + j / vec_lanes * s.stride + y_slot(task)) +
                       std::size_t(r) * vec_lanes * sizeof(T),
                   0, vec_lanes * sizeof(T));
     n2[r] = double(INFINITY);
@@ -290,7 +292,7 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
   Group<R> g;
   for (double& factor : s.factor) factor = task == Task::box ? 1.0 : 0.0;
   for (std::size_t j = 0; j < s.d; j += vec_lanes)
-    std::memset(s.records + j / vec_lanes * s.stride + y_slot, 0,
+    std::memset(s.records + j / vec_lanes * s.stride + y_slot(task), 0,
                 R * vec_lanes * (keeps ? sizeof(S) : sizeof(double)));
   s.ahead = plan_ahead(rows, sizeof(S), R, arrangement);
   for (; i + R <= rows.n; i += R) {
@@ -314,6 +316,7 @@ static void stream(Stream& s, const Batch& rows, const Origin& from,
   if (most_in_flight == 8 && arrangement.rows == 8)
     stream_groups<S, T, most_in_flight, task>(s, rows, from, i, arrangement);
   else if (arrangement.rows >= 4) stream_groups<S, T, 4, task>(s, rows, from, i, arrangement);
+  else if (arrangement.rows == 3) stream_groups<S, T, 3, task>(s, rows, from, i, arrangement);
   else if (arrangement.rows == 2) stream_groups<S, T, 2, task>(s, rows, from, i, arrangement);
   stream_groups<S, T, 1, task>(s, rows, from, i, arrangement);
 }
