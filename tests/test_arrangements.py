@@ -50,7 +50,7 @@ def layouts(rows):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(variant, kind, dtype):
-    for d in (2, 7, 9, 16, 33, 97, 260):
+    for d in (2, 7, 9, 16, 33, 97, 260, 801):
         region = Region(kind, d, unit=2.0**26)
         for n in (9, 79):
             for make in (gaussian_rows, hostile_rows):

@@ -26,11 +26,13 @@ constexpr Arrangement wide[] = {{"8-far", 8, 14336, near_block, Fetch::far, fals
                                 {"1-near", 1, 8192, near_block, Fetch::near, false},
                                 {"1-far", 1, 16384, near_block, Fetch::far, false},
                                 {"4-beside", 4, 2048, near_block, Fetch::beside, false},
-                                {"3-beside", 3, 3072, near_block, Fetch::beside, false}};
+                                {"3-beside", 3, 3072, near_block, Fetch::beside, false},
+                                {"8-registers", 8, 4096, near_block, Fetch::near, false, true}};
 constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[6];
 // Of 128 bits: eight rows in flight cost more than they save.
 constexpr const Arrangement* narrow = &four_near;
-constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wide_count - 3;
+constexpr std::size_t widest_count = sizeof wide / sizeof *wide, wide_count = widest_count - 1,
+                      narrow_count = wide_count - 3;
 // Of columns: slabs of so many vectors of rows, or blocks whose y fit the second level of cache or the
 // third; of all with d up to 256 that is the same.
 constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
@@ -54,7 +56,7 @@ constexpr std::size_t slice_bytes = std::size_t{1} << 20, column_slice_bytes = 4
 constexpr std::size_t slice_rows =
     48;  // at least, so that the first and the last group count less; whole
          // groups of any arrangement, or the rows left over decide
-constexpr std::size_t most_variants = 2 * wide_count + narrow_count;
+constexpr std::size_t most_variants = 2 * widest_count + narrow_count;
 constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4, layouts = 2;
 
 bool is_wide(const Kernels& target) { return std::string_view(target.name) != "baseline"; }
@@ -99,8 +101,8 @@ void add_all(const Kernels& target, const ArrangementList& all, std::vector<Vari
 }  // namespace
 
 ArrangementList row_arrangements(const Kernels& target) {
-  return is_wide(target) ? ArrangementList{wide, wide_count}
-                         : ArrangementList{narrow, narrow_count};
+  if (!is_wide(target)) return {narrow, narrow_count};
+  return {wide, std::string_view(target.name) == "avx512" ? widest_count : wide_count};
 }
 
 ArrangementList column_arrangements(const Kernels&) { return {columns, column_count}; }
@@ -137,10 +139,11 @@ struct Choice::PassClass {
 
   bool in_short_round(std::size_t variants) const { return trials < short_rounds * variants; }
 
-  void begin(const std::vector<Variant>& variants, bool keeping_matters) {
+  void begin(const std::vector<Variant>& variants, bool keeping_matters, std::size_t d) {
     if (trials) return;
     for (std::size_t k = 0; k < variants.size(); ++k)
-      out[k] = variants[k].arrangement->keeps && !keeping_matters;
+      out[k] = (variants[k].arrangement->keeps && !keeping_matters) ||
+               (variants[k].arrangement->registers && d > most_in_registers);
     std::fill_n(least, variants.size(), HUGE_VAL);
   }
 
@@ -214,7 +217,7 @@ std::size_t Choice::measure(const Batch& batch, const Region& region, const Run&
   if (!held) return 0;
   const std::vector<Variant>& variants = variants_of(batch);
   const std::size_t bytes = in_columns(batch) ? column_slice_bytes : slice_bytes;
-  pass->begin(variants, keeps_apart(batch, region));
+  pass->begin(variants, keeps_apart(batch, region), batch.d);
   std::size_t done = 0;
   while (pass->fastest.load(std::memory_order_relaxed) < 0) {
     const std::size_t times = pass->in_short_round(variants.size()) ? 1 : longer;

@@ -27,8 +27,10 @@ struct Arrangement {
       ahead;  // bytes, at least, from a group of rows, or a row, to the lines asked for with it
   std::size_t block;  // rows in columns: bytes of y in a block, or 0 for slabs
   Fetch fetch;
-  bool keeps;  // the rows in flight as they were read, in the place of their y
+  bool keeps;              // the rows in flight as they were read, in the place of their y
+  bool registers = false;  // rows in flight are there, if they have at most so many coordinates
 };
+constexpr std::size_t most_in_registers = 16;  // of AVX-512, and more than 8
 
 struct ArrangementList {
   const Arrangement* first;

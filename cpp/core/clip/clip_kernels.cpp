@@ -30,6 +30,7 @@ constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 #include "clip/matrix.inl"
 #include "clip/ahead.inl"
 #include "clip/stream.inl"
+#include "clip/rows.inl"
 #include "clip/columns.inl"
 #include "clip/column_blocks.inl"
 #include "clip/groups.inl"

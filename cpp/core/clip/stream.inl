@@ -302,21 +302,3 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
   }
   if (task != Task::distances) walk<S, R, task, false, keeps>(s, g);
 }
-
-template <class S, class T, Task task>
-static void stream(Stream& s, const Batch& rows, const Origin& from,
-                   const Arrangement& arrangement) {
-  std::size_t i = 0;
-  if constexpr (sizeof(S) == 4 && (task == Task::ball || task == Task::halves)) {
-    if (s.keeps && most_in_flight == 8 && arrangement.rows == 8)
-      stream_groups<S, T, most_in_flight, task, true>(s, rows, from, i, arrangement);
-    else if (s.keeps) stream_groups<S, T, 4, task, true>(s, rows, from, i, arrangement);
-  }
-  if (s.keeps) return stream_groups<S, T, 1, task>(s, rows, from, i, arrangement);
-  if (most_in_flight == 8 && arrangement.rows == 8)
-    stream_groups<S, T, most_in_flight, task>(s, rows, from, i, arrangement);
-  else if (arrangement.rows >= 4) stream_groups<S, T, 4, task>(s, rows, from, i, arrangement);
-  else if (arrangement.rows == 3) stream_groups<S, T, 3, task>(s, rows, from, i, arrangement);
-  else if (arrangement.rows == 2) stream_groups<S, T, 2, task>(s, rows, from, i, arrangement);
-  stream_groups<S, T, 1, task>(s, rows, from, i, arrangement);
-}

@@ -1,0 +1,117 @@
+// Which way the rows of a pass stream, and the way of those that fit the registers: eight rows of two
+// vectors each, one square root and one division for all of them.
+// Cost per 8 coordinates: 8 vector operations and 1 load (ball), nothing stored.
+
+// Rows of `chunks` vectors: the walk's operations, but nothing leaves the registers between a row's
+// first number and the sums. A group with an exceptional row is dropped and walked row by row.
+template <class S, class T, int R, int chunks, Task task>
+static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
+                       const Arrangement& arrangement) {
+  const Vec magic = fill(rounding_magic), radius = fill(s.radius);
+  const std::size_t left = s.d - (chunks - 1) * vec_lanes;
+  Vec center[chunks], scale[chunks], limit[chunks];
+  VecInt sum[chunks], size[chunks];
+  ELLIPSUM_UNROLL
+  for (int c = 0; c < chunks; ++c) {
+    const double* record = s.records + std::size_t(c) * s.stride;
+    center[c] = load<double>(record + center_slot), scale[c] = load<double>(record + scale_slot);
+    if (task == Task::box) limit[c] = load<double>(record + limit_slot);
+    sum[c] = size[c] = VecInt{};
+  }
+  std::uint64_t quantised = 0;
+  const Ahead ahead = plan_ahead(rows, sizeof(S), R, arrangement);
+  for (; i + R <= rows.n; i += R) {
+    Asking asking{row_at(rows, i) + ahead.offset, ahead.length};
+    Vec y[chunks][R];
+    Group<R> g;
+    ELLIPSUM_UNROLL
+    for (int r = 0; r < R; ++r) {
+      g.norm2[r] = fill(0.0), g.changed[r] = VecInt{};
+      g.row[r] = row_at(rows, i + std::size_t(r));
+    }
+    ELLIPSUM_UNROLL
+    for (int c = 0; c < chunks; ++c) {
+      ask<R, vec_lanes* int(sizeof(S))>(ahead, asking);
+      ELLIPSUM_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const char* at = g.row[r] + c * vec_lanes * int(sizeof(S));
+        Vec x = c + 1 < chunks || left == vec_lanes ? load<S>(at) : load_first<S>(at, left);
+        if (task == Task::box) x = held(x);
+        y[c][r] = (x - center[c]) * scale[c];
+        if (task == Task::box) {
+          const Vec inside = clamp(y[c][r], limit[c]);
+          g.changed[r] = or_difference(g.changed[r], y[c][r], inside);
+          g.norm2[r] = g.norm2[r] + x * fill(0.0);
+          y[c][r] = inside;
+        } else {
+          g.norm2[r] = g.norm2[r] + y[c][r] * y[c][r];
+        }
+      }
+    }
+    Vec norm2 = sum_lanes_of_each<R>(g.norm2);
+    if (from.stretch) norm2 = norm2 * load<double>(from.stretch + i);
+    if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0)) {
+      Batch group = rows;
+      group.n = i + R;
+      std::size_t next = i;
+      stream_groups<S, T, 1, task>(s, group, from, next, arrangement);
+      continue;
+    }
+    if (task == Task::box) s.counts.clipped += count_changed(g, norm2);
+    if (task == Task::distances) count_distances(s.bins, norm2);
+    if (task == Task::distances) continue;
+    double factor[vec_lanes];
+    if (task != Task::box) {
+      const Vec norm = square_root<R>(norm2);
+      s.counts.clipped += count_above(norm, radius);
+      store(factor, divide<R>(radius, maximum(norm, radius)));
+    }
+    ELLIPSUM_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const Vec by = task == Task::box ? fill(1.0) : fill(factor[r]);
+      ELLIPSUM_UNROLL
+      for (int c = 0; c < chunks; ++c) {
+        const Vec clipped = y[c][r] * by;
+        sum[c] = add_bits(sum[c], clipped + magic);
+        if (task == Task::halves) size[c] = add_bits(size[c], magnitude(clipped) + magic);
+      }
+    }
+    quantised += R;
+  }
+  s.quantised += quantised;
+  ELLIPSUM_UNROLL
+  for (int c = 0; c < chunks; ++c) {
+    double* record = s.records + std::size_t(c) * s.stride;
+    const auto add = [&](std::size_t slot, const VecInt& more) {
+      VecInt all = load_ints(integers_at(record + slot));
+      ELLIPSUM_UNROLL
+      for (int p = 0; p < vec_parts; ++p)
+        all.part[p] = Mask(Words64(all.part[p]) + Words64(more.part[p]));
+      store(integers_at(record + slot), all);
+    };
+    if (task != Task::distances) add(sum_slot, sum[c]);
+    if (task == Task::halves) add(limit_slot, size[c]);
+  }
+}
+
+template <class S, class T, Task task>
+static void stream(Stream& s, const Batch& rows, const Origin& from,
+                   const Arrangement& arrangement) {
+  std::size_t i = 0;
+  if constexpr (register_lanes == 8) {
+    if (arrangement.registers && s.d > vec_lanes && s.d <= most_in_registers)
+      stream_few<S, T, 8, 2, task>(s, rows, from, i, arrangement);
+  }
+  if constexpr (sizeof(S) == 4 && (task == Task::ball || task == Task::halves)) {
+    if (s.keeps && most_in_flight == 8 && arrangement.rows == 8)
+      stream_groups<S, T, most_in_flight, task, true>(s, rows, from, i, arrangement);
+    else if (s.keeps) stream_groups<S, T, 4, task, true>(s, rows, from, i, arrangement);
+  }
+  if (s.keeps) return stream_groups<S, T, 1, task>(s, rows, from, i, arrangement);
+  if (most_in_flight == 8 && arrangement.rows == 8)
+    stream_groups<S, T, most_in_flight, task>(s, rows, from, i, arrangement);
+  else if (arrangement.rows >= 4) stream_groups<S, T, 4, task>(s, rows, from, i, arrangement);
+  else if (arrangement.rows == 3) stream_groups<S, T, 3, task>(s, rows, from, i, arrangement);
+  else if (arrangement.rows == 2) stream_groups<S, T, 2, task>(s, rows, from, i, arrangement);
+  stream_groups<S, T, 1, task>(s, rows, from, i, arrangement);
+}
