@@ -22,7 +22,7 @@ static inline Ahead plan_ahead(const Batch& rows, std::size_t size, int group,
   const std::ptrdiff_t start = std::ptrdiff_t(groups) * group;  // in rows
   const std::ptrdiff_t stride = rows.row_stride, gap = stride - std::ptrdiff_t(length);
   const std::ptrdiff_t beside = std::ptrdiff_t(arrangement.ahead);
-  if (arrangement.fetch == Fetch::beside && span > arrangement.ahead * std::size_t(group))
+  if (arrangement.fetch == Fetch::beside && length > arrangement.ahead)
     return {Fetch::beside, beside, std::ptrdiff_t(length) - beside,
             group * stride - std::ptrdiff_t(length), stride};
   const Fetch fetch = arrangement.fetch == Fetch::beside ? Fetch::near : arrangement.fetch;

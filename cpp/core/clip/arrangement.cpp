@@ -53,9 +53,9 @@ constexpr std::size_t least_d = 9;
 constexpr std::size_t short_rounds = 2, long_rounds = 2, longer = 4;
 constexpr double hopeless = 1.5;  // times the leader's seconds
 constexpr std::size_t slice_bytes = std::size_t{1} << 20, column_slice_bytes = 4 * slice_bytes;
-constexpr std::size_t slice_rows =
-    48;  // at least, so that the first and the last group count less; whole
-         // groups of any arrangement, or the rows left over decide
+// At least so many rows, that the first and the last group count less, and whole groups of every
+// arrangement (1, 2, 3, 4 or 8 rows), or the rows left over decide.
+constexpr std::size_t slice_rows = 48;
 constexpr std::size_t most_variants = 2 * widest_count + narrow_count;
 constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4, layouts = 2;
 

@@ -21,16 +21,15 @@ enum class Fetch { hardware, near, far, beside };
 
 struct Arrangement {
   const char* name;
-  std::size_t rows;  // in flight: 1, 2, 3, 4 or 8; they share the loads of center, scale and sums;
-                     // by columns: vectors of 8 rows in a slab
-  std::size_t
-      ahead;  // bytes, at least, from a group of rows, or a row, to the lines asked for with it
+  std::size_t rows;   // in flight: 1, 2, 3, 4 or 8; they share the loads of center, scale and sums;
+                      // by columns: vectors of 8 rows in a slab
+  std::size_t ahead;  // bytes, at least, from a group of rows (beside: from a row) to what is asked
   std::size_t block;  // rows in columns: bytes of y in a block, or 0 for slabs
   Fetch fetch;
   bool keeps;              // the rows in flight as they were read, in the place of their y
-  bool registers = false;  // rows in flight are there, if they have at most so many coordinates
+  bool registers = false;  // rows of 9 to most_in_registers coordinates are not stored in between
 };
-constexpr std::size_t most_in_registers = 16;  // of AVX-512, and more than 8
+constexpr std::size_t most_in_registers = 16;  // coordinates: 8 rows take 16 of AVX-512's 32
 
 struct ArrangementList {
   const Arrangement* first;

@@ -149,8 +149,8 @@ constexpr std::size_t most_rows_in_flight = 8;
 // of the second level of cache in all, and runs of 4 KB, beyond which longer ones gain nothing.
 constexpr std::size_t most_column_vectors = 4;
 constexpr std::size_t column_block_bytes = std::size_t{1} << 17, column_run_bytes = 4096;
-constexpr std::size_t near_columns =
-    128;  // of more, lines asked to the first level push scratch out of it
+// Of more columns, lines asked to the first level push scratch out of it.
+constexpr std::size_t near_columns = 128;
 constexpr std::size_t column_slots = 3;  // of a record, beside a slab's y and copies
 
 // Blocks of columns (column_blocks.inl): steps of a line of float32 or two of float64; no more rows
