@@ -17,7 +17,7 @@ struct Ahead {
 // longer, so many bytes on, and at its end from the row of the next group on.
 static inline Ahead plan_ahead(const Batch& rows, std::size_t size, int group,
                                const Arrangement& arrangement) {
-  const std::size_t length = rows.d * size, span = length * std::size_t(group);
+  const std::size_t length = (rows.d > 1 ? rows.d : 1) * size, span = length * std::size_t(group);
   const std::size_t groups = (arrangement.ahead + span - 1) / span;
   const std::ptrdiff_t start = std::ptrdiff_t(groups) * group;  // in rows
   const std::ptrdiff_t stride = rows.row_stride, gap = stride - std::ptrdiff_t(length);
