@@ -61,6 +61,39 @@ def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(varia
                     assert region.sums_and_holes(_core, view, threads=2) == wanted, (d, n, name)
 
 
+def rows_by_turns(d, dtype):
+    """Eight rows at a time that are ordinary, or have a hole or a huge number: no holes at first,
+    so that slabs of columns are read as if there were none; then one of them, then many."""
+    rng = np.random.default_rng(d)
+    kinds = np.concatenate(
+        [
+            rng.choice(["", "huge"], 60, p=[0.7, 0.3]),
+            ["hole"],
+            rng.choice(["", "huge"], 330, p=[0.9, 0.1]),
+            rng.choice(["", "huge", "hole"], 60, p=[0.8, 0.1, 0.1]),
+            rng.choice(["", "huge"], 330, p=[0.98, 0.02]),
+            rng.choice(["", "hole"], 3),
+        ]
+    )
+    rows = gaussian_rows(8 * len(kinds) + 5, d, dtype)
+    for kind, number in (("huge", 1e300), ("hole", np.nan)):
+        first = 8 * np.flatnonzero(kinds == kind)
+        at = first + rng.integers(0, 8, first.size), rng.integers(0, d, first.size)
+        rows[at] = np.clip(number, *RANGES[rows.dtype.char])
+    return rows
+
+
+@pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_slabs_of_every_kind_follow_each_other(variant, kind, dtype):
+    """What waits of a slab of columns is added once, and with its own factors, whatever follows."""
+    for d in (2, 11):
+        region = Region(kind, d, unit=2.0**26)
+        rows = np.asfortranarray(rows_by_turns(d, dtype))
+        assert region.sums_and_holes(_core, rows) == region.sums_and_holes(twins, rows)
+
+
 def test_a_centre_so_far_that_a_zero_would_be_infinite_changes_no_arrangement(variant):
     """Rows that are kept as they were read leave zeros behind, which have to be finite."""
     for d in (9, 70):

@@ -228,13 +228,13 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
                        double* memory, std::size_t& rows, std::int64_t* partial) {
   Scratch scratch{memory};
   const std::size_t d = batch.d, slab = d * most_column_vectors * vec_lanes;
-  double *records = scratch.take(d * column_stride), *y = scratch.take(slab);
-  std::memset(records, 0, d * column_stride * sizeof *records);
+  double *sums = scratch.take(d * column_slots * vec_lanes), *y = scratch.take(slab);
+  std::memset(sums, 0, d * column_slots * vec_lanes * sizeof *sums);
   double* copies = scratch.take(slab);
   const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
   Columns s{region,
             batch,
-            records,
+            sums,
             y,
             copies,
             alone,
@@ -250,8 +250,8 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
     add_blocks<T, task>(s, block, arrangement.ahead, rows);
   } else {
     if constexpr (sizeof(T) == 4 && (task == Task::ball || task == Task::halves)) {
-      if (arrangement.keeps && arrangement.rows >= 4) add_slabs<T, 4, task, true>(s, rows);
-      if (arrangement.keeps) add_slabs<T, 2, task, true>(s, rows);
+      if (arrangement.keeps && arrangement.rows >= 4) add_slabs<T, 4, task, Reading::kept>(s, rows);
+      if (arrangement.keeps) add_slabs<T, 2, task, Reading::kept>(s, rows);
     }
     if (arrangement.rows >= 4) add_slabs<T, 4, task>(s, rows);
     if (arrangement.rows >= 2) add_slabs<T, 2, task>(s, rows);

@@ -107,29 +107,27 @@ template <Task task> static inline void finish_block(Columns& s, const Block& b)
 
 template <Task task> static inline void add_block(const Columns& s, const Block& b) {
   if (task == Task::distances) return;
-  double *record = s.records, *y = b.y;
-  for (std::size_t j = 0; j < s.batch.d; ++j, record += column_stride, y += b.rows) {
-    VecInt sum = load_ints(integers_at(record + column_sum_slot)), size{};
-    if (task == Task::halves) size = load_ints(integers_at(record + column_size_slot));
+  each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
+    std::int64_t *sums = sums_at(s, column_sum, place), *sizes = sums_at(s, column_size, place);
+    const double* y = b.y + j * b.rows;
+    VecInt sum = load_ints(sums), size{};
+    if (task == Task::halves) size = load_ints(sizes);
     for (std::size_t r0 = 0; r0 < b.rows; r0 += block_step) ELLIPSUM_UNROLL
     for (std::size_t r = r0; r < r0 + block_step; r += vec_lanes) {
       const Vec clipped = load<double>(y + r) * load<double>(b.factors + r);
       sum = add_bits(sum, clipped + fill(rounding_magic));
       if (task == Task::halves) size = add_bits(size, magnitude(clipped) + fill(rounding_magic));
     }
-    store(integers_at(record + column_sum_slot), sum);
-    if (task == Task::halves) store(integers_at(record + column_size_slot), size);
-  }
+    store(sums, sum);
+    if (task == Task::halves) store(sizes, size);
+  });
 }
 
 // Adds the holes of a block; how many rows have some?
 static inline std::int64_t add_holes(Columns& s, const Block& b) {
-  double* record = s.records;
-  for (std::size_t j = 0; j < s.batch.d; ++j, record += column_stride) {
-    std::int64_t *absent = integers_at(record + column_absent_slot),
-                 *more = integers_at(s.copies + j * vec_lanes);
-    for (int l = 0; l < vec_lanes; ++l) absent[l] += more[l];
-  }
+  each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
+    add_to(sums_at(s, column_absent, place), load_ints(integers_at(s.copies + j * vec_lanes)));
+  });
   std::int64_t rows = 0;
   for (std::size_t r = 0; r < b.rows; r += vec_lanes)
     rows += count_nonzero(load_ints(integers_at(b.missing + r)));
@@ -163,7 +161,9 @@ static void add_blocks(Columns& s, Block b, std::size_t ahead_bytes, std::size_t
     if (!careful && take_block<T, task, false>(s, b, i, ahead)) continue;
     if (take_block<T, task, true>(s, b, i, ahead)) continue;
     AskingColumns nothing{d, d, 0, 0, 0, false};
+    Slab<block_step / vec_lanes> slab;
     for (std::size_t r = i; r < i + b.rows; r += block_step)
-      add_one_slab<T, block_step / vec_lanes, task, false>(s, r, nothing);
+      take_slab<T, block_step / vec_lanes, task, Reading::plain>(s, r, nothing, slab);
+    add_waiting<T, block_step / vec_lanes, task, Reading::plain>(s, slab);
   }
 }

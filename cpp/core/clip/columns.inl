@@ -1,28 +1,30 @@
 // Rows whose coordinates lie in columns (Fortran order, tables), read where they are: eight rows
 // to a vector, 8 V of them a slab. Every lane of a vector is one row, and the eight accumulators of
 // its norm are those of the rule: coordinate j into the one of j mod 8, in the order of j, then the
-// same tree. A slab's y stay in scratch until its factors are known: a number is read once.
+// same tree. A number is read once: a slab's y wait in scratch for its factors, and are added column by
+// column while the next slab is read into their place, so that the memory never rests.
 //
 // A column gives 8 V numbers at a time, too few in a row for the memory, so the lines of the next
 // block of slabs are asked for meanwhile, column by column, up to 4 KB of each; they wait in the
 // second level of cache, or on their way to it in the first. All that misses the first level waits in
 // line with them: y that fit it beside the sums are worth more than loads that are shared, and float32
 // may be kept as it was read, in half the scratch, and its y be made again.
+// What is kept of columns lies in the order of the accumulators, in which they are read: in their own,
+// 1024 columns of float64 took 1.3 to 1.4 times as long.
 // Cost per 8 coordinates: 8 vector operations, 2 + 3/V loads and 1 + 1/V stores (ball).
 
-// A slab with an exceptional row is read again as a whole, and what was seen of it before is
-// dropped: holes are filled and counted in vectors, and a huge row comes from the copy made then.
-// Where numbers are left out (Validity) it is read like that at once, and what lies there is nothing.
+// A slab with an exceptional row is read again as a whole, its holes filled and counted in vectors, and
+// waits like that; one with a huge row a third time, beside copies of its numbers, which the row comes
+// from, and is added at once. What was seen of it before is dropped each time. Where numbers are left out (Validity) it is read like that at once, and what lies there is nothing.
 
-// A record for each column: sums, magnitudes (halves), holes.
-constexpr std::size_t column_sum_slot = 0, column_size_slot = 8, column_absent_slot = 16;
-constexpr std::size_t column_stride = column_slots * vec_lanes;  // doubles of a record
-constexpr std::size_t careful_slabs = 64;                        // after a slab with holes
+// What is kept of columns, 8 numbers of each: sums, magnitudes (halves), holes.
+enum ColumnSums : std::size_t { column_sum, column_size, column_absent };
+constexpr std::size_t careful_slabs = 64;  // after a slab with holes
 
 struct Columns {
   const Region& region;
   const Batch& batch;
-  double* records;
+  double* sums;    // see sums_at
   double* y;       // of a slab: 8 V numbers of each column, or as many as they were read
   double* copies;  // of one with an exceptional row
   RowScratch alone;
@@ -39,9 +41,15 @@ struct AskingColumns {
   bool near;                    // to the first level of cache, and not only to the second
 };
 
+// How a slab is read, and what of it waits for its factors: y, or the numbers as they were read
+// (`kept`); y where holes are filled, with how many each column has; the same of a slab with a huge
+// row, which is added at once, beside copies of its numbers.
+enum class Reading { plain, kept, filled, copied };
+
 template <int V> struct Slab {
   Vec norm2[V], factor[V];
-  VecInt changed[V], holes[V];  // of a box; with holes: how many a row has
+  VecInt changed[V], holes[V];   // of a box; with holes: how many a row has
+  bool waits = false, filled{};  // to be added; was it read as `filled`?
 };
 
 // The address as one number: else the compiler keeps each sum of its parts in a register of its own.
@@ -64,15 +72,37 @@ static ELLIPSUM_INLINE void ask_columns(const Batch& batch, AskingColumns& askin
   if (asking.done >= asking.run) asking.done = 0, ++asking.column;
 }
 
+// Calls f(j, place) for each column in the order in which they are read, that of the accumulators;
+// all that is kept of columns lies in this order, so that it is walked from one end to the other.
+template <class F> static ELLIPSUM_INLINE void each_column(std::size_t d, const F& f) {
+  std::size_t place = 0;
+  for (std::size_t l = 0; l < norm_lanes; ++l)
+    for (std::size_t j = l; j < d; j += norm_lanes) f(j, place++);
+}
+
+static ELLIPSUM_INLINE std::int64_t* sums_at(const Columns& s, ColumnSums what, std::size_t place) {
+  return integers_at(s.sums + (what * s.batch.d + place) * vec_lanes);
+}
+
+// Where the y of a column wait (or what was read of it), in the scratch.
+template <class T, int V, Reading how>
+static ELLIPSUM_INLINE double* waiting_at(const Columns& s, std::size_t place) {
+  constexpr std::size_t size = how == Reading::kept ? sizeof(T) : sizeof(double);
+  return s.y + place * (V * vec_lanes * size / sizeof(double));
+}
+
 // Column j of rows i, i + 1, ...: y (or what was read) to scratch, its square to `lane` (of a box, what
 // shows a number that is not finite).
-template <class T, int V, Task task, bool holes, bool keeps>
+template <class T, int V, Task task, Reading how>
 static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std::size_t i,
-                                        std::size_t j, double* to, Vec (&lane)[V], Slab<V>& slab) {
+                                        std::size_t j, std::size_t place, Vec (&lane)[V],
+                                        Slab<V>& slab) {
+  constexpr bool keeps = how == Reading::kept;
+  constexpr bool holes = how == Reading::filled || how == Reading::copied;
   const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
   const Validity valid = holes && s.batch.valid ? s.batch.valid[j] : Validity{};
-  std::int64_t* count = integers_at(s.records + j * column_stride + column_absent_slot);
-  VecInt absent = holes ? load_ints(count) : VecInt{};
+  double* to = waiting_at<T, V, how>(s, place);
+  VecInt absent{};
   ELLIPSUM_UNROLL
   for (int v = 0; v < V; ++v) {
     const char* at = from + v * vec_lanes * int(sizeof(T));
@@ -87,8 +117,8 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
       absent = count_holes(absent, hole);
       slab.holes[v] = count_holes(slab.holes[v], hole);
       x = fill_holes(x, hole, center);
-      store(s.copies + (j * V + std::size_t(v)) * vec_lanes, x);
     }
+    if (how == Reading::copied) store(s.copies + (place * V + std::size_t(v)) * vec_lanes, x);
     Vec y = (x - center) * scale;
     if (task == Task::box) {
       const Vec inside = clamp(y, fill(s.region.limit[j]));
@@ -100,31 +130,63 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
     }
     if (task != Task::distances && !keeps) store(to + v * vec_lanes, y);
   }
-  if (holes) store(count, absent);
+  if (how == Reading::filled) store(integers_at(s.copies + place * vec_lanes), absent);
+  if (how == Reading::copied) add_to(sums_at(s, column_absent, place), absent);
 }
 
-// Norms (of a box: 0 or NaN) of the slab from row i on. The copies tell the compiler that no store
-// changes a pointer.
-template <class T, int V, Task task, bool holes, bool keeps>
+// Adds what waits of column j.
+template <class T, int V, Task task, Reading how>
+static ELLIPSUM_INLINE void add_column(const Columns& s, std::size_t j, std::size_t place,
+                                       const Vec (&factor)[V]) {
+  if (how == Reading::filled)
+    add_to(sums_at(s, column_absent, place), load_ints(integers_at(s.copies + place * vec_lanes)));
+  if (task == Task::distances) return;
+  const double* y = waiting_at<T, V, how>(s, place);
+  std::int64_t *sums = sums_at(s, column_sum, place), *sizes = sums_at(s, column_size, place);
+  VecInt sum = load_ints(sums), size{};
+  if (task == Task::halves) size = load_ints(sizes);
+  ELLIPSUM_UNROLL
+  for (int v = 0; v < V; ++v) {
+    Vec number;
+    if (how == Reading::kept) {
+      const char* kept = reinterpret_cast<const char*>(y) + v * vec_lanes * int(sizeof(T));
+      number = (load<T>(kept) - fill(s.region.center[j])) * fill(s.region.scale[j]);
+    } else {
+      number = load<double>(y + v * vec_lanes);
+    }
+    const Vec clipped = number * factor[v];
+    sum = add_bits(sum, clipped + fill(rounding_magic));
+    if (task == Task::halves) size = add_bits(size, magnitude(clipped) + fill(rounding_magic));
+  }
+  store(sums, sum);
+  if (task == Task::halves) store(sizes, size);
+}
+
+// Norms (of a box: 0 or NaN) of the slab from row i on; before a column's place is written, what waits
+// there is added, if `slab` waits. The copies tell the compiler that no store changes a pointer.
+template <class T, int V, Task task, Reading how>
 static inline void read_slab(const Columns& columns, std::size_t i, AskingColumns& asked,
                              Slab<V>& slab) {
-  constexpr std::size_t width = V * vec_lanes;
   const Region region = columns.region;
   const Batch batch = columns.batch;
-  const Columns s{region, batch, columns.records, columns.y,     columns.copies,
-                  {},     {},    {0, 0},          columns.before};
+  const Columns s{region, batch, columns.sums, columns.y,     columns.copies,
+                  {},     {},    {0, 0},       columns.before};
+  const bool waits = slab.waits;
   AskingColumns asking = asked;
-  Vec lane[norm_lanes][V];
-  for (int v = 0; v < V; ++v) slab.changed[v] = slab.holes[v] = VecInt{};
-  for (std::size_t l = 0; l < norm_lanes; ++l) {
+  Vec lane[norm_lanes][V], factor[V];
+  for (int v = 0; v < V; ++v) {
+    factor[v] = slab.factor[v];
+    slab.changed[v] = slab.holes[v] = VecInt{};
+  }
+  for (std::size_t l = 0, place = 0; l < norm_lanes; ++l) {
     Vec sum[V];
     ELLIPSUM_UNROLL
     for (int v = 0; v < V; ++v) sum[v] = fill(0.0);
-    for (std::size_t j = l; j < batch.d; j += norm_lanes) {
-      ask_columns<width* int(sizeof(T))>(batch, asking);
+    for (std::size_t j = l; j < batch.d; j += norm_lanes, ++place) {
+      ask_columns<V * vec_lanes* int(sizeof(T))>(batch, asking);
       const char* from = as_one(column_at(batch, j) + i * sizeof(T));
-      double* to = s.y + j * width * (keeps ? sizeof(T) : sizeof(double)) / sizeof(double);
-      read_column<T, V, task, holes, keeps>(s, from, i, j, to, sum, slab);
+      if (waits) add_column<T, V, task, how>(s, j, place, factor);
+      read_column<T, V, task, how>(s, from, i, j, place, sum, slab);
     }
     ELLIPSUM_UNROLL
     for (int v = 0; v < V; ++v) lane[l][v] = sum[v];
@@ -164,28 +226,16 @@ __attribute__((noinline, cold)) static Vec replace_huge(Columns& s, int v, const
     n2[l] = task == Task::distances ? double(INFINITY) : 0;
     if (task == Task::distances) continue;
     const std::size_t at = std::size_t(v) * vec_lanes + l;
-    for (std::size_t j = 0; j < s.batch.d; ++j) s.alone.x[j] = s.copies[j * V * vec_lanes + at];
+    each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
+      s.alone.x[j] = s.copies[place * V * vec_lanes + at];
+    });
     s.alone.stretch = stretch_of(s.region, missing[l]);
     s.counts.clipped += clip_huge_row(s.region, s.alone);
-    for (std::size_t j = 0; j < s.batch.d; ++j) s.y[j * V * vec_lanes + at] = s.alone.y[j];
+    each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
+      s.y[place * V * vec_lanes + at] = s.alone.y[j];
+    });
   }
   return load<double>(n2);
-}
-
-// The slab from row i on, again; has it holes?
-template <class T, int V, Task task>
-__attribute__((noinline)) static bool read_carefully(Columns& s, std::size_t i,
-                                                     AskingColumns& asking, Slab<V>& slab) {
-  read_slab<T, V, task, true, false>(s, i, asking, slab);
-  std::int64_t rows = 0;
-  for (int v = 0; v < V; ++v) {
-    rows += count_nonzero(slab.holes[v]);
-    if (s.region.stretch) slab.norm2[v] = slab.norm2[v] * stretches_of(slab.holes[v], s.batch.d);
-    if (!all_below(slab.norm2[v], fill(exceptional_norm2)))
-      slab.norm2[v] = replace_huge<V, task>(s, v, slab.norm2[v], slab.holes[v]);
-  }
-  s.counts.nonfinite += rows;
-  return rows > 0;
 }
 
 // Factors of a slab; exactly 1 for a row inside.
@@ -201,58 +251,78 @@ template <int V, Task task> static inline void finish_slab(Columns& s, Slab<V>& 
   }
 }
 
-template <class T, int V, Task task, bool keeps>
-static inline void add_slab(const Columns& s, const Slab<V>& slab) {
-  if (task == Task::distances) return;
-  const std::size_t d = s.batch.d;
-  const double *center = s.region.center, *scale = s.region.scale, *y = s.y;
-  double* record = s.records;
+template <class T, int V, Task task, Reading how>
+static __attribute__((noinline)) void add_slab(const Columns& s, Slab<V>& slab) {
   Vec factor[V];
   for (int v = 0; v < V; ++v) factor[v] = slab.factor[v];
-  for (std::size_t j = 0; j < d; ++j, record += column_stride) {
-    VecInt sum = load_ints(integers_at(record + column_sum_slot)), size{};
-    if (task == Task::halves) size = load_ints(integers_at(record + column_size_slot));
-    ELLIPSUM_UNROLL
-    for (int v = 0; v < V; ++v) {
-      Vec number;
-      if (keeps) {
-        const char* kept = reinterpret_cast<const char*>(y) + v * vec_lanes * int(sizeof(T));
-        number = (load<T>(kept) - fill(center[j])) * fill(scale[j]);
-      } else {
-        number = load<double>(y + v * vec_lanes);
-      }
-      const Vec clipped = number * factor[v];
-      sum = add_bits(sum, clipped + fill(rounding_magic));
-      if (task == Task::halves) size = add_bits(size, magnitude(clipped) + fill(rounding_magic));
-    }
-    store(integers_at(record + column_sum_slot), sum);
-    if (task == Task::halves) store(integers_at(record + column_size_slot), size);
-    y += V * vec_lanes * (keeps ? sizeof(T) : sizeof(double)) / sizeof(double);
-  }
+  each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
+    add_column<T, V, task, how>(s, j, place, factor);
+  });
+  slab.waits = false;
 }
 
-template <class T, int V, Task task, bool keeps>
-static __attribute__((noinline)) void add_one_slab(Columns& s, std::size_t i,
-                                                   AskingColumns& asking) {
-  Slab<V> slab;
-  bool careful = s.careful > 0 || has_gaps(s, i, V * vec_lanes);
-  if (!careful) read_slab<T, V, task, false, keeps>(s, i, asking, slab);
-  careful = careful || __builtin_expect(!is_ordinary(slab), 0);
-  if (careful && read_carefully<T, V, task>(s, i, asking, slab)) s.careful = careful_slabs;
+// Adds the slab that waits, if one does; others were read as `fast`.
+template <class T, int V, Task task, Reading fast>
+static inline void add_waiting(const Columns& s, Slab<V>& slab) {
+  if (!slab.waits) return;
+  if (slab.filled) add_slab<T, V, task, Reading::filled>(s, slab);
+  else add_slab<T, V, task, fast>(s, slab);
+}
+
+// Norms of a slab that was read with its holes filled, as they count. Is no row exceptional?
+template <int V> static inline bool stretch_norms(const Columns& s, Slab<V>& slab) {
+  for (int v = 0; v < V && s.region.stretch; ++v)
+    slab.norm2[v] = slab.norm2[v] * stretches_of(slab.holes[v], s.batch.d);
+  return is_ordinary(slab);
+}
+
+// The slab from row i on, with its holes; one that waits was read like that, too.
+template <class T, int V, Task task>
+__attribute__((noinline)) static void read_carefully(Columns& s, std::size_t i,
+                                                     AskingColumns& asking, Slab<V>& slab) {
+  read_slab<T, V, task, Reading::filled>(s, i, asking, slab);
+  slab.filled = true;
+  slab.waits = stretch_norms(s, slab);
+  if (!slab.waits) {
+    read_slab<T, V, task, Reading::copied>(s, i, asking, slab);
+    stretch_norms(s, slab);
+    for (int v = 0; v < V; ++v)
+      if (!all_below(slab.norm2[v], fill(exceptional_norm2)))
+        slab.norm2[v] = replace_huge<V, task>(s, v, slab.norm2[v], slab.holes[v]);
+  }
+  std::int64_t rows = 0;
+  for (int v = 0; v < V; ++v) rows += count_nonzero(slab.holes[v]);
+  s.counts.nonfinite += rows;
+  if (rows) s.careful = careful_slabs;
   else if (s.careful) --s.careful;
   finish_slab<V, task>(s, slab);
-  if (keeps && !careful) add_slab<T, V, task, true>(s, slab);
-  else add_slab<T, V, task, false>(s, slab);
+  if (!slab.waits) add_slab<T, V, task, Reading::plain>(s, slab);
+}
+
+// Reads the slab from row i on, which waits then, and adds the one that waits.
+template <class T, int V, Task task, Reading fast>
+static __attribute__((noinline)) void take_slab(Columns& s, std::size_t i, AskingColumns& asking,
+                                                Slab<V>& slab) {
+  const bool careful = s.careful > 0 || has_gaps(s, i, V * vec_lanes);
+  if (slab.filled != careful) add_waiting<T, V, task, fast>(s, slab);
+  if (!careful) {
+    read_slab<T, V, task, fast>(s, i, asking, slab);
+    slab.waits = is_ordinary(slab);
+    slab.filled = false;
+    if (__builtin_expect(slab.waits, 1)) return finish_slab<V, task>(s, slab);
+  }
+  read_carefully<T, V, task>(s, i, asking, slab);
 }
 
 // Whole slabs from row `i` on.
-template <class T, int V, Task task, bool keeps = false>
+template <class T, int V, Task task, Reading fast = Reading::plain>
 static void add_slabs(Columns& s, std::size_t& i) {
   constexpr std::size_t rows = V * vec_lanes;
   const std::size_t columns = s.batch.d > 1 ? s.batch.d : 1;
   const std::size_t fit = column_block_bytes / (columns * sizeof(T)) / rows;
   const std::size_t run = column_run_bytes / sizeof(T) / rows;
   const std::size_t block = rows * (fit < 1 ? 1 : fit < run ? fit : run);
+  Slab<V> slab;
   while (i + rows <= s.batch.n) {
     const std::size_t next = i + block, end = next < s.batch.n ? next : s.batch.n;
     AskingColumns asking{next + rows <= s.batch.n ? 0 : s.batch.d,
@@ -261,9 +331,10 @@ static void add_slabs(Columns& s, std::size_t& i) {
                          block * sizeof(T),
                          0,
                          columns <= near_columns};
-    for (; i + rows <= end; i += rows) add_one_slab<T, V, task, keeps>(s, i, asking);
+    for (; i + rows <= end; i += rows) take_slab<T, V, task, fast>(s, i, asking, slab);
     if (end < next) break;
   }
+  add_waiting<T, V, task, fast>(s, slab);
 }
 
 // The lanes of all sums, `rows` magic numbers in each column's.
@@ -271,15 +342,15 @@ template <Task task>
 static void add_column_sums(const Columns& s, std::size_t rows, std::int64_t* partial,
                             std::int64_t* absent) {
   const std::uint64_t magic = rows * rounding_magic_bits;
-  for (std::size_t j = 0; j < s.batch.d; ++j) {
-    const auto total = [&](std::size_t slot) {
-      return total_of(load_ints(integers_at(s.records + j * column_stride + slot)));
+  each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
+    const auto total = [&](ColumnSums what) {
+      return total_of(load_ints(sums_at(s, what, place)));
     };
-    absent[j] += std::int64_t(total(column_absent_slot));
-    if (task == Task::distances) continue;
-    const std::int64_t sum = std::int64_t(total(column_sum_slot) - magic);
+    absent[j] += std::int64_t(total(column_absent));
+    if (task == Task::distances) return;
+    const std::int64_t sum = std::int64_t(total(column_sum) - magic);
     if (task == Task::halves)
-      add_halves(sum, std::int64_t(total(column_size_slot) - magic), s.batch.d, j, partial);
+      add_halves(sum, std::int64_t(total(column_size) - magic), s.batch.d, j, partial);
     else partial[j] += sum;
-  }
+  });
 }

@@ -69,6 +69,13 @@ static inline VecInt count_holes(const VecInt& absent, const VecInt& holes) {
   return r;
 }
 
+static inline void add_to(std::int64_t* counts, const VecInt& more) {
+  VecInt sum = load_ints(counts);
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) sum.part[p] += more.part[p];
+  store(counts, sum);
+}
+
 // No compiler may take a copy for what it was made from, and read that again.
 static inline void copied() { __asm__ volatile("" : : : "memory"); }
 
