@@ -11,6 +11,7 @@ import pytest
 from cpu_seconds import CpuSeconds
 from ellipsum import Ellipsoid
 from ellipsum.kernels.backend import use_kernels
+from plain_noise import noise_of_seeds
 from regions import KERNEL_SETS, _core, make_regions
 
 
@@ -49,6 +50,13 @@ def target(request):
 def region(request) -> Ellipsoid:
     """A region of each kind with 13 coordinates."""
     return make_regions(13)[request.param]
+
+
+@pytest.fixture
+def same_noise_everywhere():
+    """Noise of seeds that no last bit of a processor's libraries changes."""
+    with noise_of_seeds():
+        yield
 
 
 @pytest.fixture

@@ -32,7 +32,8 @@ from pathlib import Path
 from unittest import mock
 
 from ellipsum.cli import main
-from ellipsum.noise_keys import KEY_BYTES, JobKeys, Use
+from ellipsum.noise_keys import KEY_BYTES
+from plain_noise import noise_of_seeds
 
 ROOT = Path(__file__).parent.parent
 _FENCE = re.compile(r"^```(?P<info>[^`\n]*)\n(?P<body>.*?)^```$", re.M | re.S)
@@ -75,15 +76,7 @@ def fixed_randomness() -> Iterator[None]:
     def next_root(size: int = KEY_BYTES) -> bytes:
         return hashlib.blake2b(b"example %d" % next(counter), digest_size=size).digest()
 
-    def key_of(self: JobKeys, use: Use, *draw: object) -> bytes:
-        whole = [part for part in draw if isinstance(part, int)]
-        name = repr((use.value, whole)).encode()
-        return hashlib.blake2b(name, digest_size=KEY_BYTES, key=self._root).digest()
-
-    with (
-        mock.patch.object(secrets, "token_bytes", next_root),
-        mock.patch.object(JobKeys, "of", key_of),
-    ):
+    with mock.patch.object(secrets, "token_bytes", next_root), noise_of_seeds():
         yield
 
 

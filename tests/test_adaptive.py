@@ -16,6 +16,8 @@ from ellipsum.adaptive.domain import Frame, make_domain
 from ellipsum.adaptive.passes import Passes
 from ellipsum.adaptive.release import AdaptiveRelease
 
+pytestmark = pytest.mark.usefixtures("same_noise_everywhere")
+
 MU = 1 / calibrate.noise_multiplier(1.0, 1e-6)
 
 

@@ -17,6 +17,8 @@ from ellipsum.adaptive.passes import Passes
 from ellipsum.guarantee import Neighbors
 from ellipsum.units import error_unit
 
+pytestmark = pytest.mark.usefixtures("same_noise_everywhere")
+
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 MU = 1 / calibrate.noise_multiplier(1.0, 1e-6)
 

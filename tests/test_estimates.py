@@ -23,6 +23,8 @@ from ellipsum import (
 from ellipsum.second_moments import moments
 from ellipsum.wishart import best_wishart, delta
 
+pytestmark = pytest.mark.usefixtures("same_noise_everywhere")
+
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 
 

@@ -12,6 +12,8 @@ from ellipsum.adaptive.excess import FOLLOWED, STEPS, Excess, Ramp, choose_ramp,
 from ellipsum.adaptive.passes import Passes
 from ellipsum.adaptive.radius import Laws
 
+pytestmark = pytest.mark.usefixtures("same_noise_everywhere")
+
 
 def test_a_row_adds_up_to_the_sensitivity_and_no_more():
     edges, frame = Ramp(2.0, 1.0).edges, Frame(np.zeros(2), np.ones(2))

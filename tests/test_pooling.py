@@ -15,6 +15,8 @@ from ellipsum.adaptive.interval import answer, averaged
 from ellipsum.adaptive.outcome import Round, Tail
 from ellipsum.adaptive.pooling import located
 
+pytestmark = pytest.mark.usefixtures("same_noise_everywhere")
+
 
 def box(d, width=2.0, **known):
     return make_domain(np.zeros(d), np.full(d, width), None, None, error="absolute", **known)

@@ -22,7 +22,7 @@ def test_integers_noise_and_releases_are_the_bits_that_were_kept(part):
     assert PARTS[part]() == KEPT[part]
 
 
-@pytest.mark.parametrize("part", ["levels", "plans", "radii", "forms"])
+@pytest.mark.parametrize("part", ["levels", "solved", "plans", "radii", "forms"])
 def test_what_mathematical_libraries_have_a_part_in_is_what_was_kept(part):
     """Not bit for bit: exponentials and logarithms differ between machines and backends."""
     found = PARTS[part]()

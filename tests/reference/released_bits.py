@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from ellipsum import (
     noise,
 )
 from ellipsum.noise_keys import JobKeys, Use
+from ellipsum.sum_release import SumRelease
 
 FILE = Path(__file__).with_suffix(".json")
 SEED = 20261121
@@ -110,19 +111,37 @@ def levels() -> dict[str, str]:
     return out
 
 
-def releases() -> dict[str, str]:
-    """Over given regions: functions of IEEE arithmetic and the key stream alone."""
-    out = {}
+def given_releases() -> Iterator[tuple[str, bool, SumRelease]]:
+    """Name, whether a matrix turns it back into data units, and the release itself."""
     for neighbors in ("replace", "add-remove"):
         for d in (1, 3, 20):
             rows = np.random.default_rng(d).normal(2, 3, size=(900, d))
             for name, region in regions(d).items():
                 for mechanism in (PrivateSum, PrivateMean):
                     release = mechanism(region, mu=0.7, neighbors=neighbors)(rows, seed=SEED)
-                    out[f"{mechanism.__name__} {name} {d} {neighbors}"] = digest(
-                        [release.integers.tolist(), release.value.tolist(), release.sd.tolist()]
-                    )
+                    named = f"{mechanism.__name__} {name} {d} {neighbors}"
+                    yield named, name == "matrix", release
+
+
+def releases() -> dict[str, str]:
+    """Over given regions: functions of IEEE arithmetic and the key stream alone.
+
+    Of a matrix the integers: LAPACK, which solves for the value, rounds as the processor has it.
+    """
+    out = {}
+    for name, matrix, release in given_releases():
+        plain = [] if matrix else [release.value.tolist(), release.sd.tolist()]
+        out[name] = digest([release.integers.tolist(), *plain])
     return out
+
+
+def solved() -> dict[str, list[str]]:
+    """Values and noise of releases over a matrix, doubles in hexadecimal."""
+    return {
+        name: [float(v).hex() for v in (*release.value, *release.sd)]
+        for name, matrix, release in given_releases()
+        if matrix
+    }
 
 
 def same_noise(self: JobKeys, use: Use, *draw: Any) -> bytes:
@@ -180,6 +199,7 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "noise": draws,
     "levels": levels,
     "releases": releases,
+    "solved": solved,
     "plans": plans,
     "radii": radii,
     "forms": forms,
