@@ -138,6 +138,27 @@ def test_numbers_that_a_bitmap_leaves_out_are_holes_in_every_arrangement(variant
                     assert region.sums_and_holes(_core, block, threads=threads) == wanted, (d, n)
 
 
+@pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_of_every_kind_follow_each_other(variant, kind, dtype):
+    """Blocks (up to a page of each column) are ordinary, have a hole or a huge row, are shorter."""
+    turns = ["", "", "hole", "", "", "", "huge", "", "hole", "huge", "", "huge", "hole", "", ""]
+    for d, rows_a_turn in ((2, 1024), (11, 700), (260, 250)):
+        region, rng = Region(kind, d, unit=2.0**26), np.random.default_rng(d)
+        rows = gaussian_rows(rows_a_turn * len(turns) + 21, d, dtype)
+        for turn, what in enumerate(turns):
+            if what:
+                at = turn * rows_a_turn + rng.integers(rows_a_turn), rng.integers(d)
+                rows[at] = np.clip(1e300 if what == "huge" else np.nan, *RANGES[rows.dtype.char])
+        holes = np.isnan(rows)
+        for n in (len(rows), rows_a_turn, 2 * rows_a_turn + 40):
+            wanted = region.sums_and_holes(twins, rows[:n])
+            columns = np.asfortranarray(rows[:n]), left_out(rows[:n], holes[:n], 3)
+            assert region.sums_and_holes(_core, columns[0]) == wanted, (d, n)
+            assert region.sums_and_holes(_core, columns[1]) == wanted, (d, n, "bitmaps")
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("d", [9, 64])
 def test_measuring_and_what_it_chooses_change_no_bit(d, order):

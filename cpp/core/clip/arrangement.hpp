@@ -24,7 +24,7 @@ struct Arrangement {
   std::size_t rows;   // in flight: 1, 2, 3, 4 or 8; they share the loads of center, scale and sums;
                       // by columns: vectors of 8 rows in a slab
   std::size_t ahead;  // bytes, at least, from a group of rows (beside: from a row) to what is asked
-  std::size_t block;  // rows in columns: bytes of y in a block, or 0 for slabs
+  std::size_t block;  // by columns: bytes of a block that wait, or 0 for slabs
   Fetch fetch;
   bool keeps;              // the rows in flight as they were read, in the place of their y
   bool registers = false;  // rows of 9 to most_in_registers coordinates are not stored in between

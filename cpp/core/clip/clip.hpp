@@ -153,13 +153,15 @@ constexpr std::size_t column_block_bytes = std::size_t{1} << 17, column_run_byte
 constexpr std::size_t near_columns = 128;
 constexpr std::size_t column_slots = 3;  // of a record, beside a slab's y and copies
 
-// Blocks of columns (column_blocks.inl): steps of a line of float32 or two of float64; no more rows
-// than a quarter of the first level of cache holds accumulators for, and no more y than `bytes`.
-constexpr std::size_t block_step = 16, most_block_rows = 128,
-                      most_block_bytes = std::size_t{1} << 20;
-[[maybe_unused]] inline std::size_t rows_in_column_block(std::size_t d, std::size_t bytes) {
-  const std::size_t fit = bytes / (8 * (d > 1 ? d : 1)) / block_step * block_step;
-  return fit < block_step ? block_step : fit < most_block_rows ? fit : most_block_rows;
+// Blocks of columns (column_blocks.inl): steps of a line of float32 or two of float64; runs of a page,
+// and no more than `bytes` of what waits.
+constexpr std::size_t block_step = 16, most_block_bytes = std::size_t{1} << 20;
+[[maybe_unused]] inline std::size_t rows_in_column_block(std::size_t d, std::size_t size,
+                                                         std::size_t waiting_size,
+                                                         std::size_t bytes) {
+  const std::size_t fit = bytes / (waiting_size * (d > 1 ? d : 1)) / block_step * block_step;
+  const std::size_t run = column_run_bytes / size;
+  return fit < block_step ? block_step : fit < run ? fit : run;
 }
 
 [[maybe_unused]] inline ClipPlan clip_plan(const Batch& batch, const Region& region) {
@@ -178,7 +180,8 @@ constexpr std::size_t block_step = 16, most_block_rows = 128,
   plan.doubles = (record_slots + most_rows_in_flight + 4) * plan.stride + packed + product;
   const std::size_t columns =
       plan.columns ? 8 * batch.d * (column_slots + 2 * most_column_vectors) + 3 * plan.stride +
-                         (batch.d + 10) * rows_in_column_block(batch.d, most_block_bytes)
+                         (batch.d + 10) * rows_in_column_block(batch.d, std::size_t(size),
+                                                               std::size_t(size), most_block_bytes)
                    : 0;
   if (plan.doubles < columns) plan.doubles = columns;
   if (region.task == Task::distances) plan.doubles += 2 * round_up(region.bins, 8) + 256;

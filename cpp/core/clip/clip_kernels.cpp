@@ -242,16 +242,22 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
             {0, 0},
             rows_before(batch)};
   rows = 0;
+  constexpr bool may_keep = sizeof(T) == 4 && (task == Task::ball || task == Task::halves);
   if (arrangement.block) {
-    const std::size_t most = rows_in_column_block(d, arrangement.block);
+    const std::size_t size = may_keep && arrangement.keeps ? sizeof(T) : sizeof(double);
+    const std::size_t most = rows_in_column_block(d, sizeof(T), size, arrangement.block);
     double *lanes = scratch.take(norm_lanes * most), *factors = scratch.take(most);
     double* missing = scratch.take(most);
-    const Block block{lanes, factors, missing, scratch.take(d * most), most};
-    add_blocks<T, task>(s, block, arrangement.ahead, rows);
+    const std::size_t asked = arrangement.ahead / (most * sizeof(T));
+    const Block block{lanes,   factors,
+                      missing, scratch.take(d * most),
+                      most,    asked < 1 ? 1 : asked < d ? asked : d - 1};
+    if (may_keep && arrangement.keeps)
+      add_blocks<T, task, may_keep ? Reading::kept : Reading::plain>(s, block, rows);
+    else add_blocks<T, task>(s, block, rows);
   } else {
-    if constexpr (sizeof(T) == 4 && (task == Task::ball || task == Task::halves)) {
-      if (arrangement.keeps && arrangement.rows >= 4) add_slabs<T, 4, task, Reading::kept>(s, rows);
-      if (arrangement.keeps) add_slabs<T, 2, task, Reading::kept>(s, rows);
+    if constexpr (may_keep) {
+      if (arrangement.keeps) add_slabs<T, 4, task, Reading::kept>(s, rows);
     }
     if (arrangement.rows >= 4) add_slabs<T, 4, task>(s, rows);
     if (arrangement.rows >= 2) add_slabs<T, 2, task>(s, rows);

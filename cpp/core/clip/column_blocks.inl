@@ -1,10 +1,12 @@
-// Rows in columns, a block of them at a time: of each column a run is read to its end before the
-// next one's, so that the memory sees one stream. (Slabs read a line or two of each column and ask
-// for the next block meanwhile: with columns a power of two apart, or many that begin on pages, those
-// lines push each other out of the cache before they are read.)
+// Rows in columns, a block of them at a time: of each column a run of up to 4 KB is read to its end
+// before the next one's, so that the memory sees one stream. (Slabs read a line or two of each column
+// and ask for the next block meanwhile: with columns a power of two apart, or many that begin on pages,
+// those lines push each other out of the cache before they are read.)
 //
-// Column by column, eight rows to a vector: the accumulators of the rows' norms are in memory, eight
-// a row, coordinate j in the one of j mod 8 in the order of j. The y of a run wait for the factors.
+// Column by column, eight rows to a vector: the accumulators of the rows' norms are in memory, and
+// columns come in their order, so that one of the eight is in use at a time. The y of a run, or its
+// numbers as they were read, wait for the factors in the second level of cache, and are added while the
+// next block's run is read into their place, so that the memory never rests.
 // Cost per 8 coordinates: 8 vector operations, 4 loads and 2 stores (ball); with holes 5 operations, a
 // load and a store more.
 //
@@ -12,33 +14,80 @@
 // the next ones after a hole, at once; and one that still has a huge row then, in slabs.
 
 struct Block {
-  double* lanes;     // 8 numbers a row
-  double* factors;   // one a row
-  double* missing;   // holes of a row
-  double* y;         // one a row and column
-  std::size_t rows;  // a whole number of block_step
+  double* lanes;        // 8 numbers a row
+  double* factors;      // one a row
+  double* missing;      // holes of a row
+  double* y;            // one a row and column, or as many numbers as they were read
+  std::size_t rows;     // a whole number of block_step
+  std::size_t ahead;    // columns from one that is read to what is asked for
+  bool waits = false;   // to be added
+  bool filled = false;  // was it read as `filled`?
 };
 
 constexpr std::size_t box_lane = 0, changed_lane = 1;  // of a box: what `Slab` says
 
-// The run of column j in the block from row i on; asks for as much from `next` on.
-template <class T, Task task, bool holes>
+// Where what waits of a column lies.
+template <class T, Reading how>
+static ELLIPSUM_INLINE char* block_at(const Block& b, std::size_t place) {
+  constexpr std::size_t size = how == Reading::kept ? sizeof(T) : sizeof(double);
+  return reinterpret_cast<char*>(b.y) + place * b.rows * size;
+}
+
+// What waits of eight rows: the integers of a column's sums (and magnitudes) get them.
+template <class T, Task task, Reading how>
+static ELLIPSUM_INLINE void add_eight(const char* waiting, const double* factor, const Vec& center,
+                                      const Vec& scale, VecInt& sum, VecInt& size) {
+  Vec y;
+  if constexpr (how == Reading::kept) y = (load<T>(waiting) - center) * scale;
+  else y = load<double>(waiting);
+  const Vec clipped = y * load<double>(factor), magic = fill(rounding_magic);
+  sum = add_bits(sum, clipped + magic);
+  if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
+}
+
+// A column's sums (and magnitudes), while they are added to.
+template <Task task> struct Adding {
+  std::int64_t *sums, *sizes;
+  VecInt sum{}, size{};
+  ELLIPSUM_INLINE Adding(const Columns& s, std::size_t place)
+      : sums(sums_at(s, column_sum, place)), sizes(sums_at(s, column_size, place)) {
+    sum = load_ints(sums);
+    if (task == Task::halves) size = load_ints(sizes);
+  }
+  ELLIPSUM_INLINE void keep() const {
+    store(sums, sum);
+    if (task == Task::halves) store(sizes, size);
+  }
+};
+
+// Reads the run of column j in the block from row i on, after what waits in its place was added, if
+// `adds`; asks for another run from `next` on. The first column of a lane begins it.
+template <class T, Task task, Reading how, bool adds, bool begins>
 static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size_t i, std::size_t j,
-                                     const char* next) {
+                                     std::size_t place, const char* next) {
   constexpr std::size_t line = 64, step = line / sizeof(T);
-  const char* from = column_at(s.batch, j) + i * sizeof(T);
+  constexpr std::size_t waiting_size = how == Reading::kept ? sizeof(T) : sizeof(double);
+  constexpr bool holes = how == Reading::filled, sums = adds && task != Task::distances;
+  const char* from = as_one(column_at(s.batch, j) + i * sizeof(T));
   const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
   const Vec limit = fill(task == Task::box ? s.region.limit[j] : 0.0);
   double* lane = b.lanes + (task == Task::box ? box_lane : j % norm_lanes) * b.rows;
-  double *changed = b.lanes + changed_lane * b.rows, *to = b.y + j * b.rows;
+  double* changed = b.lanes + changed_lane * b.rows;
+  char* to = block_at<T, how>(b, place);
   const Validity valid = holes && s.batch.valid ? s.batch.valid[j] : Validity{};
+  Adding<task> adding(s, place);
   VecInt absent{};
   __builtin_prefetch(next + b.rows * sizeof(T) - 1, 0, 2);
   for (std::size_t r0 = 0; r0 < b.rows; r0 += step) {
     __builtin_prefetch(next + r0 * sizeof(T), 0, 2);
     ELLIPSUM_UNROLL
     for (std::size_t r = r0; r < r0 + step; r += vec_lanes) {
-      Vec x = load<T>(from + r * sizeof(T));
+      char* waiting = to + r * waiting_size;
+      if (sums)
+        add_eight<T, task, how>(waiting, b.factors + r, center, scale, adding.sum, adding.size);
+      Vec x;
+      if constexpr (how == Reading::kept) x = copy_numbers<T>(from + r * sizeof(T), waiting);
+      else x = load<T>(from + r * sizeof(T));
       if (task == Task::box || holes) x = held(x);
       if (holes) {
         VecInt hole = holes_of(x);
@@ -56,26 +105,46 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
         store(lane + r, load<double>(lane + r) + x * fill(0.0));
         y = inside;
       } else {
-        store(lane + r, load<double>(lane + r) + y * y);
+        store(lane + r, (begins ? fill(0.0) : load<double>(lane + r)) + y * y);
       }
-      if (task != Task::distances) store(to + r, y);
+      if (task != Task::distances && how != Reading::kept)
+        store(reinterpret_cast<double*>(waiting), y);
     }
   }
-  if (holes) store(integers_at(s.copies + j * vec_lanes), absent);  // the block's, not yet counted
+  if (sums) adding.keep();
+  if (holes) store(integers_at(s.copies + place * vec_lanes), absent);  // the block's, not counted
 }
 
-// y and the accumulators of the block from row i on; asks for what follows `ahead` columns later.
-template <class T, Task task, bool holes>
-static __attribute__((noinline)) void read_block(const Columns& s, const Block& b, std::size_t i,
-                                                 std::size_t ahead) {
-  const std::size_t d = s.batch.d, next = i + b.rows < s.batch.n ? i + b.rows : i;
-  std::memset(b.lanes, 0, norm_lanes * b.rows * sizeof *b.lanes);
-  if (holes) std::memset(b.missing, 0, b.rows * sizeof *b.missing);
-  for (std::size_t j = 0; j < d; ++j) {
-    const bool here = ahead < d - j;
-    const char* ask = column_at(s.batch, here ? j + ahead : j + ahead - d);
-    read_run<T, task, holes>(s, b, i, j, ask + (here ? i : next) * sizeof(T));
-  }
+// The column that is read at a place (each_column).
+static inline std::size_t column_of(std::size_t place, std::size_t d) {
+  const std::size_t least = d / norm_lanes, longer = d % norm_lanes * (least + 1);
+  if (place < longer) return place % (least + 1) * norm_lanes + place / (least + 1);
+  const std::size_t rest = place - longer;
+  return rest % least * norm_lanes + d % norm_lanes + rest / least;
+}
+
+// Reads the block from row i on, and adds the one that waits, if `adds`; asks for what follows. The
+// copies tell the compiler that no store changes a pointer.
+template <class T, Task task, Reading how, bool adds>
+static __attribute__((noinline)) void read_block(const Columns& columns, const Block& block,
+                                                 std::size_t i) {
+  const Region region = columns.region;
+  const Batch batch = columns.batch;
+  const Block b = block;
+  const Columns s{region, batch, columns.sums, columns.y,     columns.copies,
+                  {},     {},    {0, 0},       columns.before};
+  const std::size_t d = batch.d, next = i + b.rows < batch.n ? i + b.rows : i;
+  // A box adds to two lanes, others to as many as there are columns.
+  if (task == Task::box || d < norm_lanes)
+    std::memset(b.lanes, 0, norm_lanes * b.rows * sizeof *b.lanes);
+  if (how == Reading::filled) std::memset(b.missing, 0, b.rows * sizeof *b.missing);
+  each_column(d, [&](std::size_t j, std::size_t place) {
+    const bool here = b.ahead < d - place;
+    const std::size_t asked = column_of(here ? place + b.ahead : place + b.ahead - d, d);
+    const char* ask = column_at(batch, asked) + (here ? i : next) * sizeof(T);
+    if (j < norm_lanes) read_run<T, task, how, adds, true>(s, b, i, j, place, ask);
+    else read_run<T, task, how, adds, false>(s, b, i, j, place, ask);
+  });
 }
 
 // The squared norms (of a box: 0 or NaN), to the first lane. Is no row exceptional?
@@ -105,28 +174,34 @@ template <Task task> static inline void finish_block(Columns& s, const Block& b)
   }
 }
 
-template <Task task> static inline void add_block(const Columns& s, const Block& b) {
+// Adds a block that waits while nothing is read.
+template <class T, Task task, Reading how>
+static __attribute__((noinline)) void add_block(const Columns& s, const Block& b) {
   if (task == Task::distances) return;
   each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
-    std::int64_t *sums = sums_at(s, column_sum, place), *sizes = sums_at(s, column_size, place);
-    const double* y = b.y + j * b.rows;
-    VecInt sum = load_ints(sums), size{};
-    if (task == Task::halves) size = load_ints(sizes);
-    for (std::size_t r0 = 0; r0 < b.rows; r0 += block_step) ELLIPSUM_UNROLL
-    for (std::size_t r = r0; r < r0 + block_step; r += vec_lanes) {
-      const Vec clipped = load<double>(y + r) * load<double>(b.factors + r);
-      sum = add_bits(sum, clipped + fill(rounding_magic));
-      if (task == Task::halves) size = add_bits(size, magnitude(clipped) + fill(rounding_magic));
-    }
-    store(sums, sum);
-    if (task == Task::halves) store(sizes, size);
+    constexpr std::size_t size = how == Reading::kept ? sizeof(T) : sizeof(double);
+    const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
+    const char* from = block_at<T, how>(b, place);
+    Adding<task> adding(s, place);
+    for (std::size_t r = 0; r < b.rows; r += vec_lanes)
+      add_eight<T, task, how>(from + r * size, b.factors + r, center, scale, adding.sum,
+                              adding.size);
+    adding.keep();
   });
+}
+
+// Adds the block that waits, if one does; others than filled ones were read as `fast`.
+template <class T, Task task, Reading fast>
+static inline void add_waiting_block(const Columns& s, Block& b) {
+  if (b.waits && b.filled) add_block<T, task, Reading::filled>(s, b);
+  else if (b.waits) add_block<T, task, fast>(s, b);
+  b.waits = false;
 }
 
 // Adds the holes of a block; how many rows have some?
 static inline std::int64_t add_holes(Columns& s, const Block& b) {
-  each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
-    add_to(sums_at(s, column_absent, place), load_ints(integers_at(s.copies + j * vec_lanes)));
+  each_column(s.batch.d, [&](std::size_t, std::size_t place) {
+    add_to(sums_at(s, column_absent, place), load_ints(integers_at(s.copies + place * vec_lanes)));
   });
   std::int64_t rows = 0;
   for (std::size_t r = 0; r < b.rows; r += vec_lanes)
@@ -135,13 +210,17 @@ static inline std::int64_t add_holes(Columns& s, const Block& b) {
   return rows;
 }
 
-// The block from row i on, unless it has rows that it cannot add: then nothing is changed.
-template <class T, Task task, bool holes>
-static inline bool take_block(Columns& s, const Block& b, std::size_t i, std::size_t ahead) {
-  read_block<T, task, holes>(s, b, i, ahead);
+// The block from row i on, which waits then, unless it has rows that it cannot add; the one that waits
+// is added in any case.
+template <class T, Task task, Reading how>
+static inline bool take_block(Columns& s, Block& b, std::size_t i) {
+  if (b.waits) read_block<T, task, how, true>(s, b, i);
+  else read_block<T, task, how, false>(s, b, i);
+  constexpr bool holes = how == Reading::filled;
+  b.waits = false, b.filled = holes;  // constants: later branches depend on no row
   if (!__builtin_expect(norms_of_block<task, holes>(s, b), 1)) return false;
   finish_block<task>(s, b);
-  add_block<task>(s, b);
+  b.waits = true;
   if (!holes) return true;
   const std::size_t slabs = b.rows / block_step;
   if (add_holes(s, b)) s.careful = careful_slabs;
@@ -150,20 +229,21 @@ static inline bool take_block(Columns& s, const Block& b, std::size_t i, std::si
 }
 
 // Whole steps from row `i` on, in blocks of at most b.rows.
-template <class T, Task task>
-static void add_blocks(Columns& s, Block b, std::size_t ahead_bytes, std::size_t& i) {
-  const std::size_t d = s.batch.d, columns = ahead_bytes / (b.rows * sizeof(T));
-  const std::size_t ahead = columns < 1 ? 1 : columns < d ? columns : d - 1;
-  const std::size_t end = s.batch.n / block_step * block_step;
+template <class T, Task task, Reading fast = Reading::plain>
+static void add_blocks(Columns& s, Block b, std::size_t& i) {
+  const std::size_t d = s.batch.d, end = s.batch.n / block_step * block_step;
   for (; i < end; i += b.rows) {
+    const bool careful = s.careful || has_gaps(s, i, b.rows < end - i ? b.rows : end - i);
+    const bool otherwise = fast == Reading::kept && b.filled != careful;
+    if (otherwise || b.rows > end - i) add_waiting_block<T, task, fast>(s, b);
     if (b.rows > end - i) b.rows = end - i;
-    const bool careful = s.careful || has_gaps(s, i, b.rows);
-    if (!careful && take_block<T, task, false>(s, b, i, ahead)) continue;
-    if (take_block<T, task, true>(s, b, i, ahead)) continue;
+    if (!careful && take_block<T, task, fast>(s, b, i)) continue;
+    if (take_block<T, task, Reading::filled>(s, b, i)) continue;
     AskingColumns nothing{d, d, 0, 0, 0, false};
     Slab<block_step / vec_lanes> slab;
     for (std::size_t r = i; r < i + b.rows; r += block_step)
       take_slab<T, block_step / vec_lanes, task, Reading::plain>(s, r, nothing, slab);
     add_waiting<T, block_step / vec_lanes, task, Reading::plain>(s, slab);
   }
+  add_waiting_block<T, task, fast>(s, b);
 }

@@ -282,8 +282,9 @@ __attribute__((noinline)) static void read_carefully(Columns& s, std::size_t i,
                                                      AskingColumns& asking, Slab<V>& slab) {
   read_slab<T, V, task, Reading::filled>(s, i, asking, slab);
   slab.filled = true;
-  slab.waits = stretch_norms(s, slab);
-  if (!slab.waits) {
+  slab.waits = true;
+  if (!stretch_norms(s, slab)) {
+    slab.waits = false;
     read_slab<T, V, task, Reading::copied>(s, i, asking, slab);
     stretch_norms(s, slab);
     for (int v = 0; v < V; ++v)
@@ -307,9 +308,11 @@ static __attribute__((noinline)) void take_slab(Columns& s, std::size_t i, Askin
   if (slab.filled != careful) add_waiting<T, V, task, fast>(s, slab);
   if (!careful) {
     read_slab<T, V, task, fast>(s, i, asking, slab);
-    slab.waits = is_ordinary(slab);
     slab.filled = false;
-    if (__builtin_expect(slab.waits, 1)) return finish_slab<V, task>(s, slab);
+    // A constant on each side: later branches depend on no row.
+    slab.waits = true;
+    if (__builtin_expect(is_ordinary(slab), 1)) return finish_slab<V, task>(s, slab);
+    slab.waits = false;
   }
   read_carefully<T, V, task>(s, i, asking, slab);
 }
