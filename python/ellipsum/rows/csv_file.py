@@ -19,7 +19,7 @@ import numpy as np
 
 from .ahead import mapped_ahead
 from .arrow import pyarrow
-from .columns import wide_block
+from .columns import ColumnBlock
 from .csv_cells import as_numbers
 from .csv_lines import Parser
 from .sources import LabelledBlock, Source, check_labels, reading
@@ -206,7 +206,7 @@ class CsvFile(Source):
             table = parser.parse(lines)[0] if table is None else table
             last = len(table.columns) - len(self._labels)
             columns = [as_numbers(self._pa, cells) for cells in table.columns[:last]]
-            rows = wide_block(columns) if columns else np.empty((table.num_rows, 0))
+            rows = ColumnBlock(columns) if columns else np.empty((table.num_rows, 0))
             return (rows, table.columns[last:]), position
 
         parsers = max(1, min(self._pa.cpu_count() // self.jobs, _MOST_PARSERS))

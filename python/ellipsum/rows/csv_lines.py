@@ -18,11 +18,18 @@ _CELL = rb'(?:"[^"]*(?:""[^"]*)*"(?!")[^,]*|(?!")[^,]*)'
 _OPEN_QUOTE = rb'(?:%s,)*"[^"]*(?:""[^"]*)*' % _CELL
 
 
-#: Bytes of a chunk that are read at a time, of numbers without a quote: they stay in the cache.
-_BLOCK_BYTES = 1 << 20
+#: Bytes whose newlines are counted at once: they stay in the cache.
+_COUNTED_BYTES = 1 << 18
 
 #: After chunks with a cell that is no number so many, at most, are not tried as numbers.
 _MOST_PAUSE = 63
+
+
+def _count_lines(chunk: bytes) -> int:
+    """Newlines: `bytes.count` goes byte by byte, six times as slowly."""
+    text = np.frombuffer(chunk, np.uint8)
+    parts = range(0, len(text), _COUNTED_BYTES)
+    return sum(int(np.count_nonzero(text[i : i + _COUNTED_BYTES] == ord("\n"))) for i in parts)
 
 
 class Parser:
@@ -61,10 +68,8 @@ class Parser:
         if self._waits:
             self._waits -= 1
             return None
-        # Within an open quote a block would end with the newline in its last cell.
-        size = len(chunk) + 1 if b'"' in chunk else _BLOCK_BYTES
-        table = None if self._ends_open(chunk) else self._read(chunk, self._numbers, size)
-        if table is not None and table.num_rows == chunk.count(b"\n"):
+        table = None if self._ends_open(chunk) else self._read(chunk, self._numbers)
+        if table is not None and table.num_rows == _count_lines(chunk):
             self._pause = 0
             return table
         self._pause = self._waits = min(2 * self._pause + 1, _MOST_PAUSE)
@@ -76,7 +81,7 @@ class Parser:
 
         A line that is no row keeps its place: a release of each record by itself tells the order.
         """
-        lines = chunk.count(b"\n")
+        lines = _count_lines(chunk)
         table = None if self._ends_open(chunk) else self._read(chunk, self._text)
         if table is not None and table.num_rows == lines:
             return table, 0
@@ -89,8 +94,12 @@ class Parser:
         places = np.cumsum(right) - 1
         return table.take(self._pa.array(places, mask=~right)), lines - rows
 
-    def _read(self, chunk: bytes, types: dict[str, Any], size: int | None = None) -> Any:
-        """Whatever pyarrow makes of the lines; no table where it refuses one, or a cell."""
+    def _read(self, chunk: bytes, types: dict[str, Any]) -> Any:
+        """Whatever pyarrow makes of the lines; no table where it refuses one, or a cell.
+
+        One block: within an open quote, another one would end with the newline in its last cell;
+        and columns of several parts are copied once more.
+        """
         from pyarrow import csv as reader
 
         try:
@@ -98,7 +107,7 @@ class Parser:
                 self._pa.BufferReader(chunk),
                 read_options=reader.ReadOptions(
                     column_names=self._keys,
-                    block_size=size or len(chunk) + 1,
+                    block_size=len(chunk) + 1,
                     use_threads=False,
                 ),
                 parse_options=reader.ParseOptions(
@@ -157,7 +166,7 @@ class Parser:
 
     def _halves(self, chunk: bytes) -> tuple[Any, int]:
         """What pyarrow refuses after all, down to the line that it is."""
-        if chunk.count(b"\n") == 1:
+        if _count_lines(chunk) == 1:
             return self._blank(1), 1
         middle = chunk.index(b"\n", len(chunk) // 2) + 1
         middle = middle if middle < len(chunk) else chunk.index(b"\n") + 1
