@@ -16,6 +16,8 @@ using namespace ellipsum;
 namespace {
 
 constexpr unsigned rows_in_test = 33;  // groups, and one row alone
+// Of columns also several blocks (pages of a column), a short one, and a slab of eight rows.
+constexpr unsigned rows_in_blocks = 4 * 512 + 64 + 8;
 
 struct Case {
   Task task;
@@ -23,11 +25,12 @@ struct Case {
   bool matrix, columns;
   std::size_t rank;  // beside the scale
   bool moved;        // cells into a box, first
+  std::size_t rows = rows_in_test;
 };
 
 // Branches and addresses made of the rows' numbers, each time that they are taken.
 template <class T> unsigned dependences(const Choice& kernels, const Case& c) {
-  std::vector<T> rows(rows_in_test * c.d);
+  std::vector<T> rows(c.rows * c.d);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = T(int(i * 37 % 101) - 50) / 25;
   const std::vector<double> center(c.d, 0.1), scale(c.d, 0x1p22), matrix(c.d * c.d, 0x1p20),
       factors(2 * c.d * c.rank, 0.5), lower(c.d, -1.0), upper(c.d, 1.0);
@@ -46,15 +49,30 @@ template <class T> unsigned dependences(const Choice& kernels, const Case& c) {
   if (c.moved) region.lower = lower.data(), region.upper = upper.data();
   const Batch batch{rows.data(),
                     sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
-                    rows_in_test,
+                    c.rows,
                     c.d,
                     std::ptrdiff_t((c.columns ? 1 : c.d) * sizeof(T)),
-                    std::ptrdiff_t((c.columns ? rows_in_test : 1) * sizeof(T))};
+                    std::ptrdiff_t((c.columns ? c.rows : 1) * sizeof(T))};
   std::vector<std::int64_t> partial(compiled_once::sums_of(region));
   (void)VALGRIND_MAKE_MEM_UNDEFINED(rows.data(), rows.size() * sizeof(T));
   const unsigned before = VALGRIND_COUNT_ERRORS;
   clip_sum(kernels, batch, region, partial.data(), 1);
   return VALGRIND_COUNT_ERRORS - before;
+}
+
+// A block is tested once, what is left over as a slab is.
+int blocks_of_columns(const Choice& kernels, const std::string& name) {
+  int failures = 0;
+  for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
+    for (std::size_t d : {3u, 9u}) {
+      const Case c{task, d, false, true, 0, false, rows_in_blocks};
+      const unsigned found[] = {dependences<float>(kernels, c), dependences<double>(kernels, c)};
+      if (found[0] == 2 + 1 + 1 && found[1] == 4 + 1 + 1) continue;
+      ++failures;
+      std::printf("FAILED: %u and %u branches or addresses, not 4 and 6 (%s, task %d, d = %zu)\n",
+                  found[0], found[1], name.c_str(), int(task), d);
+    }
+  return failures;
 }
 
 }  // namespace
@@ -64,6 +82,9 @@ int main() {
   int failures = 0;
   for (const std::string& name : variant_names()) {
     const Choice kernels(name);
+    const bool blocks =
+        name.find("columns-near") != name.npos || name.find("columns-far") != name.npos;
+    if (blocks) failures += blocks_of_columns(kernels, name);
     for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
       for (std::size_t d : {1u, 3u, 8u, 9u, 20u, 100u})
         for (int layout = 0; layout < 5; ++layout) {

@@ -22,10 +22,12 @@ using namespace ellipsum;
 
 namespace {
 
-constexpr std::size_t page = 4096;
+constexpr std::size_t page = 4096, front = 16 * page;
+// Of columns more than one block (pages of a column), a short one, and a slab.
+constexpr std::size_t rows_in_blocks = 1024 + 512 + 64 + 8;
 
-// Two pages under test: seen by the kernel, and written by way of a second mapping. The first
-// number of the second page is the one that changes.
+// Pages under test: seen by the kernel, and written by way of a second mapping. The first number of
+// the last page is the one that changes.
 struct Memory {
   char *seen, *written;
   char number[2][8];  // before and after
@@ -35,15 +37,15 @@ struct Memory {
   bool back_and_forth;  // and goes again at the next, and so on
 } memory;
 
-void allow(int protection) { mprotect(memory.seen + page, page, protection); }
+void allow(int protection) { mprotect(memory.seen + front, page, protection); }
 
 // A reading begins: the number becomes what it is to see, and one instruction may read it.
 void on_fault(int, siginfo_t* info, void* context) {
   const char* at = static_cast<const char*>(info->si_addr);
-  if (at < memory.seen + page || at >= memory.seen + 2 * page) _exit(3);  // another fault
+  if (at < memory.seen + front || at >= memory.seen + front + page) _exit(3);  // another fault
   const long since = memory.readings++ - memory.change;
   const bool changed = since >= 0 && !(memory.back_and_forth && since % 2);
-  std::memcpy(memory.written + page, memory.number[changed], memory.size);
+  std::memcpy(memory.written + front, memory.number[changed], memory.size);
   allow(PROT_READ);
   static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL] |= 0x100;
 }
@@ -55,9 +57,9 @@ void on_step(int, siginfo_t*, void* context) {
 
 bool prepare() {
   FILE* file = std::tmpfile();
-  if (!file || ftruncate(fileno(file), 2 * page)) return false;
-  void* written = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
-  void* seen = mmap(nullptr, 2 * page, PROT_READ, MAP_SHARED, fileno(file), 0);
+  if (!file || ftruncate(fileno(file), front + page)) return false;
+  void* written = mmap(nullptr, front + page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+  void* seen = mmap(nullptr, front + page, PROT_READ, MAP_SHARED, fileno(file), 0);
   if (written == MAP_FAILED || seen == MAP_FAILED) return false;
   memory.written = static_cast<char*>(written), memory.seen = static_cast<char*>(seen);
   struct sigaction action{};
@@ -152,13 +154,13 @@ void report(const Choice& kernels, Kind kind, const Batch& batch, const char* wh
               batch.row_stride, batch.column_stride, before, after, reading);
 }
 
-// Rows at the centre but for the last, of 0.5 but for its last number, on the second page.
+// Rows at the centre but for the last, of 0.5 but for its last number, on the last page.
 template <class T> Batch make_rows(std::size_t n, std::size_t d, bool columns) {
   const std::size_t row = columns ? 1 : d, column = columns ? n : 1;
   std::vector<T> data(n * d, T(0.25));
   for (std::size_t j = 0; j < d; ++j) data[(n - 1) * row + j * column] = T(0.5);
   memory.size = sizeof(T);
-  const std::size_t first = page - (n * d - 1) * sizeof(T);
+  const std::size_t first = front - (n * d - 1) * sizeof(T);
   std::memcpy(memory.written + first, data.data(), data.size() * sizeof(T));
   return {memory.seen + first,
           sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
@@ -187,7 +189,7 @@ void test_change(const Choice& kernels, Kind kind, const Batch& batch, double be
   for (int k = 0; k < 2; ++k) {
     const T value = T(values[k]);
     std::memcpy(memory.number[k], &value, sizeof value);
-    std::memcpy(memory.written + page, &value, sizeof value);
+    std::memcpy(memory.written + front, &value, sizeof value);
     fixed[k] = run(kernels, batch, c.region);
   }
   long readings = 2;
@@ -233,9 +235,11 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
                         {Task::distances, false, true}};
   for (Kind kind : kinds)
     for (std::size_t d : {1u, 3u, 8u, 9u, 16u, 20u})
-      for (std::size_t n : {1u, 8u, 9u, 16u, 32u})
+      for (std::size_t n : {std::size_t{1}, std::size_t{8}, std::size_t{9}, std::size_t{16},
+                            std::size_t{32}, rows_in_blocks})
         for (bool columns : {false, true}) {
-          if ((columns && n == 1) || (!columns && n > 9) || n * d * 8 > page) continue;
+          if ((columns && n == 1) || (!columns && n > 9) || (n > 32 && d != 3)) continue;
+          if (n <= 32 && n * d * 8 > page) continue;
           if (columns ? !of_columns || kind.matrix || kind.rank : of_columns) continue;
           if (!first && !columns && d <= 8 && !kind.matrix && !kind.rank) continue;
           test_batch<float>(kernels, kind, n, d, columns);

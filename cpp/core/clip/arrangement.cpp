@@ -132,7 +132,7 @@ const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) 
 
 struct Choice::PassClass {
   std::mutex measuring;
-  std::atomic<int> fastest{-1};
+  std::atomic<int> fastest{-1}, leader{-1};  // leader: of the short rounds, until then
   std::size_t trials = 0;
   bool out[most_variants] = {};
   double least[most_variants];  // seconds a row
@@ -155,8 +155,9 @@ struct Choice::PassClass {
     do ++trials;
     while (trials < all && out[trials % variants]);
     if (sorting && !in_short_round(variants)) {
-      const double leader = *std::min_element(least, least + variants);
-      for (std::size_t k = 0; k < variants; ++k) out[k] |= least[k] > hopeless * leader;
+      const double* best_of_all = std::min_element(least, least + variants);
+      leader.store(int(best_of_all - least), std::memory_order_release);
+      for (std::size_t k = 0; k < variants; ++k) out[k] |= least[k] > hopeless * *best_of_all;
       std::fill_n(least, variants, HUGE_VAL);
       while (out[trials % variants]) ++trials;
     }
@@ -205,8 +206,10 @@ const std::vector<Variant>& Choice::variants_of(const Batch& batch) const {
 Variant Choice::variant(const Batch& batch, const Region& region) const {
   if (!classes_) return variants_[0];
   const PassClass* pass = class_of(batch, region);
-  const int fastest = pass ? pass->fastest.load(std::memory_order_acquire) : -1;
-  if (fastest >= 0) return variants_of(batch)[std::size_t(fastest)];
+  int known = pass ? pass->fastest.load(std::memory_order_acquire) : -1;
+  // Batches that hold no slice of the long rounds go by what led in the short ones.
+  if (pass && known < 0) known = pass->leader.load(std::memory_order_acquire);
+  if (known >= 0) return variants_of(batch)[std::size_t(known)];
   return {&kernels(), &first_arrangement(kernels(), batch)};
 }
 

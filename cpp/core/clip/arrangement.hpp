@@ -22,7 +22,7 @@ enum class Fetch { hardware, near, far, beside };
 struct Arrangement {
   const char* name;
   std::size_t rows;   // in flight: 1, 2, 3, 4 or 8; they share the loads of center, scale and sums;
-                      // by columns: vectors of 8 rows in a slab
+                      // by columns: vectors of 8 rows in a slab (a block has its own number)
   std::size_t ahead;  // bytes, at least, from a group of rows (beside: from a row) to what is asked
   std::size_t block;  // by columns: bytes of a block that wait, or 0 for slabs
   Fetch fetch;

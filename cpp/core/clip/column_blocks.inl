@@ -11,7 +11,8 @@
 // load and a store more.
 //
 // A block with an exceptional row is dropped and read again with its holes filled and counted, as are
-// the next ones after a hole, at once; and one that still has a huge row then, in slabs.
+// the next ones after a hole, at once; and one that still has a huge row then, in slabs (up to five
+// readings in all, of the slab that the row is in).
 
 struct Block {
   double* lanes;        // 8 numbers a row
