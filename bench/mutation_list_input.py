@@ -204,7 +204,7 @@ INPUT = [
     Mutation(
         "CSV: a quote in a label swallows the line below",
         P + "rows/csv_lines.py",
-        'if table is not None and table.num_rows == _count_lines(chunk):',
+        "if table is not None and table.num_rows == _count_lines(chunk):",
         "if table is not None:",
         "tests/test_csv_lines.py tests/test_csv_cells.py",
     ),
