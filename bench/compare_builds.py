@@ -2,6 +2,7 @@
 
     python bench/compare_builds.py OLD/python NEW/python
     python bench/compare_builds.py OLD/python NEW/python --backend numba --d 16 128
+    python bench/compare_builds.py OLD/python NEW/python --columns --tasks ball --megabytes 128
 
 Prints the least time of NEW over that of OLD for each shape, type and d; the passes alternate, so
 that what else the machine does meets both.
@@ -23,10 +24,13 @@ RADIUS = 2.0**23
 NONE = np.empty(0)
 
 
-def pass_of(backend, task: str, dtype: str, d: int, megabytes: float):
-    """A call without arguments that clips and adds Gaussian rows, half of them outside."""
+def pass_of(backend, task: str, dtype: str, d: int, megabytes: float, order: str):
+    """A call without arguments that clips and adds Gaussian rows, half of them outside.
+
+    ``order``: "C" for rows that lie in rows, "F" in columns.
+    """
     n = max(int(megabytes * 2**20) // np.dtype(dtype).itemsize // d, 8)
-    rows = np.random.default_rng(0).standard_normal((n, d)).astype(dtype)
+    rows = np.random.default_rng(0).standard_normal((n, d)).astype(dtype, order=order)
     center, scale = np.full(d, 0.01), np.full(d, RADIUS / np.sqrt(d))
     matrix = np.diag(scale).astype(np.float32).astype(float).ravel() if task == "matrix" else NONE
     limit = scale.copy() if task == "box" else NONE
@@ -40,15 +44,15 @@ def pass_of(backend, task: str, dtype: str, d: int, megabytes: float):
 
 
 def work() -> None:
-    """Answer each line ``task dtype d megabytes passes`` with the least seconds of the passes."""
+    """Answer each line ``task dtype d megabytes order passes`` with the least seconds of the passes."""
     from ellipsum.kernels.backend import kernels
 
     calls: dict[str, object] = {}
     for line in sys.stdin:
         case, _, passes = line.strip().rpartition(" ")
         if case not in calls:
-            task, dtype, d, megabytes = case.split()
-            calls = {case: pass_of(kernels(), task, dtype, int(d), float(megabytes))}
+            task, dtype, d, megabytes, order = case.split()
+            calls = {case: pass_of(kernels(), task, dtype, int(d), float(megabytes), order)}
             calls[case]()
         least = float("inf")
         for _ in range(int(passes)):
@@ -83,6 +87,8 @@ def main() -> None:
     parser.add_argument("--target", default="", help="instruction set of both")
     parser.add_argument("--d", type=int, nargs="+", default=DS)
     parser.add_argument("--megabytes", type=float, default=0.25)
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
+    parser.add_argument("--columns", action="store_true", help="rows that lie in columns")
     parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--passes", type=int, default=10)
     options = parser.parse_args()
@@ -91,8 +97,11 @@ def main() -> None:
     workers = [start(p, options.backend, options.target) for p in options.packages]
     for dtype in ("float32", "float64"):
         for d in options.d:
-            for task in TASKS[: 5 if d <= 128 else 4]:
-                case = f"{task} {dtype} {d} {options.megabytes}"
+            for task in options.tasks:
+                if task == "matrix" and d > 128:
+                    continue
+                order = "F" if options.columns else "C"
+                case = f"{task} {dtype} {d} {options.megabytes} {order}"
                 least = [float("inf")] * 2
                 for turn in range(options.turns):
                     for k in (turn % 2, 1 - turn % 2):

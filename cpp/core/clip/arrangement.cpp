@@ -33,7 +33,7 @@ constexpr const Arrangement* narrow = &four_near;
 constexpr std::size_t widest_count = sizeof wide / sizeof *wide, wide_count = widest_count - 1,
                       narrow_count = wide_count - 3;
 // Of columns: slabs of so many vectors of rows, or blocks of which half a second level of cache or all
-// of it waits (of 1 MB); where d is at most 64, that is the same but for float32's y.
+// of it waits (of 1 MB); up to d = 128, and 64 for float32's y, that is the same.
 constexpr std::size_t near_block = std::size_t{1} << 19, far_block = std::size_t{1} << 20;
 constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
                                    {"columns-2", 2, 4096, 0, Fetch::far, false},

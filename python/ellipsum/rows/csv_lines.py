@@ -26,7 +26,7 @@ _MOST_PAUSE = 63
 
 
 def _count_lines(chunk: bytes) -> int:
-    """Newlines: `bytes.count` goes byte by byte, six times as slowly."""
+    """Newlines, in vectors: `bytes.count` goes byte by byte."""
     text = np.frombuffer(chunk, np.uint8)
     parts = range(0, len(text), _COUNTED_BYTES)
     return sum(int(np.count_nonzero(text[i : i + _COUNTED_BYTES] == ord("\n"))) for i in parts)
