@@ -44,7 +44,7 @@ def pass_of(backend, task: str, dtype: str, d: int, megabytes: float, order: str
 
 
 def work() -> None:
-    """Answer each line ``task dtype d megabytes order passes`` with the least seconds of the passes."""
+    """Answer each line ``task dtype d megabytes order passes`` with the passes' least seconds."""
     from ellipsum.kernels.backend import kernels
 
     calls: dict[str, object] = {}
