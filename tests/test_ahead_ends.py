@@ -97,7 +97,7 @@ def test_what_row_groups_left_in_the_pool_is_given_back(tmp_path, monkeypatch, j
 
     monkeypatch.setattr(pa, "default_memory_pool", Pool)
     monkeypatch.setattr(sources, "RELEASE_BYTES", 2 * 50 * 600 * 8)  # of two row groups
-    monkeypatch.setattr(sources, "wide_rows", lambda d, most: 50)
+    monkeypatch.setattr(sources, "wide_rows", lambda d, most, group: 50)
     total = PrivateMean(Ellipsoid.ball(30.0, d=600), mu=1)
     total(open_rows([tmp_path / f"{k}.parquet" for k in range(jobs)]), jobs=jobs)
     assert len(released) == given_back

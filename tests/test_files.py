@@ -25,7 +25,6 @@ from ellipsum.rows import npz_file as _npz
 from ellipsum.rows import sources as _sources
 from ellipsum.rows.batches import as_batches
 from ellipsum.rows.files import open_rows
-from ellipsum.rows.sources import wide_rows
 from file_rows import CANARY, fails, gather
 
 N, D = 5000, 3
@@ -194,33 +193,6 @@ def test_memory_stays_flat_over_a_large_row_group(tmp_path):
         check=True,
     )
     assert int(run.stdout) < 160e6
-
-
-@pytest.mark.parametrize(("d", "n", "most"), [(64, 300_000, 60e6), (1000, 24_000, 160e6)])
-def test_wide_columns_share_what_is_read_ahead_and_decoded_at_once(tmp_path, d, n, most):
-    """What Arrow takes: a small buffer for every column, and two batches."""
-    column = pa.array(np.ones(n, np.float32))
-    table = pa.table([column] * d, names=[f"x{j}" for j in range(d)])
-    plain = {"compression": "none", "use_dictionary": False}
-    pq.write_table(table, tmp_path / "x.parquet", row_group_size=n, **plain)
-    code = (
-        "import sys, pyarrow, ellipsum.rows.files as f\n"
-        "assert sum(len(b) for b in f.open_rows(sys.argv[1]).kernel_batches(int(sys.argv[2])))\n"
-        "print(pyarrow.default_memory_pool().max_memory())"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "x.parquet"), str(d)]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert int(run.stdout) < most
-
-
-@pytest.mark.parametrize(
-    ("d", "mib"), [(0, 16), (1, 16), (64, 16), (512, 16), (1024, 32), (2048, 64), (9999, 64)]
-)
-def test_rows_decoded_at_once_are_enough_for_every_column(d, mib):
-    size = wide_rows(d, 64 << 20)
-    assert size == (mib << 20) // (8 * (d or 8))
-    assert size >= 4096 or mib == 64
-    assert wide_rows(d, 1) == 1
 
 
 def test_a_list_column_needs_its_length_said(folder):

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <mutex>
 
 #include "dispatch.hpp"
@@ -32,16 +33,18 @@ constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_ne
 constexpr const Arrangement* narrow = &four_near;
 constexpr std::size_t widest_count = sizeof wide / sizeof *wide, wide_count = widest_count - 1,
                       narrow_count = wide_count - 3;
-// Of columns: slabs of so many vectors of rows, or blocks of which half a second level of cache or all
-// of it waits (of 1 MB); up to d = 128, and 64 for float32's y, that is the same.
-constexpr std::size_t near_block = std::size_t{1} << 19, far_block = std::size_t{1} << 20;
+// Of columns: slabs of so many vectors of rows, or blocks (of which as much waits), asked for two pages
+// ahead. What waits of blocks that are asked for to the first level fills two second levels of Zens, or
+// goes to their third, of which a core has 4 MB: longer runs of many columns are worth more than that.
+constexpr std::size_t near_block = std::size_t{1} << 21, far_block = std::size_t{1} << 20;
 constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
                                    {"columns-2", 2, 4096, 0, Fetch::far, false},
-                                   {"columns-4-kept", 4, 4096, 0, Fetch::far, true},
-                                   {"columns-near", 4, 4096, near_block, Fetch::far, false},
-                                   {"columns-far", 4, 4096, far_block, Fetch::far, false},
-                                   {"columns-near-kept", 4, 4096, near_block, Fetch::far, true},
-                                   {"columns-far-kept", 4, 4096, far_block, Fetch::far, true}};
+                                   {"columns-near", 4, 8192, near_block, Fetch::near, false},
+                                   {"columns-far", 4, 8192, far_block, Fetch::far, false},
+                                   {"columns-near-kept", 4, 8192, near_block, Fetch::near, true},
+                                   {"columns-far-kept", 4, 8192, far_block, Fetch::far, true}};
+constexpr const Arrangement &slabs = columns[0], &blocks = columns[2];
+constexpr std::size_t most_in_slabs = 64;  // columns
 constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
 // From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.
@@ -57,7 +60,17 @@ constexpr std::size_t slice_bytes = std::size_t{1} << 20, column_slice_bytes = 4
 // arrangement (1, 2, 3, 4 or 8 rows), or the rows left over decide.
 constexpr std::size_t slice_rows = 48;
 constexpr std::size_t most_variants = 2 * widest_count + narrow_count;
-constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4, layouts = 2;
+constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4, layouts = 4;
+
+// Seconds that this thread ran: what else the machine does is not in them, as files are read meanwhile.
+double seconds_of_thread() {
+#if defined(CLOCK_THREAD_CPUTIME_ID)
+  timespec now;
+  if (!clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now))
+    return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+#endif
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 bool is_wide(const Kernels& target) { return std::string_view(target.name) != "baseline"; }
 
@@ -119,11 +132,11 @@ std::vector<std::string> variant_names() {
   return names;
 }
 
-// On Zen 3, Zen 5 and Xeons: many rows in flight while their scratch and the sums fit the first level of
-// cache, fewer beyond. Batches too small to be measured are in the cache: requests to its first
+// On Zen 3, Zen 5 and Xeons: many rows in flight, or columns in slabs, while their scratch and the sums
+// fit the first level of cache, fewer, or blocks, beyond. Batches too small to be measured are in the cache: requests to its first
 // level serve them, too.
 const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) {
-  if (in_columns(batch)) return columns[0];
+  if (in_columns(batch)) return batch.d <= most_in_slabs ? slabs : blocks;
   const std::size_t row = batch.d * element_size(batch);
   if (is_wide(target) && row <= 256) return eight_near;
   if (row <= 4096 || batch.d > 2048) return four_near;
@@ -139,12 +152,17 @@ struct Choice::PassClass {
 
   bool in_short_round(std::size_t variants) const { return trials < short_rounds * variants; }
 
-  void begin(const std::vector<Variant>& variants, bool keeping_matters, std::size_t d) {
+  void begin(const std::vector<Variant>& variants, const Batch& batch, const Region& region) {
     if (trials) return;
-    for (std::size_t k = 0; k < variants.size(); ++k)
-      out[k] = (variants[k].arrangement->keeps && !keeping_matters) ||
-               (variants[k].arrangement->registers && d > most_in_registers);
+    const bool keeping_matters = keeps_apart(batch, region), columns = in_columns(batch);
+    for (std::size_t k = 0; k < variants.size(); ++k) {
+      const Arrangement& each = *variants[k].arrangement;
+      out[k] = (each.keeps && !keeping_matters) ||
+               (each.registers && batch.d > most_in_registers) ||
+               (columns && !each.block && batch.d > most_in_slabs);
+    }
     std::fill_n(least, variants.size(), HUGE_VAL);
+    while (out[trials]) ++trials;
   }
 
   void record(std::size_t variants, double seconds) {
@@ -196,7 +214,9 @@ Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) co
   std::size_t bits = 0;
   for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;  // 9 to 16 are one class
   const std::size_t task = std::size_t(region.task), type = batch.dtype == Dtype::float32;
-  return &classes_[((columns * tasks + task) * types + type) * bits_of_d + bits];
+  // Tables come from those who decode them, which leaves them in the cache; arrays from memory.
+  const std::size_t layout = batch.valid ? 3 : batch.columns ? 2 : columns;
+  return &classes_[((layout * tasks + task) * types + type) * bits_of_d + bits];
 }
 
 const std::vector<Variant>& Choice::variants_of(const Batch& batch) const {
@@ -220,18 +240,16 @@ std::size_t Choice::measure(const Batch& batch, const Region& region, const Run&
   if (!held) return 0;
   const std::vector<Variant>& variants = variants_of(batch);
   const std::size_t bytes = in_columns(batch) ? column_slice_bytes : slice_bytes;
-  pass->begin(variants, keeps_apart(batch, region), batch.d);
+  pass->begin(variants, batch, region);
   std::size_t done = 0;
   while (pass->fastest.load(std::memory_order_relaxed) < 0) {
     const std::size_t times = pass->in_short_round(variants.size()) ? 1 : longer;
     const std::size_t fit = times * bytes / (batch.d * element_size(batch));
     const std::size_t slice = std::max(fit / slice_rows, std::size_t{1}) * slice_rows;
     if (batch.n - done < slice) break;
-    using Clock = std::chrono::steady_clock;
-    const Clock::time_point start = Clock::now();
+    const double start = seconds_of_thread();
     run(variants[pass->trials % variants.size()], done, slice);
-    const std::chrono::duration<double> seconds = Clock::now() - start;
-    pass->record(variants.size(), seconds.count() / double(slice));
+    pass->record(variants.size(), (seconds_of_thread() - start) / double(slice));
     done += slice;
   }
   return done;

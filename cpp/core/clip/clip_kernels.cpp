@@ -249,16 +249,19 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
     double *lanes = scratch.take(norm_lanes * most), *factors = scratch.take(most);
     double* missing = scratch.take(most);
     const std::size_t asked = arrangement.ahead / (most * sizeof(T));
-    const Block block{lanes,   factors,
-                      missing, scratch.take(d * most),
-                      most,    asked < 1 ? 1 : asked < d ? asked : d - 1};
+    const Block block{lanes,
+                      factors,
+                      missing,
+                      scratch.take(d * most),
+                      most,
+                      asked < 1   ? 1
+                      : asked < d ? asked
+                                  : d - 1,
+                      arrangement.fetch == Fetch::near};
     if (may_keep && arrangement.keeps)
       add_blocks<T, task, may_keep ? Reading::kept : Reading::plain>(s, block, rows);
     else add_blocks<T, task>(s, block, rows);
   } else {
-    if constexpr (may_keep) {
-      if (arrangement.keeps) add_slabs<T, 4, task, Reading::kept>(s, rows);
-    }
     if (arrangement.rows >= 4) add_slabs<T, 4, task>(s, rows);
     if (arrangement.rows >= 2) add_slabs<T, 2, task>(s, rows);
   }

@@ -5,8 +5,9 @@
 //
 // Column by column, eight rows to a vector: the accumulators of the rows' norms are in memory, and
 // columns come in their order, so that one of the eight is in use at a time. The y of a run, or its
-// numbers as they were read, wait for the factors in the second level of cache, and are added while the
-// next block's run is read into their place, so that the memory never rests.
+// numbers as they were read, wait for the factors in the second level of cache (or, where columns are
+// many, in the third), and are added while the next block's run is read into their place, so that the
+// memory never rests.
 // Cost per 8 coordinates: 8 vector operations, 4 loads and 2 stores (ball); with holes 5 operations, a
 // load and a store more.
 //
@@ -21,6 +22,7 @@ struct Block {
   double* y;            // one a row and column, or as many numbers as they were read
   std::size_t rows;     // a whole number of block_step
   std::size_t ahead;    // columns from one that is read to what is asked for
+  bool near;            // to the first level of cache, and not only to the second
   bool waits = false;   // to be added
   bool filled = false;  // was it read as `filled`?
 };
@@ -78,9 +80,13 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
   const Validity valid = holes && s.batch.valid ? s.batch.valid[j] : Validity{};
   Adding<task> adding(s, place);
   VecInt absent{};
-  __builtin_prefetch(next + b.rows * sizeof(T) - 1, 0, 2);
+  const auto ask = [&](std::size_t at) {
+    if (b.near) __builtin_prefetch(next + at, 0, 3);
+    else __builtin_prefetch(next + at, 0, 2);
+  };
+  ask(b.rows * sizeof(T) - 1);
   for (std::size_t r0 = 0; r0 < b.rows; r0 += step) {
-    __builtin_prefetch(next + r0 * sizeof(T), 0, 2);
+    ask(r0 * sizeof(T));
     ELLIPSUM_UNROLL
     for (std::size_t r = r0; r < r0 + step; r += vec_lanes) {
       char* waiting = to + r * waiting_size;
@@ -243,8 +249,8 @@ static void add_blocks(Columns& s, Block b, std::size_t& i) {
     AskingColumns nothing{d, d, 0, 0, 0, false};
     Slab<block_step / vec_lanes> slab;
     for (std::size_t r = i; r < i + b.rows; r += block_step)
-      take_slab<T, block_step / vec_lanes, task, Reading::plain>(s, r, nothing, slab);
-    add_waiting<T, block_step / vec_lanes, task, Reading::plain>(s, slab);
+      take_slab<T, block_step / vec_lanes, task>(s, r, nothing, slab);
+    add_waiting<block_step / vec_lanes, task>(s, slab);
   }
   add_waiting_block<T, task, fast>(s, b);
 }

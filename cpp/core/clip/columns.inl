@@ -7,8 +7,7 @@
 // A column gives 8 V numbers at a time, too few in a row for the memory, so the lines of the next
 // block of slabs are asked for meanwhile, column by column, up to 4 KB of each; they wait in the
 // second level of cache, or on their way to it in the first. All that misses the first level waits in
-// line with them: y that fit it beside the sums are worth more than loads that are shared, and float32
-// may be kept as it was read, in half the scratch, and its y be made again.
+// line with them: y that fit it beside the sums are worth more than loads that are shared.
 // What is kept of columns lies in the order of the accumulators, in which they are read: in their own,
 // 1024 columns of float64 took 1.3 to 1.4 times as long.
 // Cost per 8 coordinates: 8 vector operations, 2 + 3/V loads and 1 + 1/V stores (ball).
@@ -25,7 +24,7 @@ struct Columns {
   const Region& region;
   const Batch& batch;
   double* sums;    // see sums_at
-  double* y;       // of a slab: 8 V numbers of each column, or as many as they were read
+  double* y;       // of a slab: 8 V numbers of each column
   double* copies;  // of one with an exceptional row
   RowScratch alone;
   Bins bins;
@@ -41,9 +40,9 @@ struct AskingColumns {
   bool near;                    // to the first level of cache, and not only to the second
 };
 
-// How a slab is read, and what of it waits for its factors: y, or the numbers as they were read
-// (`kept`); y where holes are filled, with how many each column has; the same of a slab with a huge
-// row, which is added at once, beside copies of its numbers.
+// How a slab or a block is read, and what of it waits for its factors: y, or (blocks alone) the numbers
+// as they were read (`kept`); y where holes are filled, with how many each column has; the same of a
+// slab with a huge row, which is added at once, beside copies of its numbers.
 enum class Reading { plain, kept, filled, copied };
 
 template <int V> struct Slab {
@@ -84,32 +83,20 @@ static ELLIPSUM_INLINE std::int64_t* sums_at(const Columns& s, ColumnSums what, 
   return integers_at(s.sums + (what * s.batch.d + place) * vec_lanes);
 }
 
-// Where the y of a column wait (or what was read of it), in the scratch.
-template <class T, int V, Reading how>
-static ELLIPSUM_INLINE double* waiting_at(const Columns& s, std::size_t place) {
-  constexpr std::size_t size = how == Reading::kept ? sizeof(T) : sizeof(double);
-  return s.y + place * (V * vec_lanes * size / sizeof(double));
-}
-
-// Column j of rows i, i + 1, ...: y (or what was read) to scratch, its square to `lane` (of a box, what
-// shows a number that is not finite).
+// Column j of rows i, i + 1, ...: y to scratch, its square to `lane` (of a box, what shows a number that
+// is not finite).
 template <class T, int V, Task task, Reading how>
 static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std::size_t i,
                                         std::size_t j, std::size_t place, Vec (&lane)[V],
                                         Slab<V>& slab) {
-  constexpr bool keeps = how == Reading::kept;
   constexpr bool holes = how == Reading::filled || how == Reading::copied;
   const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
   const Validity valid = holes && s.batch.valid ? s.batch.valid[j] : Validity{};
-  double* to = waiting_at<T, V, how>(s, place);
+  double* to = s.y + place * V * vec_lanes;
   VecInt absent{};
   ELLIPSUM_UNROLL
   for (int v = 0; v < V; ++v) {
-    const char* at = from + v * vec_lanes * int(sizeof(T));
-    Vec x;
-    if constexpr (keeps)
-      x = copy_numbers<T>(at, reinterpret_cast<char*>(to) + v * vec_lanes * int(sizeof(T)));
-    else x = load<T>(at);
+    Vec x = load<T>(from + v * vec_lanes * int(sizeof(T)));
     if (task == Task::box || holes) x = held(x);
     if (holes) {
       VecInt hole = holes_of(x);
@@ -128,33 +115,26 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
     } else {
       lane[v] = lane[v] + y * y;
     }
-    if (task != Task::distances && !keeps) store(to + v * vec_lanes, y);
+    if (task != Task::distances) store(to + v * vec_lanes, y);
   }
   if (how == Reading::filled) store(integers_at(s.copies + place * vec_lanes), absent);
   if (how == Reading::copied) add_to(sums_at(s, column_absent, place), absent);
 }
 
-// Adds what waits of column j.
-template <class T, int V, Task task, Reading how>
-static ELLIPSUM_INLINE void add_column(const Columns& s, std::size_t j, std::size_t place,
+// Adds what waits of a column.
+template <int V, Task task, bool filled>
+static ELLIPSUM_INLINE void add_column(const Columns& s, std::size_t place,
                                        const Vec (&factor)[V]) {
-  if (how == Reading::filled)
+  if (filled)
     add_to(sums_at(s, column_absent, place), load_ints(integers_at(s.copies + place * vec_lanes)));
   if (task == Task::distances) return;
-  const double* y = waiting_at<T, V, how>(s, place);
+  const double* y = s.y + place * V * vec_lanes;
   std::int64_t *sums = sums_at(s, column_sum, place), *sizes = sums_at(s, column_size, place);
   VecInt sum = load_ints(sums), size{};
   if (task == Task::halves) size = load_ints(sizes);
   ELLIPSUM_UNROLL
   for (int v = 0; v < V; ++v) {
-    Vec number;
-    if (how == Reading::kept) {
-      const char* kept = reinterpret_cast<const char*>(y) + v * vec_lanes * int(sizeof(T));
-      number = (load<T>(kept) - fill(s.region.center[j])) * fill(s.region.scale[j]);
-    } else {
-      number = load<double>(y + v * vec_lanes);
-    }
-    const Vec clipped = number * factor[v];
+    const Vec clipped = load<double>(y + v * vec_lanes) * factor[v];
     sum = add_bits(sum, clipped + fill(rounding_magic));
     if (task == Task::halves) size = add_bits(size, magnitude(clipped) + fill(rounding_magic));
   }
@@ -185,7 +165,7 @@ static inline void read_slab(const Columns& columns, std::size_t i, AskingColumn
     for (std::size_t j = l; j < batch.d; j += norm_lanes, ++place) {
       ask_columns<V * vec_lanes* int(sizeof(T))>(batch, asking);
       const char* from = as_one(column_at(batch, j) + i * sizeof(T));
-      if (waits) add_column<T, V, task, how>(s, j, place, factor);
+      if (waits) add_column<V, task, how == Reading::filled>(s, place, factor);
       read_column<T, V, task, how>(s, from, i, j, place, sum, slab);
     }
     ELLIPSUM_UNROLL
@@ -251,22 +231,21 @@ template <int V, Task task> static inline void finish_slab(Columns& s, Slab<V>& 
   }
 }
 
-template <class T, int V, Task task, Reading how>
+template <int V, Task task, bool filled>
 static __attribute__((noinline)) void add_slab(const Columns& s, Slab<V>& slab) {
   Vec factor[V];
   for (int v = 0; v < V; ++v) factor[v] = slab.factor[v];
-  each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
-    add_column<T, V, task, how>(s, j, place, factor);
+  each_column(s.batch.d, [&](std::size_t, std::size_t place) {
+    add_column<V, task, filled>(s, place, factor);
   });
   slab.waits = false;
 }
 
-// Adds the slab that waits, if one does; others were read as `fast`.
-template <class T, int V, Task task, Reading fast>
-static inline void add_waiting(const Columns& s, Slab<V>& slab) {
+// Adds the slab that waits, if one does.
+template <int V, Task task> static inline void add_waiting(const Columns& s, Slab<V>& slab) {
   if (!slab.waits) return;
-  if (slab.filled) add_slab<T, V, task, Reading::filled>(s, slab);
-  else add_slab<T, V, task, fast>(s, slab);
+  if (slab.filled) add_slab<V, task, true>(s, slab);
+  else add_slab<V, task, false>(s, slab);
 }
 
 // Norms of a slab that was read with its holes filled, as they count. Is no row exceptional?
@@ -297,17 +276,17 @@ __attribute__((noinline)) static void read_carefully(Columns& s, std::size_t i,
   if (rows) s.careful = careful_slabs;
   else if (s.careful) --s.careful;
   finish_slab<V, task>(s, slab);
-  if (!slab.waits) add_slab<T, V, task, Reading::plain>(s, slab);
+  if (!slab.waits) add_slab<V, task, false>(s, slab);
 }
 
 // Reads the slab from row i on, which waits then, and adds the one that waits.
-template <class T, int V, Task task, Reading fast>
+template <class T, int V, Task task>
 static __attribute__((noinline)) void take_slab(Columns& s, std::size_t i, AskingColumns& asking,
                                                 Slab<V>& slab) {
   const bool careful = s.careful > 0 || has_gaps(s, i, V * vec_lanes);
-  if (slab.filled != careful) add_waiting<T, V, task, fast>(s, slab);
+  if (slab.filled != careful) add_waiting<V, task>(s, slab);
   if (!careful) {
-    read_slab<T, V, task, fast>(s, i, asking, slab);
+    read_slab<T, V, task, Reading::plain>(s, i, asking, slab);
     slab.filled = false;
     // A constant on each side: later branches depend on no row.
     slab.waits = true;
@@ -318,8 +297,7 @@ static __attribute__((noinline)) void take_slab(Columns& s, std::size_t i, Askin
 }
 
 // Whole slabs from row `i` on.
-template <class T, int V, Task task, Reading fast = Reading::plain>
-static void add_slabs(Columns& s, std::size_t& i) {
+template <class T, int V, Task task> static void add_slabs(Columns& s, std::size_t& i) {
   constexpr std::size_t rows = V * vec_lanes;
   const std::size_t columns = s.batch.d > 1 ? s.batch.d : 1;
   const std::size_t fit = column_block_bytes / (columns * sizeof(T)) / rows;
@@ -334,10 +312,10 @@ static void add_slabs(Columns& s, std::size_t& i) {
                          block * sizeof(T),
                          0,
                          columns <= near_columns};
-    for (; i + rows <= end; i += rows) take_slab<T, V, task, fast>(s, i, asking, slab);
+    for (; i + rows <= end; i += rows) take_slab<T, V, task>(s, i, asking, slab);
     if (end < next) break;
   }
-  add_waiting<T, V, task, fast>(s, slab);
+  add_waiting<V, task>(s, slab);
 }
 
 // The lanes of all sums, `rows` magic numbers in each column's.

@@ -103,13 +103,16 @@ class Layout:
         self.source, self._nameless = source, schema.metadata == _NAMELESS
         self.columns = _select(schema.names, columns, source)
         self._schema = schema
-        types = [_storage_type(pa, schema.field(name).type) for name in self.columns]
+        kinds = dict(zip(schema.names, schema.types, strict=True))
+        types = [_storage_type(pa, kinds[name]) for name in self.columns]
         self.is_list = len(types) == 1 and _is_list(pa, types[0])
-        self._views = all(kind in (pa.float32(), pa.float64()) for kind in types)
-        for name, kind in zip(self.columns, types, strict=True):
-            item = _storage_type(pa, kind.value_type) if self.is_list else kind
-            if not _is_numeric(pa, item):
+        items = [_storage_type(pa, types[0].value_type)] if self.is_list else types
+        refused = {k for k, kind in {t.id: t for t in items}.items() if not _is_numeric(pa, kind)}
+        for name, kind, item in zip(self.columns, types, items, strict=True):
+            if item.id in refused:
                 raise TypeError(_not_numeric(pa, source, name, kind))
+        floats = {pa.float32().id: np.dtype(np.float32), pa.float64().id: np.dtype(np.float64)}
+        self._dtypes = [floats.get(item.id) for item in items]  # None: to be converted
         self.d: int | None = len(types)
         if self.is_list:
             self.d = types[0].list_size if pa.types.is_fixed_size_list(types[0]) else None
@@ -151,13 +154,16 @@ class Layout:
             if batch.num_rows:
                 yield _list_block(self._pa, batch.column(self.columns[0]), d)
             return
-        size = max(1, batch.num_rows if self._views else PART_BYTES // (8 * d))
+        size = max(1, batch.num_rows if all(self._dtypes) else PART_BYTES // (8 * d))
         in_batch = list(batch.columns)
         if batch.schema.names != self.columns:
             in_batch = [in_batch[batch.schema.get_field_index(c)] for c in self.columns]
         for start in range(0, batch.num_rows, size):
             part = in_batch if size >= batch.num_rows else [c.slice(start, size) for c in in_batch]
-            columns = [_column(self._pa, column) for column in part]
+            columns = [
+                _column(self._pa, column, dtype)
+                for column, dtype in zip(part, self._dtypes, strict=True)
+            ]
             yield ColumnBlock(*zip(*columns, strict=True))
 
 
@@ -207,9 +213,10 @@ def _each(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _batches(pa: ModuleType, data: Any) -> tuple[Any, Iterator[Any]]:
     """Schema and record batches of anything with the Arrow C interface."""
-    if isinstance(data, (pa.Table, pa.RecordBatch, pa.RecordBatchReader)):
-        reader = pa.RecordBatchReader.from_stream(data)
-        return reader.schema, iter(reader)
+    if isinstance(data, pa.RecordBatch):
+        return data.schema, iter((data,))
+    if isinstance(data, (pa.Table, pa.RecordBatchReader)):
+        return data.schema, iter(data.to_reader() if isinstance(data, pa.Table) else data)
     if isinstance(data, pa.ChunkedArray):
         return _as_records(pa, data.type, data.chunks)
     if not hasattr(data, "__arrow_c_stream__"):
@@ -289,21 +296,23 @@ def _numbers(pa: ModuleType, array: Any) -> NDArray[Any]:
         return flat.astype(np.float64)
 
 
-def _column(pa: ModuleType, array: Any) -> tuple[NDArray[Any], NDArray[np.uint8] | None, int]:
-    """A flat Arrow array as its numbers, its bitmap of valid ones, and where that begins."""
+def _column(
+    pa: ModuleType, array: Any, dtype: np.dtype[Any] | None
+) -> tuple[NDArray[Any], NDArray[np.uint8] | None, int]:
+    """A flat Arrow array as its numbers, its bitmap of valid ones, and where that begins; of a
+    ``dtype`` where it lies."""
     array = _storage(pa, array)
-    dtype = np.dtype(np.float32 if array.type == pa.float32() else np.float64)
-    if not len(array) or array.type not in (pa.float32(), pa.float64()):
+    n, offset = len(array), array.offset
+    if not n or dtype is None:
         return np.require(_numbers(pa, array), requirements=["C", "A"]), None, 0
     valid, numbers = array.buffers()
-    # No further than the buffer reaches, whatever a producer says; it may be longer.
-    values = np.frombuffer(numbers, np.uint8)[array.offset * dtype.itemsize :]
-    values = values[: len(array) * dtype.itemsize].view(dtype)
+    # No further than the buffer reaches, whatever a producer says: that raises.
+    values = np.frombuffer(numbers, dtype, n, offset * dtype.itemsize)
     if not values.flags.aligned:
         values = values.copy()
     if not array.null_count:
         return values, None, 0
-    return values, np.frombuffer(valid, np.uint8), array.offset
+    return values, np.frombuffer(valid, np.uint8), offset
 
 
 def _floats(pa: ModuleType, array: Any) -> NDArray[Any]:

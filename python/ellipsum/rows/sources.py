@@ -40,7 +40,7 @@ LABELS_AS_NUMBERS = 8
 #: it. (Of fewer columns it grows by little, and pages that are given back have to come anew.)
 RELEASE_BYTES = 64 << 20
 #: Rows of a column decoded at once, at least, where PART_BYTES has room for them: what a column
-#: costs beside its numbers is then little. More than a quarter of PART_BYTES gains nothing.
+#: costs beside its numbers is then little. More than half of PART_BYTES gains nothing.
 _COLUMN_ROWS = 4096
 #: Columns beyond which Arrow's threads cost more than they bring: a few kilobytes are one's task.
 _MOST_THREADED = 512
@@ -120,10 +120,17 @@ class Source(ABC):
         """Yield the rows, each block with the columns of ``by`` beside it."""
 
 
-def wide_rows(d: int, most: int) -> int:
-    """Rows of d Parquet columns that are decoded at once, in at most so many bytes."""
+def wide_rows(d: int, most: int, group: int = 1) -> int:
+    """Rows of d Parquet columns that are decoded at once, in at most so many bytes.
+
+    Whole row groups of ``group`` rows, or equal parts of one: what is left over of one takes up to
+    half as long again as all of it, and columns of a power of two bytes get in each other's way.
+    """
     width = 8 * (d or LABELS_AS_NUMBERS)
-    return max(1, min(most, max(most // 4, _COLUMN_ROWS * width)) // width)
+    rows = max(1, min(most, max(most // 2, _COLUMN_ROWS * width)) // width)
+    if group <= rows:
+        return rows // max(1, group) * max(1, group)
+    return -(-group // -(-group // rows))
 
 
 def labelled_blocks(
@@ -168,7 +175,10 @@ class ParquetFile(Source):
             for name, value in self.folders.items():
                 schema = schema.append(pa.field(name, value.type))
             self._layout = _layout(path, schema, columns, by)
-            self.n = file.metadata.num_rows
+            self.n, groups = file.metadata.num_rows, file.metadata.num_row_groups
+            self._group = max(
+                (file.metadata.row_group(k).num_rows for k in range(groups)), default=0
+            )
         self.columns, self.d = self._layout.columns, self._layout.d
         self.units = self._layout.units
 
@@ -180,7 +190,7 @@ class ParquetFile(Source):
         """Rows of a batch: of lists, or of wide columns, of at most so many bytes."""
         if self._layout.is_list:
             return max(1, list_bytes // (8 * (d or LABELS_AS_NUMBERS)))
-        return wide_rows(d, wide_bytes)
+        return wide_rows(d, wide_bytes, self._group)
 
     def batches(self, file: Any, size: int, groups: Sequence[int] | None = None) -> Iterator[Any]:
         """The columns that are read, of these row groups, at most ``size`` rows at a time."""
