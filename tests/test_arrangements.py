@@ -18,6 +18,7 @@ from ellipsum.rows.columns import ColumnBlock
 _core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
 
 
+TYPES = [*DTYPES, "mixed"]  # the last: columns of float32 and float64 by turns
 RANGES = {"f": (-3e38, 3e38), "d": (-np.inf, np.inf)}
 
 
@@ -103,7 +104,15 @@ def test_a_centre_so_far_that_a_zero_would_be_infinite_changes_no_arrangement(va
         assert region.sums_and_holes(_core, rows) == region.sums_and_holes(twins, rows)
 
 
-def left_out(rows, holes, offset):
+def typed(rows, types):
+    """The rows with every number one of its column's type, in the widest of them."""
+    rows = rows.astype(np.float64 if types == "mixed" else types)
+    if types == "mixed":
+        rows[:, ::2] = rows[:, ::2].clip(*RANGES["f"]).astype(np.float32)
+    return rows
+
+
+def left_out(rows, holes, offset, types):
     """The same rows as columns with bitmaps, and hostile numbers where they leave one out."""
     n, d = rows.shape
     below = np.resize([np.nan, -np.inf, 1e300, 7.0, 0.0], (n, d)).clip(*RANGES[rows.dtype.char])
@@ -113,15 +122,20 @@ def left_out(rows, holes, offset):
     valid = [np.packbits(column, bitorder="little") for column in bits.T]
     some = [j % 3 != 1 for j in range(d)]  # of the other columns NaN alone says what is missing
     columns[:, ~np.array(some)] = np.where(holes, np.nan, rows)[:, ~np.array(some)]
+    narrow = [types == "mixed" and j % 2 == 0 for j in range(d)]
+    with np.errstate(over="ignore"):  # of what is left out
+        columns = [
+            c.astype(np.float32 if f else c.dtype) for c, f in zip(columns.T, narrow, strict=True)
+        ]
     return ColumnBlock(
-        [np.ascontiguousarray(column) for column in columns.T],
+        columns,
         [bits if has else None for bits, has in zip(valid, some, strict=True)],
         [offset] * d,
     )
 
 
 @pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_that_a_bitmap_leaves_out_are_holes_in_every_arrangement(variant, kind, dtype):
     rng = np.random.default_rng(3)
@@ -130,31 +144,35 @@ def test_numbers_that_a_bitmap_leaves_out_are_holes_in_every_arrangement(variant
         region.stretch = d == 16
         for share, n, offset in ((0.002, 411, 0), (0.1, 79, 3), (0.1, 411, 13), (1.0, 17, 8)):
             for make in (gaussian_rows, hostile_rows):
-                rows = make(n, d, dtype)
+                rows = typed(make(n, d, np.float64 if dtype == "mixed" else dtype), dtype)
                 holes = rng.random((n, d)) < share
-                wanted = region.sums_and_holes(twins, np.where(holes, np.nan, rows).astype(dtype))
-                block = left_out(rows, holes, offset)
+                wanted = region.sums_and_holes(
+                    twins, np.where(holes, np.nan, rows).astype(rows.dtype)
+                )
+                block = left_out(rows, holes, offset, dtype)
                 for threads in (1, 2):
                     assert region.sums_and_holes(_core, block, threads=threads) == wanted, (d, n)
 
 
 @pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_of_every_kind_follow_each_other(variant, kind, dtype):
     """Blocks (up to a page of each column) are ordinary, have a hole or a huge row, are shorter."""
     turns = ["", "", "hole", "", "", "", "huge", "", "hole", "huge", "", "huge", "hole", "", ""]
     for d, rows_a_turn in ((2, 1024), (11, 700), (260, 250)):
         region, rng = Region(kind, d, unit=2.0**26), np.random.default_rng(d)
-        rows = gaussian_rows(rows_a_turn * len(turns) + 21, d, dtype)
+        n = rows_a_turn * len(turns) + 21
+        rows = gaussian_rows(n, d, np.float64 if dtype == "mixed" else dtype)
         for turn, what in enumerate(turns):
             if what:
                 at = turn * rows_a_turn + rng.integers(rows_a_turn), rng.integers(d)
                 rows[at] = np.clip(1e300 if what == "huge" else np.nan, *RANGES[rows.dtype.char])
+        rows = typed(rows, dtype)
         holes = np.isnan(rows)
         for n in (len(rows), rows_a_turn, 2 * rows_a_turn + 40):
             wanted = region.sums_and_holes(twins, rows[:n])
-            columns = np.asfortranarray(rows[:n]), left_out(rows[:n], holes[:n], 3)
+            columns = np.asfortranarray(rows[:n]), left_out(rows[:n], holes[:n], 3, dtype)
             assert region.sums_and_holes(_core, columns[0]) == wanted, (d, n)
             assert region.sums_and_holes(_core, columns[1]) == wanted, (d, n, "bitmaps")
 
@@ -163,18 +181,45 @@ def test_blocks_of_every_kind_follow_each_other(variant, kind, dtype):
 @pytest.mark.parametrize("d", [9, 64])
 def test_measuring_and_what_it_chooses_change_no_bit(d, order):
     """The first calls with large batches take slices in each arrangement; other threads call
-    meanwhile."""
+    meanwhile. (What was measured before in this process is kept.)"""
     rows = hostile_rows(64, d, np.float32)
     region = Region("halves", d)
     wanted = np.frombuffer(region.sums(_core, rows)[1], np.int64)
     many = np.asarray(np.tile(rows, (2000, 1)), order=order)
-    _core.choose_target("")  # nothing is measured yet
+    _core.choose_target("")
     try:
         with ThreadPoolExecutor(3) as pool:
             sums = list(pool.map(lambda _: region.sums(_core, many, threads=2)[1], range(12)))
     finally:
         _core.choose_target("")
     assert all((np.frombuffer(s, np.int64) == 2000 * wanted).all() for s in sums)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_what_leads_serves_until_all_is_measured_and_batches_too_small_to_measure(order):
+    # 16 MB: fewer than all trials take, and as many as a long one of columns does.
+    code = f"""
+import numpy as np
+from ellipsum import Ellipsoid, ExactSum
+from ellipsum.kernels import _core
+rows = np.asarray(np.random.default_rng(0).normal(size=(65_536, 64)), "f4", order="{order}")
+few, seen, region = np.asarray(rows[:99], order="{order}"), [], Ellipsoid.ball(8.0, d=64)
+assert _core.variant_of(few)[1] == "unmeasured"
+for _ in range(200):
+    ExactSum(region).add(rows)
+    name, known = _core.variant_of(few)
+    assert _core.variant_of(rows) == (name, known) and ("columns" in name) == ("{order}" == "F")
+    seen.append(known)
+    if known == "fastest":
+        break
+others = [_core.variant_of(few, True), _core.variant_of(few.astype("f8"))]
+if "{order}" == "C":
+    others += [_core.variant_of(few[:, :32]), _core.variant_of(np.asfortranarray(few))]
+print(*dict.fromkeys(seen), "and", *{{known for _, known in others}}, sep=", ")
+"""
+    result = run(code, "")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.endswith("leader of short trials, fastest, and, unmeasured\n")
 
 
 def test_an_arrangement_can_be_forced_and_an_unknown_one_is_a_clear_error():

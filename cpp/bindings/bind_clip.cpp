@@ -81,6 +81,23 @@ static py::tuple clip_sum(const py::object& rows, const py::array& center, const
   return py::make_tuple(counts.clipped, counts.nonfinite);
 }
 
+// "target:arrangement" of a pass over such rows, and whether it was measured.
+static py::tuple variant_of(const py::object& rows, bool halves) {
+  ellipsum::Region region{};
+  region.task = halves ? ellipsum::Task::halves : ellipsum::Task::ball;
+  const std::shared_ptr<const ellipsum::Choice> choice = clip_choice();
+  const auto answer = [&](const ellipsum::Batch& batch) {
+    const auto [variant, known] = choice->choose(batch, region);
+    const char* const names[] = {"unmeasured", "leader of short trials", "fastest"};
+    return py::make_tuple(std::string(variant.kernels->name) + ":" + variant.arrangement->name,
+                          names[known]);
+  };
+  if (py::isinstance<py::array>(rows))
+    return answer(batch_view(py::reinterpret_borrow<py::array>(rows)));
+  const ColumnViews views(rows);
+  return answer(ellipsum::TableRows(views.table()).batch());
+}
+
 static void distance_counts(const py::object& rows, const py::array& center, const py::array& scale,
                             const py::array& matrix, const py::array& edges, py::array counts,
                             int threads, py::array absent, bool stretch, const py::array& lower,
@@ -192,6 +209,9 @@ void bind_clip(py::module_& m) {
       "counts d/k times, k of its d cells present; cells are first moved into [lower, upper], if "
       "these "
       "are given, and holes to the center; returns (clipped, nonfinite).");
+  m.def("variant_of", &variant_of, py::arg("rows"), py::arg("halves") = false,
+        "Which 'target:arrangement' a pass over such rows would run, and how that is known: "
+        "'unmeasured', 'leader of short trials' or 'fastest'.");
   m.def("group_sums", &group_sums, py::arg("rows"), py::arg("index"), py::arg("center"),
         py::arg("scale"), py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("table"),
         py::arg("counts"), py::arg("stretch") = false,

@@ -15,16 +15,17 @@ struct Validity {
 };
 
 // n rows of d coordinates; strides in bytes, of any sign. Where `columns` is set, coordinate j lies
-// at columns[j] + offset in place of data + j * column_stride, and numbers that valid[j] leaves out
-// are holes, if it is set.
+// there from number `first` on, in place of data + j * column_stride: of types[j] in a batch of
+// float64, if that is set, and what valid[j] leaves out are holes, if that is.
 struct Batch {
   const void* data;
   Dtype dtype;
   std::size_t n, d;
   std::ptrdiff_t row_stride, column_stride;
   const void* const* columns = nullptr;
-  std::ptrdiff_t offset = 0;
+  std::size_t first = 0;
   const Validity* valid = nullptr;
+  const Dtype* types = nullptr;
 };
 
 // What a pass makes of its rows y = b (x - c) or B (x - c), B = diag(b) + U V' where it has a rank.

@@ -154,8 +154,39 @@ void report(const Choice& kernels, Kind kind, const Batch& batch, const char* wh
               batch.row_stride, batch.column_stride, before, after, reading);
 }
 
+enum class Layout { rows, columns, typed };
+
+// Where columns have types of their own: all but the last are of the other type than that.
+struct {
+  std::vector<float> singles;
+  std::vector<double> doubles;
+  std::vector<const void*> columns;
+  std::vector<Dtype> types;
+} table;
+
+template <class T> Batch make_table(std::size_t n, std::size_t d) {
+  constexpr bool last_narrow = sizeof(T) == 4;
+  std::vector<T> data(n, T(0.25));
+  data[n - 1] = T(0.5);
+  memory.size = sizeof(T);
+  const std::size_t first = front - (n - 1) * sizeof(T);
+  std::memcpy(memory.written + first, data.data(), data.size() * sizeof(T));
+  table.singles.assign(n, 0.25f), table.doubles.assign(n, 0.25);
+  table.singles[n - 1] = 0.5f, table.doubles[n - 1] = 0.5;
+  const void* others = table.singles.data();
+  if (last_narrow) others = table.doubles.data();
+  table.columns.assign(d, others);
+  table.types.assign(d, last_narrow ? Dtype::float64 : Dtype::float32);
+  table.columns[d - 1] = memory.seen + first;
+  table.types[d - 1] = last_narrow ? Dtype::float32 : Dtype::float64;
+  return {nullptr, Dtype::float64,       n, d,       8,
+          0,       table.columns.data(), 0, nullptr, table.types.data()};
+}
+
 // Rows at the centre but for the last, of 0.5 but for its last number, on the last page.
-template <class T> Batch make_rows(std::size_t n, std::size_t d, bool columns) {
+template <class T> Batch make_rows(std::size_t n, std::size_t d, Layout layout) {
+  if (layout == Layout::typed) return make_table<T>(n, d);
+  const bool columns = layout == Layout::columns;
   const std::size_t row = columns ? 1 : d, column = columns ? n : 1;
   std::vector<T> data(n * d, T(0.25));
   for (std::size_t j = 0; j < d; ++j) data[(n - 1) * row + j * column] = T(0.5);
@@ -204,8 +235,8 @@ void test_change(const Choice& kernels, Kind kind, const Batch& batch, double be
 }
 
 template <class T>
-void test_batch(const Choice& kernels, Kind kind, std::size_t n, std::size_t d, bool columns) {
-  const Batch batch = make_rows<T>(n, d, columns);
+void test_batch(const Choice& kernels, Kind kind, std::size_t n, std::size_t d, Layout layout) {
+  const Batch batch = make_rows<T>(n, d, layout);
   const double inside = 0.3, huge = sizeof(T) == 4 ? 1e38 : 1e300;
   const double values[] = {inside, 30.0, huge, double(INFINITY), std::nan("")};
   for (int before = 0; before < 5; ++before)
@@ -237,13 +268,15 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
     for (std::size_t d : {1u, 3u, 8u, 9u, 16u, 20u})
       for (std::size_t n : {std::size_t{1}, std::size_t{8}, std::size_t{9}, std::size_t{16},
                             std::size_t{32}, rows_in_blocks})
-        for (bool columns : {false, true}) {
+        for (Layout layout : {Layout::rows, Layout::columns, Layout::typed}) {
+          const bool columns = layout != Layout::rows;
+          if (layout == Layout::typed && d != 3 && d != 20) continue;
           if ((columns && n == 1) || (!columns && n > 9) || (n > 32 && d != 3)) continue;
           if (n <= 32 && n * d * 8 > page) continue;
           if (columns ? !of_columns || kind.matrix || kind.rank : of_columns) continue;
           if (!first && !columns && d <= 8 && !kind.matrix && !kind.rank) continue;
-          test_batch<float>(kernels, kind, n, d, columns);
-          test_batch<double>(kernels, kind, n, d, columns);
+          test_batch<float>(kernels, kind, n, d, layout);
+          test_batch<double>(kernels, kind, n, d, layout);
         }
 }
 

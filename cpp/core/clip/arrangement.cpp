@@ -223,14 +223,17 @@ const std::vector<Variant>& Choice::variants_of(const Batch& batch) const {
   return in_columns(batch) ? column_variants_ : variants_;
 }
 
-Variant Choice::variant(const Batch& batch, const Region& region) const {
-  if (!classes_) return variants_[0];
-  const PassClass* pass = class_of(batch, region);
-  int known = pass ? pass->fastest.load(std::memory_order_acquire) : -1;
-  // Batches that hold no slice of the long rounds go by what led in the short ones.
-  if (pass && known < 0) known = pass->leader.load(std::memory_order_acquire);
-  if (known >= 0) return variants_of(batch)[std::size_t(known)];
-  return {&kernels(), &first_arrangement(kernels(), batch)};
+Chosen Choice::choose(const Batch& batch, const Region& region) const {
+  if (!classes_) return {variants_[0], Chosen::unmeasured};
+  if (const PassClass* pass = class_of(batch, region)) {
+    const int fastest = pass->fastest.load(std::memory_order_acquire);
+    if (fastest >= 0) return {variants_of(batch)[std::size_t(fastest)], Chosen::fastest};
+    // Batches that hold no slice of the long rounds go by what led in the short ones.
+    const int leader = pass->leader.load(std::memory_order_acquire);
+    if (leader >= 0)
+      return {variants_of(batch)[std::size_t(leader)], Chosen::leader_of_short_trials};
+  }
+  return {{&kernels(), &first_arrangement(kernels(), batch)}, Chosen::unmeasured};
 }
 
 std::size_t Choice::measure(const Batch& batch, const Region& region, const Run& run) const {

@@ -51,8 +51,14 @@ struct Variant {
   const Arrangement* arrangement;
 };
 
-// The variants that a process may use, and the fastest of them for each task, type and class of d
-// (its number of bits). Calls from any number of threads are safe.
+// One that a pass should run, and how that is known.
+struct Chosen {
+  Variant variant;
+  enum Known { unmeasured, leader_of_short_trials, fastest } known;
+};
+
+// The variants that a process may use, and the fastest of them for each task, type, layout and class
+// of d (its number of bits). Calls from any number of threads are safe.
 class Choice {
  public:
   // `forced`: a target, "target:arrangement", or empty for the best of all; throws for what is
@@ -65,7 +71,10 @@ class Choice {
   const Kernels& kernels() const { return *variants_[0].kernels; }
   const std::string& name() const { return name_; }
   // What a pass should run: the fastest, or before it is known the one to begin with.
-  Variant variant(const Batch& batch, const Region& region) const;
+  Chosen choose(const Batch& batch, const Region& region) const;
+  Variant variant(const Batch& batch, const Region& region) const {
+    return choose(batch, region).variant;
+  }
 
   // Runs slices of the batch, from its first row on, in one variant after the other, until each
   // was timed in each round (in this call or earlier ones) or the rows end; returns how many rows

@@ -23,12 +23,7 @@ template <class T> static void move_columns(const Batch& batch, const CellBox& b
     const std::size_t most = batch.d - j < vec_lanes ? batch.d - j : vec_lanes;
     for (std::size_t i = 0; i < batch.n; ++i) {
       for (std::size_t l = 0; l < vec_lanes; ++l) eight[l] = 0;
-      for (std::size_t l = 0; l < most; ++l) {
-        T x;
-        std::memcpy(&x, column_at(batch, j + l) + std::ptrdiff_t(i) * batch.row_stride, sizeof x);
-        const bool there = !batch.valid || is_valid(batch.valid[j + l], rows_before(batch) + i);
-        eight[l] = there ? double(x) : std::numeric_limits<double>::quiet_NaN();
-      }
+      for (std::size_t l = 0; l < most; ++l) eight[l] = number_of<T>(batch, j + l, i);
       store(eight, moved(held(load<double>(eight)), box, j));
       std::memcpy(to + i * batch.d + j, eight, most * sizeof *to);
     }

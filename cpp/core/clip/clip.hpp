@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "batch.hpp"
 #include "clip/arrangement.hpp"
@@ -66,20 +67,38 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
   return static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
 }
 
-// The first row's coordinate j.
-[[maybe_unused]] inline const char* column_at(const Batch& batch, std::size_t j) {
-  if (batch.columns) return static_cast<const char*>(batch.columns[j]) + batch.offset;
-  return static_cast<const char*>(batch.data) + std::ptrdiff_t(j) * batch.column_stride;
-}
-
-// The row of a batch in columns that lies where its first one does not.
-[[maybe_unused]] inline std::size_t rows_before(const Batch& batch) {
-  return std::size_t(batch.offset / batch.row_stride);
-}
-
 [[maybe_unused]] inline bool is_valid(const Validity& valid, std::size_t i) {
   const std::size_t bit = valid.first + i;
   return !valid.bits || (valid.bits[bit / 8] >> (bit % 8) & 1);
+}
+
+// Is column j one of float32 among those of float64?
+[[maybe_unused]] inline bool is_narrow(const Batch& batch, std::size_t j) {
+  return batch.types && batch.types[j] == Dtype::float32;
+}
+
+// Coordinate j of row i.
+[[maybe_unused]] inline const char* number_at(const Batch& batch, std::size_t j, std::size_t i) {
+  if (!batch.columns)
+    return static_cast<const char*>(batch.data) + std::ptrdiff_t(j) * batch.column_stride +
+           std::ptrdiff_t(i) * batch.row_stride;
+  const std::size_t step = std::size_t(batch.row_stride) >> is_narrow(batch, j);
+  return static_cast<const char*>(batch.columns[j]) + (batch.first + i) * step;
+}
+
+// The same as a number, NaN where it is left out; it is read once.
+template <class T> inline T number_of(const Batch& batch, std::size_t j, std::size_t i) {
+  const char* at = number_at(batch, j, i);
+  T x;
+  if (is_narrow(batch, j)) {
+    float narrow;
+    std::memcpy(&narrow, at, sizeof narrow);
+    x = T(narrow);
+  } else {
+    std::memcpy(&x, at, sizeof x);
+  }
+  const bool there = !batch.valid || is_valid(batch.valid[j], batch.first + i);
+  return there ? x : std::numeric_limits<T>::quiet_NaN();
 }
 
 // Are n numbers from the i-th on there?

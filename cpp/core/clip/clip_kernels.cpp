@@ -115,17 +115,14 @@ MatrixScratch make_matrix_scratch(const Region& region, const ClipPlan& plan, Sc
 // columns at a time: a cache line of a Fortran-ordered batch is read once a block.
 template <class T> void pack_rows(const Batch& batch, std::size_t first, std::size_t n, T* to) {
   constexpr std::size_t columns = 8;
+  const bool whole = !batch.types && !batch.valid;
   for (std::size_t j0 = 0; j0 < batch.d; j0 += columns) {
     const std::size_t j1 = j0 + columns < batch.d ? j0 + columns : batch.d;
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = j0; j < j1; ++j)
-        std::memcpy(&to[i * batch.d + j],
-                    column_at(batch, j) + std::ptrdiff_t(first + i) * batch.row_stride, sizeof(T));
+        if (whole) std::memcpy(&to[i * batch.d + j], number_at(batch, j, first + i), sizeof(T));
+        else to[i * batch.d + j] = number_of<T>(batch, j, first + i);
   }
-  for (std::size_t j = 0; batch.valid && j < batch.d; ++j)
-    for (std::size_t i = 0; i < n; ++i)
-      if (!is_valid(batch.valid[j], rows_before(batch) + first + i))
-        to[i * batch.d + j] = std::numeric_limits<T>::quiet_NaN();
 }
 
 // Hands the batch, or contiguous copies of its blocks, to `pass`.
@@ -232,15 +229,7 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
   std::memset(sums, 0, d * column_slots * vec_lanes * sizeof *sums);
   double* copies = scratch.take(slab);
   const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
-  Columns s{region,
-            batch,
-            sums,
-            y,
-            copies,
-            alone,
-            make_bins(region, scratch),
-            {0, 0},
-            rows_before(batch)};
+  Columns s{region, batch, sums, y, copies, alone, make_bins(region, scratch), {0, 0}, batch.first};
   rows = 0;
   constexpr bool may_keep = sizeof(T) == 4 && (task == Task::ball || task == Task::halves);
   if (arrangement.block) {

@@ -26,7 +26,7 @@ Doubles allocate(std::size_t doubles) {
 
 Batch part_of(const Batch& batch, std::size_t first, std::size_t n) {
   Batch part = batch;
-  if (batch.columns) part.offset += std::ptrdiff_t(first) * batch.row_stride;
+  if (batch.columns) part.first += first;
   else part.data = row_at(batch, first);
   part.n = n;
   return part;
@@ -130,17 +130,6 @@ void run_share(const Choice& choice, const Prepared& prepared, Share& share, boo
   if (done < all.n || all.n == 0) run(choice.variant(all, region), done, all.n - done);
 }
 
-// The same with the rows of a table, whose tiles are the thread's own.
-void run_tiles(const Choice& choice, const Prepared& prepared, const Table& table,
-               std::size_t first, Share& share) {
-  Tiles tiles(table);
-  const std::size_t end = first + share.batch.n;
-  for (; first < end; first += tiles.rows()) {
-    share.batch = tiles.block(first, std::min(tiles.rows(), end - first));
-    run_share(choice, prepared, share, false);
-  }
-}
-
 std::size_t shares_of(std::size_t n, int threads) {
   return std::min(std::size_t(threads), std::max<std::size_t>(n, 1));
 }
@@ -170,19 +159,7 @@ ClipCounts clip_sum(const Choice& choice, const Batch& batch, const Region& give
 
 ClipCounts clip_sum(const Choice& choice, const Table& table, const Region& given,
                     std::int64_t* partial, int threads, std::int64_t* absent) {
-  Tiles tiles(table);
-  if (!tiles.copies())
-    return clip_sum(choice, tiles.block(0, table.n), given, partial, threads, absent);
-  const Prepared prepared(choice, given, table.n);
-  const Region& region = prepared.region;
-  Batch all = tiles.block(0, 0);
-  all.n = table.n;
-  std::vector<Share> shares = make_shares(all, region, shares_of(table.n, threads));
-  std::vector<std::size_t> first(shares.size(), 0);
-  for (std::size_t t = 1; t < shares.size(); ++t) first[t] = first[t - 1] + shares[t - 1].batch.n;
-  run_parts(shares.size(),
-            [&](std::size_t t) { run_tiles(choice, prepared, table, first[t], shares[t]); });
-  return collect(shares, region, partial, absent);
+  return clip_sum(choice, TableRows(table).batch(), given, partial, threads, absent);
 }
 
 }  // namespace ellipsum

@@ -64,14 +64,15 @@ template <Task task> struct Adding {
 };
 
 // Reads the run of column j in the block from row i on, after what waits in its place was added, if
-// `adds`; asks for another run from `next` on. The first column of a lane begins it.
+// `adds`; asks for the run of another column, whose numbers have `size` bytes, from `next` on. The
+// first column of a lane begins it.
 template <class T, Task task, Reading how, bool adds, bool begins>
 static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size_t i, std::size_t j,
-                                     std::size_t place, const char* next) {
+                                     std::size_t place, const char* next, std::size_t size) {
   constexpr std::size_t line = 64, step = line / sizeof(T);
   constexpr std::size_t waiting_size = how == Reading::kept ? sizeof(T) : sizeof(double);
   constexpr bool holes = how == Reading::filled, sums = adds && task != Task::distances;
-  const char* from = as_one(column_at(s.batch, j) + i * sizeof(T));
+  const char* from = as_one(number_at(s.batch, j, i));
   const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
   const Vec limit = fill(task == Task::box ? s.region.limit[j] : 0.0);
   double* lane = b.lanes + (task == Task::box ? box_lane : j % norm_lanes) * b.rows;
@@ -84,9 +85,10 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
     if (b.near) __builtin_prefetch(next + at, 0, 3);
     else __builtin_prefetch(next + at, 0, 2);
   };
-  ask(b.rows * sizeof(T) - 1);
+  ask(b.rows * size - 1);
   for (std::size_t r0 = 0; r0 < b.rows; r0 += step) {
-    ask(r0 * sizeof(T));
+    ask(r0 * size);
+    if (step * size > line) ask(r0 * size + line);
     ELLIPSUM_UNROLL
     for (std::size_t r = r0; r < r0 + step; r += vec_lanes) {
       char* waiting = to + r * waiting_size;
@@ -122,6 +124,22 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
   if (holes) store(integers_at(s.copies + place * vec_lanes), absent);  // the block's, not counted
 }
 
+// The same where columns have types of their own.
+template <class T, Task task, Reading how, bool adds>
+static __attribute__((noinline)) void read_typed(const Columns& s, const Block& b, std::size_t i,
+                                                 std::size_t j, std::size_t place, const char* next,
+                                                 std::size_t asked) {
+  const std::size_t size = is_narrow(s.batch, asked) ? sizeof(float) : sizeof(double);
+  if (is_narrow(s.batch, j)) {
+    if (j < norm_lanes) read_run<float, task, how, adds, true>(s, b, i, j, place, next, size);
+    else read_run<float, task, how, adds, false>(s, b, i, j, place, next, size);
+  } else if (j < norm_lanes) {
+    read_run<T, task, how, adds, true>(s, b, i, j, place, next, size);
+  } else {
+    read_run<T, task, how, adds, false>(s, b, i, j, place, next, size);
+  }
+}
+
 // The column that is read at a place (each_column).
 static inline std::size_t column_of(std::size_t place, std::size_t d) {
   const std::size_t least = d / norm_lanes, longer = d % norm_lanes * (least + 1);
@@ -148,9 +166,12 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
   each_column(d, [&](std::size_t j, std::size_t place) {
     const bool here = b.ahead < d - place;
     const std::size_t asked = column_of(here ? place + b.ahead : place + b.ahead - d, d);
-    const char* ask = column_at(batch, asked) + (here ? i : next) * sizeof(T);
-    if (j < norm_lanes) read_run<T, task, how, adds, true>(s, b, i, j, place, ask);
-    else read_run<T, task, how, adds, false>(s, b, i, j, place, ask);
+    const char* ask = number_at(batch, asked, here ? i : next);
+    if constexpr (sizeof(T) == sizeof(double)) {
+      if (batch.types) return read_typed<T, task, how, adds>(s, b, i, j, place, ask, asked);
+    }
+    if (j < norm_lanes) read_run<T, task, how, adds, true>(s, b, i, j, place, ask, sizeof(T));
+    else read_run<T, task, how, adds, false>(s, b, i, j, place, ask, sizeof(T));
   });
 }
 

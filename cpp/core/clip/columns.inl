@@ -62,7 +62,9 @@ template <int bytes>
 static ELLIPSUM_INLINE void ask_columns(const Batch& batch, AskingColumns& asking) {
   if (asking.column == asking.columns) return;
   constexpr std::size_t line = 64;
-  const char* at = as_one(column_at(batch, asking.column) + asking.from + asking.done);
+  const std::size_t from = asking.from + asking.done;  // as far, of narrow columns, is half of it
+  const bool narrow = bytes > vec_lanes * int(sizeof(float)) && is_narrow(batch, asking.column);
+  const char* at = as_one(number_at(batch, asking.column, 0) + (from >> narrow));
   ELLIPSUM_UNROLL
   for (std::size_t k = line - 1; k < bytes + line - 1; k += line)
     if (asking.near) __builtin_prefetch(at + k, 0, 3);
@@ -164,9 +166,11 @@ static inline void read_slab(const Columns& columns, std::size_t i, AskingColumn
     for (int v = 0; v < V; ++v) sum[v] = fill(0.0);
     for (std::size_t j = l; j < batch.d; j += norm_lanes, ++place) {
       ask_columns<V * vec_lanes* int(sizeof(T))>(batch, asking);
-      const char* from = as_one(column_at(batch, j) + i * sizeof(T));
+      const char* from = as_one(number_at(batch, j, i));
       if (waits) add_column<V, task, how == Reading::filled>(s, place, factor);
-      read_column<T, V, task, how>(s, from, i, j, place, sum, slab);
+      if (sizeof(T) == sizeof(double) && is_narrow(batch, j))
+        read_column<float, V, task, how>(s, from, i, j, place, sum, slab);
+      else read_column<T, V, task, how>(s, from, i, j, place, sum, slab);
     }
     ELLIPSUM_UNROLL
     for (int v = 0; v < V; ++v) lane[l][v] = sum[v];
