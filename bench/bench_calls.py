@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 
 import measure
 from ellipsum import Ellipsoid, ExactSum, PrivateMean
@@ -30,6 +31,7 @@ WANTED = {
     "ExactSum.add of one row of 16": ("µs", 2.0),
     "PrivateMean on 1,000 x 16": ("µs", 100.0),
     "PrivateMean made and called on 1,000 x 16": ("µs", None),
+    "a column of an Arrow table of 1,024, 64 rows": ("µs", None),
     "import numpy": ("s", None),
     "import ellipsum": ("s", 0.4),
     "first mean on Numba, nothing compiled": ("s", 5.0),
@@ -80,11 +82,14 @@ def figures() -> list[float]:
     rows = np.random.default_rng(0).normal(size=(1000, D))
     region = Ellipsoid.ball(4.0, d=D)
     total, mean = ExactSum(region), PrivateMean(region, epsilon=1.0, delta=1e-6)
+    wide = ExactSum(Ellipsoid.ball(4.0, d=1024))
+    table = pa.table({f"x{j}": rows[:64, j % D].copy() for j in range(wide.ellipsoid.d)})
     made = lambda: PrivateMean(region, epsilon=1.0, delta=1e-6)(rows)  # noqa: E731
     return [
         each(lambda: total.add(rows[:1]), 2000),
         each(lambda: mean(rows), 200),
         each(made, 200),
+        each(lambda: wide.add(table), 10) / table.num_columns,
         process("import numpy"),
         process("import ellipsum"),
         *first_on_numba(),

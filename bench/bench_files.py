@@ -36,6 +36,8 @@ LISTS = 4
 #: (what, against what): the most that the ratio of their times may be.
 WANTED = {
     ("wide Parquet", "iter_batches alone"): 1.15,
+    ("wide Parquet", "its row groups alone"): 1.15,
+    ("wide Parquet, 2 jobs", "wide Parquet"): 1.05,
     ("lists, 2 jobs", "lists, 1 job"): 0.65,
     (".npy, Fortran order", ".npy, C order"): 1.5,
     ("CSV", "pyarrow.csv alone"): 1.15,
@@ -86,6 +88,21 @@ def read_batches(paths: list[Path]) -> None:
                 pass
 
 
+def read_as_it_comes(path: Path) -> None:
+    """As most would: pyarrow's defaults."""
+    with pq.ParquetFile(path) as file:
+        for _ in file.iter_batches():
+            pass
+
+
+def read_groups(path: Path) -> None:
+    """In the batches that the sum takes: a row group each."""
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES) as file:
+        for group in range(file.num_row_groups):
+            for _ in file.iter_batches(file.metadata.num_rows, row_groups=[group]):
+                pass
+
+
 def total_of(paths: list[Path], region: Ellipsoid, jobs: int = 1) -> bytes:
     return sum_of_files(open_rows(paths), ExactSum(region), None, jobs=jobs).to_bytes()
 
@@ -105,8 +122,10 @@ def jobs_of(folder: Path, rows: np.ndarray) -> dict[str, Callable[[], object]]:
     assert added(holes, region) == added(with_holes(rows), region)
     assert total_of([folder / "x.csv"], region) == added(rows[: len(rows) // 8], region)
     return {
-        "iter_batches alone": partial(read_batches, wide),
+        "iter_batches alone": partial(read_as_it_comes, wide[0]),
+        "its row groups alone": partial(read_groups, wide[0]),
         "wide Parquet": partial(total_of, wide, region),
+        "wide Parquet, 2 jobs": partial(total_of, wide, region, 2),
         "lists, iter_batches alone": partial(read_batches, lists),
         "lists, 1 job": partial(total_of, lists, region),
         "lists, 2 jobs": partial(total_of, lists, region, 2),

@@ -349,6 +349,9 @@ def test_jobs_decode_their_own_files_where_arrow_has_no_more_threads(
     users = PrivateMean(Ellipsoid.ball(2, d=1), mu=1, by="user")
     users(open_rows(folder, columns=["x"], by="user"), jobs=2)
     assert set(used) == by_arrow
+    used.clear()
+    mechanism(open_rows(tmp_path / "0.parquet", columns=["x"]), jobs=2)  # no two files at a time
+    assert set(used) == {True}
 
 
 @pytest.mark.parametrize("threads, alone, beside", [(1, 1, 1), (2, 2, 1), (5, 5, 2), (99, 8, 8)])
@@ -364,3 +367,5 @@ def test_jobs_share_the_threads_that_parse_csv(tmp_path, monkeypatch, threads, a
         mechanism(open_rows(str(tmp_path / "*.csv")), jobs=jobs)
         assert set(used) == {wanted}
         used.clear()
+    mechanism(open_rows(tmp_path / "0.csv"), jobs=2)
+    assert set(used) == {alone}

@@ -68,7 +68,7 @@ class FileSums(Generic[_Part]):
         self.rows, self.d, self.job, self.jobs, self.add = rows, d, job, jobs, add
         self.sources = sources_of(rows, self.d)
         for source in self.sources:
-            source.jobs = jobs
+            source.jobs = min(jobs, len(self.sources))
         self.done: _Part = empty.empty_copy()
         self.empty = empty
         self.finished: set[int] = set()

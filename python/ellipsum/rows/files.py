@@ -166,7 +166,7 @@ class Rows:
     def each_file(self, jobs: int = 1) -> list[Rows]:
         """The files one by one, each as a data set of its own; so many are read at a time."""
         for source in self._sources:
-            source.jobs = jobs
+            source.jobs = min(jobs, len(self._sources))
         return [Rows([source], header=self.header) for source in self._sources]
 
     def count_nonfinite(self, d: int | None = None) -> NDArray[np.int64]:
