@@ -2,7 +2,7 @@
 
     python bench/bench_groups.py            # about a minute
 
-writes ``bench/results/groups.md``. In turns, one thread, CPU seconds, the least of five; answers
+writes ``bench/results/FAMILY/groups.md``. In turns, one thread, CPU seconds, the least of five; answers
 are checked against sums of each group by itself.
 """
 
