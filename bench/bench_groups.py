@@ -2,8 +2,8 @@
 
     python bench/bench_groups.py            # about a minute
 
-writes ``bench/results/FAMILY/groups.md``. In turns, one thread, CPU seconds, the least of five; answers
-are checked against sums of each group by itself.
+writes ``bench/results/FAMILY/groups.md``. In turns, one thread, CPU seconds, the least of five;
+answers are checked against sums of each group by itself.
 """
 
 from __future__ import annotations
