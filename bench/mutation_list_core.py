@@ -116,8 +116,8 @@ CORE = [
     Mutation(
         "columns, C++: a bitmap's next byte is not read",
         C + "clip/exceptional.inl",
-        "if (bit % 8) there |=",
-        "if (bit % 8 > 8) there |=",
+        "bit % 8 ? 1u : 0u",
+        "bit % 8 > 8 ? 1u : 0u",
         "tests/test_arrangements.py -k bitmap",
     ),
     Mutation(

@@ -78,7 +78,7 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
   double* lane = b.lanes + (task == Task::box ? box_lane : j % norm_lanes) * b.rows;
   double* changed = b.lanes + changed_lane * b.rows;
   char* to = block_at<T, how>(b, place);
-  const Validity valid = holes && s.batch.valid ? s.batch.valid[j] : Validity{};
+  const Gaps gaps = holes && s.batch.valid ? gaps_from(s.batch.valid[j], s.before + i) : Gaps{};
   Adding<task> adding(s, place);
   VecInt absent{};
   const auto ask = [&](std::size_t at) {
@@ -100,7 +100,7 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
       if (task == Task::box || holes) x = held(x);
       if (holes) {
         VecInt hole = holes_of(x);
-        if (valid.bits) hole = with_gaps(hole, valid, s.before + i + r);
+        if (gaps.at) hole = with_gaps(hole, gaps, r / vec_lanes);
         std::int64_t* missing = integers_at(b.missing + r);
         store(missing, count_holes(load_ints(missing), hole));
         absent = count_holes(absent, hole);

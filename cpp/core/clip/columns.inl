@@ -93,7 +93,7 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
                                         Slab<V>& slab) {
   constexpr bool holes = how == Reading::filled || how == Reading::copied;
   const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
-  const Validity valid = holes && s.batch.valid ? s.batch.valid[j] : Validity{};
+  const Gaps gaps = holes && s.batch.valid ? gaps_from(s.batch.valid[j], s.before + i) : Gaps{};
   double* to = s.y + place * V * vec_lanes;
   VecInt absent{};
   ELLIPSUM_UNROLL
@@ -102,7 +102,7 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
     if (task == Task::box || holes) x = held(x);
     if (holes) {
       VecInt hole = holes_of(x);
-      if (valid.bits) hole = with_gaps(hole, valid, s.before + i + std::size_t(v) * vec_lanes);
+      if (gaps.at) hole = with_gaps(hole, gaps, std::size_t(v));
       absent = count_holes(absent, hole);
       slab.holes[v] = count_holes(slab.holes[v], hole);
       x = fill_holes(x, hole, center);

@@ -36,12 +36,22 @@ static inline VecInt holes_of(const Vec& x) {
   return r;
 }
 
-// And of those that are left out: eight numbers of a column from the i-th on, all within the table.
-static inline VecInt with_gaps(const VecInt& holes, const Validity& valid, std::size_t i) {
+// What a column's bitmap says from a number on; nothing without one. Bits of eight numbers are in a
+// byte, and of the one after it where they do not begin with one.
+struct Gaps {
+  const std::uint8_t* at = nullptr;
+  unsigned shift = 0, more = 0;
+};
+static inline Gaps gaps_from(const Validity& valid, std::size_t i) {
   const std::size_t bit = valid.first + i;
-  const std::uint8_t* at = valid.bits + bit / 8;
-  std::int64_t there = at[0] >> bit % 8;
-  if (bit % 8) there |= std::int64_t(at[1]) << (8 - bit % 8);
+  if (!valid.bits) return {};
+  return {valid.bits + bit / 8, unsigned(bit % 8), bit % 8 ? 1u : 0u};
+}
+
+// And of those that are left out: the k-th eight numbers, all within the table.
+static ELLIPSUM_INLINE VecInt with_gaps(const VecInt& holes, const Gaps& gaps, std::size_t k) {
+  const unsigned two = gaps.at[k] | unsigned(gaps.at[k + gaps.more]) << 8;
+  const std::int64_t there = two >> gaps.shift;
   VecInt r;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) {
