@@ -140,3 +140,11 @@ def test_an_iterator_that_fails_is_its_owners_matter():
 
     with pytest.raises(KeyError, match="mine"):
         list(as_batches(batches(), 2))
+
+
+def test_lists_that_end_before_they_begin_are_not_readable():
+    ends = pa.py_buffer(np.array([2, 0, 2], np.int32))
+    numbers = pa.array([0.5, CANARY])
+    column = pa.Array.from_buffers(pa.list_(pa.float64()), 2, [None, ends], children=[numbers])
+    with pytest.raises(TypeError, match="not readable as Arrow data"):
+        gather(column, 2)

@@ -47,10 +47,9 @@ def integers(region, kernels, rows, box=(NONE, NONE), threads=1):
     partial = np.zeros(region.width, np.int64)
     if "distances" in region.kind:
         kernels.distance_counts(rows, *shape, region.edges, partial, threads, **ends)
-    else:
-        known = NONE, region.radius, partial, threads, True
-        kernels.clip_sum(rows, *shape, *known, **ends)
-    return partial
+        return partial
+    known = NONE, region.radius, partial, threads, True
+    return np.append(partial, kernels.clip_sum(rows, *shape, *known, **ends))
 
 
 def layouts(rows):

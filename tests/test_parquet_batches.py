@@ -8,6 +8,8 @@ import sys
 import numpy as np
 import pytest
 
+from ellipsum import Ellipsoid, ExactSum, open_rows
+from ellipsum.jobs.resumable import sum_of_files
 from ellipsum.rows.sources import wide_rows
 
 pa = pytest.importorskip("pyarrow")
@@ -52,3 +54,21 @@ def test_row_groups_are_decoded_whole_or_in_equal_parts(d, group):
     else:
         parts = -(-group // size)
         assert parts == -(-group // most) and parts * size - group < parts
+
+
+@pytest.mark.parametrize("lost", [0, 3, 7])
+def test_rows_that_a_file_has_lost_are_no_smaller_sum(tmp_path, monkeypatch, lost):
+    """A damaged file may still be read, with fewer rows than it tells of."""
+    table = pa.table({"a": np.arange(40.0), "b": np.ones(40)})
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=10)
+    given = pq.ParquetFile.iter_batches
+    fewer = lambda *a, **kw: (b.slice(lost) for b in given(*a, **kw))  # noqa: E731
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", fewer)
+    rows, total = open_rows(tmp_path / "x.parquet"), ExactSum(Ellipsoid.ball(9.0, d=2))
+    ways = (lambda: list(rows), lambda: sum_of_files(rows, total, None, jobs=1))
+    for read in ways:
+        if not lost:
+            read()
+            continue
+        with pytest.raises(OSError, match=r"x\.parquet is truncated or damaged: write it again$"):
+            read()

@@ -364,6 +364,8 @@ def _list_block(pa: ModuleType, column: Any, d: int) -> NDArray[Any]:
         block = values.reshape(-1, d)
         return _blank(block, _nulls(array)) if array.null_count else block
     offsets = array.offsets.to_numpy()
+    if (np.diff(offsets) < 0).any():  # what no list has
+        raise TypeError(_UNREADABLE)
     values = _numbers(pa, array.values.slice(offsets[0], offsets[-1] - offsets[0]))
     whole = np.diff(offsets) == d
     if array.null_count:

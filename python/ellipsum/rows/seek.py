@@ -100,8 +100,12 @@ def _parquet(source: ParquetFile, d: int, start: Place) -> Generator[Marked, Non
             skipped = start[1] if group == start[0] else 0
             batches = source.batches(file, size, [group])
             blocks = enumerate(_decoded(source, batches, d), 1)
-            for k, block in islice(blocks, skipped, None):
-                yield block, (group, k)
+            found = 0
+            for k, block in blocks:
+                found += len(block[0])
+                if k > skipped:
+                    yield block, (group, k)
+            source.check_rows(found, file.metadata.row_group(group).num_rows)
             source.position = source.nbytes * (group + 1) / groups
 
 

@@ -242,6 +242,12 @@ class ParquetFile(Source):
                     done += batch.num_rows
                     self.position = self.nbytes * done / max(1, self.n or 1)
                     yield from labelled_blocks(self._layout, batch, d, self.by)
+            self.check_rows(done, self.n or 0)
+
+    def check_rows(self, found: int, told: int) -> None:
+        """Raise where other rows were found than the file's metadata tell."""
+        if found != told:
+            raise OSError(f"{self.path} is truncated or damaged: write it again")
 
 
 def _spans(metadata: Any, rows: int) -> Iterator[list[int]]:

@@ -34,11 +34,9 @@ def shared(kernel, rows, threads, partial, absent, box=None):
 
     def work(part):
         sums, holes = np.zeros_like(partial), np.zeros(rows.shape[1], np.int64)
-        if box is None or not box[1].size:
-            return kernel(part, sums, holes), sums, holes
-        for block in _into_box(part, *box):
-            kernel(block, sums, holes)
-        return (0, 0), sums, holes
+        moved = box is not None and box[1].size
+        blocks = _into_box(part, *box) if moved else [part]
+        return [kernel(block, sums, holes) for block in blocks], sums, holes
 
     parts = np.array_split(rows, min(threads, max(len(rows), 1)))
     if len(parts) == 1:
@@ -50,4 +48,4 @@ def shared(kernel, rows, threads, partial, absent, box=None):
         partial += sums
         if absent.size:
             absent += holes
-    return [answer for answer, _, _ in results]
+    return [answer for answers, _, _ in results for answer in answers]
