@@ -111,7 +111,10 @@ class Layout:
         for name, kind, item in zip(self.columns, types, items, strict=True):
             if item.id in refused:
                 raise TypeError(_not_numeric(pa, source, name, kind))
-        floats = {pa.float32().id: np.dtype(np.float32), pa.float64().id: np.dtype(np.float64)}
+        floats: dict[int, np.dtype[Any]] = {
+            pa.float32().id: np.dtype(np.float32),
+            pa.float64().id: np.dtype(np.float64),
+        }
         self._dtypes = [floats.get(item.id) for item in items]  # None: to be converted
         self.d: int | None = len(types)
         if self.is_list:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..column_units import NO_UNITS, Units
 from .arrow import PART_BYTES, Layout, has_threads_left, pyarrow, validate
 from .folders import folder_names
+from .parquet_batches import LABELS_AS_NUMBERS, spans, wide_rows
 
 __all__ = [
     "ArrowFile",
@@ -29,19 +30,13 @@ __all__ = [
     "check_labels",
     "labelled_blocks",
     "reading",
-    "wide_rows",
 ]
 
 #: Bytes of one block read from a file: from 1 to 8 MiB the speed is the same, and falls beyond.
 BLOCK_BYTES = 8 << 20
-#: Rows of labels alone are read so many at a time as rows of so many numbers.
-LABELS_AS_NUMBERS = 8
 #: Bytes of batches of very wide tables after which Arrow's pool gives back what a row group left in
 #: it. (Of fewer columns it grows by little, and pages that are given back have to come anew.)
 RELEASE_BYTES = 64 << 20
-#: Rows of a column decoded at once, at least, where PART_BYTES has room for them: what a column
-#: costs beside its numbers is then little. More than half of PART_BYTES gains nothing.
-_COLUMN_ROWS = 4096
 #: Columns beyond which Arrow's threads cost more than they bring: a few kilobytes are one's task.
 _MOST_THREADED = 512
 #: Bytes read ahead of each column of a Parquet file, least and most, and of all columns.
@@ -118,19 +113,6 @@ class Source(ABC):
     @abstractmethod
     def labelled(self, d: int) -> Iterator[LabelledBlock]:
         """Yield the rows, each block with the columns of ``by`` beside it."""
-
-
-def wide_rows(d: int, most: int, group: int = 1) -> int:
-    """Rows of d Parquet columns that are decoded at once, in at most so many bytes.
-
-    Whole row groups of ``group`` rows, or equal parts of one: what is left over of one takes up to
-    half as long again as all of it, and columns of a power of two bytes get in each other's way.
-    """
-    width = 8 * (d or LABELS_AS_NUMBERS)
-    rows = max(1, min(most, max(most // 2, _COLUMN_ROWS * width)) // width)
-    if group <= rows:
-        return rows // max(1, group) * max(1, group)
-    return -(-group // -(-group // rows))
 
 
 def labelled_blocks(
@@ -212,7 +194,7 @@ class ParquetFile(Source):
         if len(self._layout.columns) <= _MOST_THREADED:
             return [None]
         with reading(self.path):
-            return list(_spans(file.metadata, size))
+            return list(spans(file.metadata, size))
 
     def _completed(self, batch: Any) -> Any:
         if not self.folders:
@@ -248,20 +230,6 @@ class ParquetFile(Source):
         """Raise where other rows were found than the file's metadata tell."""
         if found != told:
             raise OSError(f"{self.path} is truncated or damaged: write it again")
-
-
-def _spans(metadata: Any, rows: int) -> Iterator[list[int]]:
-    """Row groups that are read together: of ``rows`` at least, and of one where one has as many. A
-    batch that goes on in the next group is a copy, beside the buffers of both."""
-    span, size = [], 0
-    for group in range(metadata.num_row_groups):
-        span.append(group)
-        size += metadata.row_group(group).num_rows
-        if size >= rows:
-            yield span
-            span, size = [], 0
-    if span:
-        yield span
 
 
 class ArrowFile(Source):
