@@ -1,6 +1,6 @@
 """What clipping and adding take on this machine, by one command:
 
-    python bench/report.py            # a quarter of an hour; --alone: its own tables, two minutes
+    python bench/report.py            # from four minutes on; --alone: its own tables, one
     python bench/report.py --check    # also fails where a ratio is missed
 
 prints and writes into ``bench/results/FAMILY``, a folder for each family of processors:
