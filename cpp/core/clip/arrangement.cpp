@@ -62,15 +62,31 @@ constexpr std::size_t slice_rows = 48;
 constexpr std::size_t most_variants = 2 * widest_count + narrow_count;
 constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4, layouts = 4;
 
-// Seconds that this thread ran: what else the machine does is not in them, as files are read meanwhile.
-double seconds_of_thread() {
+// Seconds since it was made that its thread ran: what else the machine does is not in them, as files are
+// read meanwhile. Where a thread's clock ticks too rarely to tell, as on some virtual machines, by the
+// wall.
+class Watch {
+ public:
+  double seconds() const {
+    const double ran = of_thread() - thread_, passed = of_wall() - wall_;
+    return ran > 0 && ran < 1.1 * passed ? ran : passed;
+  }
+
+ private:
+  static double of_wall() {
+    using Clock = std::chrono::steady_clock;
+    return std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
+  }
+  static double of_thread() {
 #if defined(CLOCK_THREAD_CPUTIME_ID)
-  timespec now;
-  if (!clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now))
-    return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+    timespec now{};
+    if (!clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now))
+      return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 #endif
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+    return 0;
+  }
+  double wall_ = of_wall(), thread_ = of_thread();
+};
 
 bool is_wide(const Kernels& target) { return std::string_view(target.name) != "baseline"; }
 
@@ -250,9 +266,9 @@ std::size_t Choice::measure(const Batch& batch, const Region& region, const Run&
     const std::size_t fit = times * bytes / (batch.d * element_size(batch));
     const std::size_t slice = std::max(fit / slice_rows, std::size_t{1}) * slice_rows;
     if (batch.n - done < slice) break;
-    const double start = seconds_of_thread();
+    const Watch watch;
     run(variants[pass->trials % variants.size()], done, slice);
-    pass->record(variants.size(), (seconds_of_thread() - start) / double(slice));
+    pass->record(variants.size(), watch.seconds() / double(slice));
     done += slice;
   }
   return done;
