@@ -44,7 +44,8 @@ constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
                                    {"columns-near-kept", 4, 8192, near_block, Fetch::near, true},
                                    {"columns-far-kept", 4, 8192, far_block, Fetch::far, true}};
 constexpr const Arrangement &slabs = columns[0], &blocks = columns[2];
-constexpr std::size_t most_in_slabs = 64;  // columns
+// Of more columns what waits of a slab leaves the first level: blocks were faster on all that were met.
+constexpr std::size_t most_in_slabs = 64;
 constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
 // From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.
@@ -149,8 +150,8 @@ std::vector<std::string> variant_names() {
 }
 
 // On Zen 3, Zen 5 and Xeons: many rows in flight, or columns in slabs, while their scratch and the sums
-// fit the first level of cache, fewer, or blocks, beyond. Batches too small to be measured are in the cache: requests to its first
-// level serve them, too.
+// fit the first level of cache, fewer, or blocks, beyond. Batches too small to be measured are in the
+// cache: requests to its first level serve them, too.
 const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) {
   if (in_columns(batch)) return batch.d <= most_in_slabs ? slabs : blocks;
   const std::size_t row = batch.d * element_size(batch);

@@ -152,15 +152,13 @@ class ParquetFile(Source):
         with self._open() as file:
             schema = file.schema_arrow
             with reading(path):
-                own = set(schema.names)
+                own, told = set(schema.names), file.metadata
+                groups = [told.row_group(k).num_rows for k in range(told.num_row_groups)]
             self.folders = {name: value for name, value in folders.items() if name not in own}
             for name, value in self.folders.items():
                 schema = schema.append(pa.field(name, value.type))
             self._layout = _layout(path, schema, columns, by)
-            self.n, groups = file.metadata.num_rows, file.metadata.num_row_groups
-            self._group = max(
-                (file.metadata.row_group(k).num_rows for k in range(groups)), default=0
-            )
+            self.n, self._group = told.num_rows, max(groups, default=0)
         self.columns, self.d = self._layout.columns, self._layout.d
         self.units = self._layout.units
 
@@ -228,8 +226,9 @@ class ParquetFile(Source):
 
     def check_rows(self, found: int, told: int) -> None:
         """Raise where other rows were found than the file's metadata tell."""
-        if found != told:
-            raise OSError(f"{self.path} is truncated or damaged: write it again")
+        with reading(self.path):
+            if found != told:
+                raise EOFError
 
 
 class ArrowFile(Source):
