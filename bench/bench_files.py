@@ -1,6 +1,6 @@
 """Sums over files against their readers alone, and columns against rows.
 
-    python bench/bench_files.py             # about a minute, 200 MB of files in a temporary folder
+    python bench/bench_files.py             # about a minute, 1.1 GB of files in a temporary folder
     python bench/bench_files.py --check     # also fails where a ratio is missed
 
 writes ``bench/results/FAMILY/files.md``. Wall clock, the least of several repeats, taken in turns;
@@ -37,8 +37,10 @@ LISTS = 4
 WANTED = {
     ("wide Parquet", "iter_batches alone"): 1.15,
     ("wide Parquet", "its row groups alone"): 1.15,
+    ("wide Parquet, 2 jobs", "its row groups alone"): 1.15,
     ("wide Parquet, 2 jobs", "wide Parquet"): 1.05,
     ("lists, 2 jobs", "lists, 1 job"): 0.65,
+    ("one file of lists, 2 jobs", "one file of lists, 1 job"): 0.65,
     (".npy, Fortran order", ".npy, C order"): 1.5,
     ("CSV", "pyarrow.csv alone"): 1.15,
     ("Fortran array", "rows in memory"): 1.5,
@@ -55,6 +57,8 @@ def write_files(folder: Path, rows: np.ndarray) -> None:
     for k in range(LISTS):
         lists = pa.FixedSizeListArray.from_arrays(rows[k::LISTS].ravel(), D)
         pq.write_table(pa.table({"v": lists}), folder / f"list{k}.parquet", **plain)
+    lists = pa.FixedSizeListArray.from_arrays(rows.ravel(), D)
+    pq.write_table(pa.table({"v": lists}), folder / "lists.parquet", **plain)
     np.save(folder / "c.npy", rows)
     np.save(folder / "f.npy", np.asfortranarray(rows))
     pa.csv.write_csv(columns_of(rows[: len(rows) // 8]), folder / "x.csv")
@@ -114,9 +118,10 @@ def added(data: object, region: Ellipsoid) -> bytes:
 def jobs_of(folder: Path, rows: np.ndarray) -> dict[str, Callable[[], object]]:
     region = measure.half_clipped(D)
     wide, lists = [folder / "wide.parquet"], [folder / f"list{k}.parquet" for k in range(LISTS)]
+    one = [folder / "lists.parquet"]
     mixed, holes = columns_of(rows, ("f8", "f4")), columns_of(rows, nulls=True)
     wanted = added(rows, region)
-    for paths in (wide, lists, [folder / "c.npy"], [folder / "f.npy"]):
+    for paths in (wide, lists, one, [folder / "c.npy"], [folder / "f.npy"]):
         assert total_of(paths, region) == total_of(paths, region, 2) == wanted
     assert added(columns_of(rows), region) == wanted
     assert added(holes, region) == added(with_holes(rows), region)
@@ -129,6 +134,8 @@ def jobs_of(folder: Path, rows: np.ndarray) -> dict[str, Callable[[], object]]:
         "lists, iter_batches alone": partial(read_batches, lists),
         "lists, 1 job": partial(total_of, lists, region),
         "lists, 2 jobs": partial(total_of, lists, region, 2),
+        "one file of lists, 1 job": partial(total_of, one, region),
+        "one file of lists, 2 jobs": partial(total_of, one, region, 2),
         ".npy, C order": partial(total_of, [folder / "c.npy"], region),
         ".npy, Fortran order": partial(total_of, [folder / "f.npy"], region),
         "pyarrow.csv alone": partial(pa.csv.read_csv, folder / "x.csv"),

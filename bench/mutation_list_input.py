@@ -41,6 +41,27 @@ INPUT = [
         "tests/test_exact_sum.py",
     ),
     Mutation(
+        "splits: the last part of a file is read by nobody",
+        P + "rows/sources.py",
+        "(bisect_left(before, size) for size in wanted), len(self.parts)}",
+        "(bisect_left(before, size) for size in wanted), len(self.parts) - 1}",
+        "tests/test_splits.py",
+    ),
+    Mutation(
+        "splits: a run that goes on counts a part's first block again",
+        P + "rows/sources.py",
+        "if part > first or k > done:",
+        "if part > first or k >= done:",
+        "tests/test_resume.py -k format",
+    ),
+    Mutation(
+        "splits: a row group's own count is not looked at",
+        P + "rows/parquet_file.py",
+        "self._check_rows(found, self._groups[part])",
+        "pass",
+        "tests/test_parquet_batches.py",
+    ),
+    Mutation(
         "arrow: a null list is read",
         P + "rows/arrow.py",
         "whole &= ~_nulls(array)",

@@ -26,7 +26,7 @@ from ellipsum.budget.budget import BudgetError
 from ellipsum.column_units import metadata_units
 from ellipsum.engines.engine_rows import EngineRows
 from ellipsum.jobs.resumable import binding_of
-from ellipsum.rows.seek import inputs_of
+from ellipsum.rows.identity import inputs_of
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")

@@ -366,8 +366,8 @@ def test_files_give_the_same_mean_of_present_cells_whichever_way_they_are_read(t
 def test_a_job_that_was_broken_off_keeps_its_missing_cells(tmp_path, monkeypatch, without_rest):
     rows = rows_with_holes(4000)
     np.save(tmp_path / "a.npy", rows)
+    monkeypatch.setattr("ellipsum.rows.numpy_file.BLOCK_BYTES", 1 << 12)
     files, job = open_rows(tmp_path / "a.npy"), Checkpoint(tmp_path / "job.ck", every=1 << 12)
-    monkeypatch.setattr("ellipsum.rows.seek.BLOCK_BYTES", 1 << 12)
     run = PrivateMean(Ellipsoid.ball(100.0, d=3), mu=1e4, missing="ignore")
     add, calls = ExactSum.add, []
 

@@ -10,7 +10,7 @@ import pytest
 
 from ellipsum import Ellipsoid, ExactSum, open_rows
 from ellipsum.jobs.resumable import sum_of_files
-from ellipsum.rows.parquet_batches import wide_rows
+from ellipsum.rows.parquet_file import wide_rows
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -66,9 +66,9 @@ def test_a_parquet_file_has_what_its_folders_names_say(folder):
 
 
 def test_jobs_and_resume_go_with_what_folders_names_say(folder, monkeypatch):
-    from ellipsum.rows import seek
+    from ellipsum.rows import parquet_file
 
-    monkeypatch.setattr(seek, "PART_BYTES", 1 << 9)
+    monkeypatch.setattr(parquet_file, "PART_BYTES", 1 << 9)
     path, table = folder
     checkpoint = path.parent / "job.ck"
     for known in ({"key": "year"}, {"key": "a_key", "user": "year"}):

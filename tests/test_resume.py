@@ -21,7 +21,6 @@ from ellipsum import (
     open_rows,
 )
 from ellipsum.cli import main
-from ellipsum.rows.seek import blocks_from, sources_of
 from killed_jobs import REGION, check, make_files, mechanism, release, run_all
 
 pytestmark = pytest.mark.usefixtures("without_rest")
@@ -81,7 +80,7 @@ def test_a_run_that_goes_on_reads_only_what_is_left(job, monkeypatch):
         return add(self, batch)
 
     monkeypatch.setattr(ExactSum, "add", counted)
-    monkeypatch.setattr("ellipsum.rows.seek.PART_BYTES", 1 << 11)
+    monkeypatch.setattr("ellipsum.rows.parquet_file.PART_BYTES", 1 << 11)
     kill = True
     with pytest.raises(KeyboardInterrupt):
         release(folder, "sum", 1)
@@ -130,20 +129,20 @@ def test_every_format_is_read_on_from_every_place(job, name):
             file.write_table(pa.table({"a": part[:, 0], "b": part[:, 1]}))
     with pytest.MonkeyPatch.context() as patch:
         for module in (
-            "rows.seek.PART_BYTES",
-            "rows.seek.BLOCK_BYTES",
+            "rows.parquet_file.PART_BYTES",
+            "rows.numpy_file.BLOCK_BYTES",
             "rows.csv_file.CHUNK_BYTES",
         ):
             patch.setattr(f"ellipsum.{module}", 1 << 12)
-        (source,) = sources_of(open_rows(folder / name), 2)
-        whole = list(blocks_from(source, 2))
+        (source,) = open_rows(folder / name).splits(1, 2)
+        whole = [(np.asarray(block), place) for (block, _), place in source.labelled_from(2)]
         assert len(whole) > 2
         all_rows = np.concatenate([block for block, _ in whole])
         np.testing.assert_array_equal(all_rows, np.concatenate(list(open_rows(folder / name))))
         done = 0
         for block, place in whole:
             done += len(block)
-            rest = [b for b, _ in blocks_from(source, 2, place)]
+            rest = [np.asarray(block) for (block, _), _ in source.labelled_from(2, place)]
             left = np.concatenate([np.empty((0, 2)), *rest])
             np.testing.assert_array_equal(left, all_rows[done:])
 
@@ -153,7 +152,7 @@ def test_every_format_is_read_on_from_every_place(job, name):
 
 def test_a_full_disk_at_any_write_is_a_clear_error_and_loses_nothing(job, monkeypatch):
     folder, rows = job
-    monkeypatch.setattr("ellipsum.rows.seek.PART_BYTES", 1 << 11)
+    monkeypatch.setattr("ellipsum.rows.parquet_file.PART_BYTES", 1 << 11)
     real = os.write
     step = 0
     while True:

@@ -19,7 +19,7 @@ from ellipsum import (
 )
 from ellipsum.cli.main import main
 from ellipsum.groups.count_table import ExactCounts
-from ellipsum.rows import divided, seek
+from ellipsum.rows import divided, parquet_file
 from ellipsum.rows.files import Rows
 from killed_jobs import EVERY, PEOPLE, REGION, bits, make_files, named
 
@@ -51,7 +51,7 @@ MECHANISMS = {
 def folder(memory_path, monkeypatch):
     """The files of a job, in blocks of a few rows, which do not fit the memory they may take."""
     monkeypatch.setattr(divided, "MEMORY_BYTES", 1 << 13)
-    monkeypatch.setattr(seek, "PART_BYTES", 1 << 11)
+    monkeypatch.setattr(parquet_file, "PART_BYTES", 1 << 11)
     make_files(memory_path, "users' groups")
     return memory_path
 

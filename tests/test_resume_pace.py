@@ -41,7 +41,7 @@ def test_a_slow_disk_takes_a_fortieth_of_the_time(memory_path, monkeypatch, jobs
 
     monkeypatch.setattr("ellipsum.jobs.checkpoint.REST", 40)
     monkeypatch.setattr("ellipsum.jobs.checkpoint.time.monotonic", lambda: clock[0])
-    monkeypatch.setattr("ellipsum.rows.seek.PART_BYTES", 1 << 9)
+    monkeypatch.setattr("ellipsum.rows.parquet_file.PART_BYTES", 1 << 9)
     monkeypatch.setattr(Checkpoint, "write", slow)
     monkeypatch.setattr(ExactSum, "add", adds)
     monkeypatch.setattr(Job, "save_soon", waits)

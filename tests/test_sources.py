@@ -25,7 +25,7 @@ from ellipsum import (
     open_rows,
 )
 from ellipsum.records import PrivatePCA, PrivateRegression
-from ellipsum.rows.parquet_batches import spans
+from ellipsum.rows.parquet_file import spans
 from file_rows import CANARY, fails, gather
 
 BALL = Ellipsoid.ball(2.5, d=2)
@@ -337,6 +337,8 @@ def test_small_row_groups_are_read_together_and_large_ones_alone(tmp_path):
         (30, 100, [[0]]),
     ):
         pq.write_table(pa.table({"x": column}), tmp_path / "x.parquet", row_group_size=size)
-        assert list(spans(pq.read_metadata(tmp_path / "x.parquet"), rows)) == wanted
+        told = pq.read_metadata(tmp_path / "x.parquet")
+        groups = [told.row_group(k).num_rows for k in range(told.num_row_groups)]
+        assert list(spans(groups, range(len(groups)), rows)) == wanted
     read = np.concatenate([np.asarray(b).ravel() for b in open_rows(tmp_path / "x.parquet")])
     assert (read == np.arange(30.0)).all()

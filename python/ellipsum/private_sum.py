@@ -237,8 +237,8 @@ class PrivateSum:
             (:class:`Checkpoint`). With ``by`` files are read again, without the users that are in
             the sum. In an engine whole passes are kept, and each run counts the rows first.
         jobs : int
-            Files of ``open_rows(...)`` that are read at the same time, where an ellipsoid is given;
-            with ``by`` in any case, but for ``grouped``.
+            Files of ``open_rows(...)``, or parts of a large one, that are read at the same time,
+            where an ellipsoid is given; with ``by`` in any case, but for ``grouped``.
         spend_again : bool
             Release an ExactSum that was released before: the budget is then spent twice.
         threads : int, optional

@@ -129,7 +129,7 @@ class UserRows:
     grouped : bool; the holder of the data says that each user's rows stand together
     columns : Columns, optional; the names of the coordinates
     most : int, optional; in place of one row at most so many of a user's own (claim users-6)
-    jobs : int; files of ``Rows`` that are read at the same time
+    jobs : int; files of ``Rows``, or parts of one, that are read at the same time
     """
 
     def __init__(
@@ -214,23 +214,23 @@ def rows_of_users(
 def divide_rows(
     data: Any, jobs: int, of: Callable[[Any], Iterator[tuple[Array, Words]]], divided: Divided
 ) -> None:
-    """Divide all rows of data; of ``Rows``, so many files at a time.
+    """Divide all rows of data; of ``Rows``, so many files, or parts of one, at a time.
 
     Parameters
     ----------
     data : Rows, or anything where ``jobs`` is 1
     jobs : int
-    of : callable that gives the rows of data, or of one file, with their digests; threads call it
+    of : callable that gives the rows of data, or of one part, with their digests; threads call it
     divided : Divided
     """
-    files = data.each_file(jobs) if jobs > 1 else [data]
-    if len(files) == 1:
+    parts = data.each_split(jobs, divided.d) if jobs > 1 else [data]
+    if len(parts) == 1:
         divided.take(of(data))
         return
     meter, stop = data.meter(), threading.Event()
 
-    def one(file: Rows) -> None:
-        for rows, words in of(file):
+    def one(part: Rows) -> None:
+        for rows, words in of(part):
             if stop.is_set():
                 return
             divided.add(rows, words)
@@ -238,7 +238,7 @@ def divide_rows(
 
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            for result in [pool.submit(one, file) for file in files]:
+            for result in [pool.submit(one, part) for part in parts]:
                 result.result()
         finally:
             stop.set()  # after an error the others end at their next block

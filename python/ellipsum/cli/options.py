@@ -87,7 +87,10 @@ def add_header(group: argparse._ArgumentGroup) -> None:
 def add_jobs(group: argparse._ArgumentGroup) -> None:
     """How many files are read at once."""
     group.add_argument(
-        "--jobs", type=int, metavar="N", help="files that are read at the same time (default: 1)"
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="files, or parts of a large one, that are read at the same time (default: 1)",
     )
 
 

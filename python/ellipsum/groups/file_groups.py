@@ -15,9 +15,9 @@ from ..jobs.file_sums import ROWS_PER_STATE, FileSums
 from ..noise_keys import digest
 from ..rows.divided import Divided
 from ..rows.files import Rows, labelled_arrays
+from ..rows.identity import inputs_of
 from ..rows.labelled import label_places, one_kind
 from ..rows.labels import KINDS, Labels, labels_of
-from ..rows.seek import inputs_of
 from ..users import divide_rows, divided_runs
 from .bounded import Users, limited
 from .key_bytes import key_bytes
@@ -91,7 +91,7 @@ def table_of(
     users : Users, or None for rows
     known : whether a user's rows become their mean, and max_keys
     job : Job, optional; without one, nothing is kept
-    jobs : int, files of Rows that are read at the same time
+    jobs : int, files of Rows, or parts of one, that are read at the same time
     """
     if users is not None:
         return _of_users(data, grouping, make(), users, known, job, jobs)

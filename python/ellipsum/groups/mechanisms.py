@@ -151,7 +151,8 @@ class PrivateGroupSum(Groups):
             that was killed goes on, and which repeats the same release until it is discarded
             (:class:`Checkpoint`). It holds the table, and so the keys; never a row or a user.
         jobs : int
-            Files of ``open_rows(..., by=[...])`` that are read at the same time.
+            Files of ``open_rows(..., by=[...])``, or parts of a large one, that are read at the
+            same time.
         seed : int or 32 bytes, optional
             **For tests and audits: a release made with a seed is not private**, and says so.
         spend_again : bool

@@ -22,8 +22,8 @@ from typing import Any
 from ..durable import BINARY, NO_FOLLOW, lock, open_regular, sync, sync_folder, write_all
 from ..noise_keys import KEY_BYTES, root_key
 from ..rows.files import Rows
+from ..rows.identity import inputs_of
 from ..rows.paths import CHECKPOINT_MAGIC, named_by
-from ..rows.seek import inputs_of
 from ..sealed_bytes import CHECKSUM_BYTES, is_whole, sealed
 from .difference import OTHER_VERSION, changed, difference
 

@@ -1,17 +1,19 @@
-"""Sums over files, several at a time, from where a checkpoint stands."""
+"""Sums over files, several at a time or several parts of one, from where a checkpoint stands."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
 from ..rows.ahead import ended, read_ahead
 from ..rows.files import Rows
+from ..rows.identity import inputs_of
 from ..rows.progress import Meter
-from ..rows.seek import Place, inputs_of, labelled_from, sources_of
+from ..rows.sources import Place
 from .checkpoint import Job
 
 __all__ = ["ROWS_PER_STATE", "FileSums", "Part"]
@@ -19,9 +21,6 @@ __all__ = ["ROWS_PER_STATE", "FileSums", "Part"]
 #: Bytes of rows read between two checkpoints, at least, over those of a checkpoint: so that what is
 #: written stays below a quarter of what is read.
 ROWS_PER_STATE = 4
-
-
-_END = object()
 
 
 class Part(Protocol):
@@ -44,7 +43,8 @@ _Part = TypeVar("_Part", bound=Part)
 
 
 class FileSums(Generic[_Part]):
-    """The sum of the files that are done, and of each other one up to a place (claim resume-1).
+    """The sum of the splits of files that are done, and of each other one up to a place (claim
+    resume-1).
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class FileSums(Generic[_Part]):
     empty : Part of no rows
     d : int, coordinates of a row
     job : Job or None; without one, nothing is kept
-    jobs : int, files that are read at the same time
+    jobs : int, splits that are read at the same time
     add : callable that adds a block of rows, with the columns that label them, to a part
     """
 
@@ -66,9 +66,8 @@ class FileSums(Generic[_Part]):
         add: Callable[[_Part, Any, list[Any]], object],
     ) -> None:
         self.rows, self.d, self.job, self.jobs, self.add = rows, d, job, jobs, add
-        self.sources = sources_of(rows, self.d)
-        for source in self.sources:
-            source.jobs = min(jobs, len(self.sources))
+        rows.check(d)
+        self.splits = rows.splits(jobs, d)
         self.done: _Part = empty.empty_copy()
         self.empty = empty
         self.finished: set[int] = set()
@@ -82,9 +81,9 @@ class FileSums(Generic[_Part]):
         """Read what is left, and return the whole."""
         self._load()
         self.rows.expect(1)
-        todo = [k for k in range(len(self.sources)) if k not in self.finished]
-        for k, source in enumerate(self.sources):
-            source.position = 0.0 if k in todo else float(source.nbytes)
+        todo = [k for k in range(len(self.splits)) if k not in self.finished]
+        for k, split in enumerate(self.splits):
+            split.position = 0.0 if k in todo else float(split.nbytes)
         self.meter = self.rows.meter() if todo else Meter()
         try:
             self._read(todo)
@@ -98,9 +97,7 @@ class FileSums(Generic[_Part]):
 
     def _read(self, todo: list[int]) -> None:
         if self.jobs == 1 or len(todo) < 2:
-            with closing(read_ahead(self._blocks_of(todo))) as ahead:
-                for k in todo:
-                    self._file(k, iter(lambda: next(ahead), _END))
+            self._in_turn(todo)
             return
         with ThreadPoolExecutor(min(self.jobs, len(todo))) as pool:
             try:
@@ -111,23 +108,29 @@ class FileSums(Generic[_Part]):
                 pool.shutdown(cancel_futures=True)
                 raise
 
+    def _in_turn(self, todo: list[int]) -> None:
+        """While a split's last block is added, the next one's first is read."""
+        marked = ((k, block) for k in todo for block in self._blocks(k))
+        with closing(read_ahead(marked)) as ahead:
+            coming = list(islice(ahead, 1))
+
+            def blocks(k: int) -> Iterator[Any]:
+                while coming and coming[0][0] == k:
+                    yield coming.pop()[1]  # none is kept while the next one is made
+                    coming.extend(islice(ahead, 1))
+
+            for k in todo:
+                self._split(k, blocks(k))
+
     def _alone(self, k: int) -> None:
         with ended(self._blocks(k)) as blocks:
-            self._file(k, blocks)
+            self._split(k, blocks)
 
     def _blocks(self, k: int) -> Iterator[Any]:
-        start = self.places[k][0] if k in self.places else (0, 0)
-        return labelled_from(self.sources[k], self.d, start)
+        start = self.places[k][0] if k in self.places else None
+        return self.splits[k].labelled_from(self.d, start)
 
-    def _blocks_of(self, files: list[int]) -> Generator[Any, None, None]:
-        """Blocks of one file after the other, and behind each file's its end: while a file's last
-        block is added, the next one's first is read."""
-        for k in files:
-            yield from self._blocks(k)
-            yield _END
-
-    def _file(self, k: int, blocks: Iterator[Any]) -> None:
-        source = self.sources[k]
+    def _split(self, k: int, blocks: Iterator[Any]) -> None:
         part: _Part = self.empty.empty_copy()
         if k in self.places:
             part.merge_partial(self.places[k][1])
@@ -144,7 +147,7 @@ class FileSums(Generic[_Part]):
                     self.places[k] = (place, bytes(part.partial()))
                     self._keep_soon()
                 since = 0
-        source.position = float(source.nbytes)
+        self.splits[k].position = float(self.splits[k].nbytes)
         with self.lock:
             self.done.merge(part)
             self.finished.add(k)
@@ -169,13 +172,13 @@ class FileSums(Generic[_Part]):
         self.done.merge_partial(self.job.blobs["sum"])
         self.finished = set(self.job.facts["finished"])
         for name, (unit, inside) in self.job.facts["places"].items():
-            self.places[int(name)] = ((unit, inside), self.job.blobs[f"file {name}"])
+            self.places[int(name)] = ((unit, inside), self.job.blobs[f"split {name}"])
 
     def _keep(self) -> None:
-        """All of it for one file, as it is under the lock: a block counts in one place."""
+        """All of it for one write, as it is under the lock: a block counts in one place."""
         assert self.job is not None
         with self.lock:
-            parts = {f"file {k}": part for k, (_, part) in self.places.items()}
+            parts = {f"split {k}": part for k, (_, part) in self.places.items()}
             self.job.blobs = {"sum": bytes(self.done.partial()), **parts}
             self.job.facts = {
                 "finished": sorted(self.finished),

@@ -14,8 +14,8 @@ from urllib.request import url2pathname
 from .. import _validate
 from ..noise_keys import digest
 from ..rows.files import Rows
+from ..rows.identity import inputs_of
 from ..rows.partitioned import Partitioned
-from ..rows.seek import inputs_of
 from .checkpoint import Checkpoint, CheckpointError, Job
 
 __all__ = ["check_rows", "engine_of", "inputs_before", "refuse_job"]

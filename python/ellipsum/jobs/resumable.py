@@ -23,8 +23,8 @@ from ..noise_keys import JobKeys, Use, digest
 from ..rows.ahead import ended
 from ..rows.batches import kernel_batches
 from ..rows.files import Rows
+from ..rows.identity import decoder_of
 from ..rows.partitioned import Partitioned
-from ..rows.seek import decoder_of
 from ..users import UserRows, UserUnit
 from .checkpoint import CheckpointError, Job
 from .file_sums import FileSums
@@ -43,7 +43,7 @@ __all__ = [
 
 #: The version of what a checkpoint holds, and of how files are cut into blocks: a run of another
 #: one does not go on from it.
-_FORMAT = 4
+_FORMAT = 5
 #: Of a plan: what was begun before there were marks may have been of other rows, unseen.
 _STEPS = "marked"
 
@@ -200,7 +200,7 @@ def sum_of_files(rows: Rows, empty: ExactSum, job: Job | None, *, jobs: int) -> 
     rows : Rows
     empty : ExactSum of no rows: what region and policies the sum has, and threads
     job : Job or None; without one, nothing is kept
-    jobs : int, files that are read at the same time
+    jobs : int, files that are read at the same time, or parts of one
     """
     sums = FileSums(rows, empty, empty.ellipsoid.d, job, jobs, lambda part, rows, _: part.add(rows))
     return sums.run()

@@ -44,7 +44,7 @@ class Divided:
     """
 
     def __init__(self, d: int, place: int = 0, *, done: Collection[int] = ()) -> None:
-        self._d, self._place = d, place
+        self.d, self._place = d, place
         self._done = np.array(sorted(done), np.uint64)
         self._lock = threading.Lock()
         self._rows: list[tuple[Array, Words]] = []
@@ -72,7 +72,7 @@ class Divided:
         if self._done.size:
             left = ~np.isin(self._part_of(words), self._done)
             rows, words = rows[left], words[left]
-        step = max(1, _NUMBERS_PER_BLOCK // self._d)
+        step = max(1, _NUMBERS_PER_BLOCK // self.d)
         for start in range(0, len(rows), step):
             with np.errstate(all="ignore"):  # a warning would tell of a value
                 part = np.array(rows[start : start + step], np.float64)
@@ -113,7 +113,7 @@ class Divided:
             file.close()
 
     def _sorted(self, file: _File) -> Iterator[tuple[Array, Words]]:
-        blocks = file.blocks(self._d, 0 if self._first is None else self._first.size)
+        blocks = file.blocks(self.d, 0 if self._first is None else self._first.size)
         if file.size <= MEMORY_BYTES:
             yield from _in_order(list(blocks))
         elif self._same:
@@ -121,7 +121,7 @@ class Divided:
         elif self._place + 1 == _PLACES:  # digests alike in 60 bits, which nobody has by chance
             yield from _in_order(list(blocks))
         else:
-            with Divided(self._d, self._place + 1) as divided:
+            with Divided(self.d, self._place + 1) as divided:
                 divided.take(blocks)
                 for _, batches in divided.parts():
                     yield from batches

@@ -6,10 +6,13 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from .arrow_file import ArrowFile, ArrowStream
 from .csv_file import CsvFile
 from .npz_file import NpzFile
+from .numpy_file import NumpyFile
+from .parquet_file import ParquetFile
 from .paths import CHECKPOINT_MAGIC
-from .sources import ArrowFile, NumpyFile, ParquetFile, Source, reading
+from .sources import Source, reading
 
 __all__ = ["open_file"]
 
@@ -51,7 +54,7 @@ def open_file(
         return CsvFile(path, columns, header, by)
     if kind == "npz":
         return NpzFile(path, columns, by)
-    return ArrowFile(path, columns, by, stream=kind == "stream")
+    return (ArrowStream if kind == "stream" else ArrowFile)(path, columns, by)
 
 
 def _format(path: str, header: bool) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..column_names import Columns, coordinate_names
-from ..column_units import NO_UNITS, Units, said_units
+from ..column_units import NO_UNITS, Units
+from .agreement import agree, common_d, common_units, said_of
 from .ahead import read_ahead
 from .columns import ColumnBlock, as_arrays
 from .file_kinds import open_file
@@ -20,7 +21,10 @@ from .paths import files_named
 from .progress import DrawnMeter, Meter, watch
 from .sources import LabelledBlock, Source
 
-__all__ = ["Rows", "labelled_arrays", "open_rows"]
+__all__ = ["MOST_SPLITS", "Rows", "labelled_arrays", "open_rows"]
+
+#: Parts that large files are read in, about, all together: enough for as many jobs.
+MOST_SPLITS = 32
 
 _Path = str | os.PathLike[str]
 
@@ -63,7 +67,7 @@ class Rows:
         header: bool = True,
         units: Units = NO_UNITS,
     ) -> None:
-        self._sources = list(sources)
+        self._sources = self._read_as = list(sources)
         self._progress, self.header = progress, header
         self._pass = 0
         self._passes: int | None = None
@@ -75,12 +79,12 @@ class Rows:
         self.by = sources[0].by
         self.folders = [dict(source.folders) for source in sources]
         self._quotable = all(source.quotable for source in sources)
-        self.d = _common_d(sources)
+        self.d = common_d(sources)
         counts = [source.n for source in sources]
         self.n = None if None in counts else sum(n for n in counts if n is not None)
         self.nbytes = sum(source.nbytes for source in sources)
         self._said = units
-        self.units: Units = {**_common_units(sources, units), **units}
+        self.units: Units = {**common_units(sources, units), **units}
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
         if self.d is None:
@@ -101,7 +105,7 @@ class Rows:
 
     @property
     def _position(self) -> float:
-        return sum(source.position for source in self._sources)
+        return sum(source.position for source in self._read_as)
 
     def batches(self, d: int) -> Iterator[NDArray[Any]]:
         """Yield every row once, in blocks of shape (n, d).
@@ -129,12 +133,16 @@ class Rows:
         """Yield the blocks of :meth:`batches`, each with the columns of ``by`` beside it."""
         return labelled_arrays(self._blocks(d))
 
-    def _blocks(self, d: int) -> Iterator[LabelledBlock]:
+    def check(self, d: int) -> None:
+        """Raise unless the rows can have ``d`` coordinates."""
         if not self.accepts(d):
             raise ValueError(
                 f"{self.paths[0]} has {self.d} coordinates in a row, the shape has {d}: "
                 "select the columns that the shape was made for"
             )
+
+    def _blocks(self, d: int) -> Iterator[LabelledBlock]:
+        self.check(d)
         blocks = self._hand_out(read_ahead(self._read(d)))
         return watch(blocks, self.meter) if self._progress else blocks
 
@@ -163,11 +171,29 @@ class Rows:
             return DrawnMeter(*stored, title)
         return DrawnMeter(self.n, self.nbytes, lambda: self.fraction, title)
 
-    def each_file(self, jobs: int = 1) -> list[Rows]:
-        """The files one by one, each as a data set of its own; so many are read at a time."""
-        for source in self._sources:
-            source.jobs = min(jobs, len(self._sources))
+    def each_file(self) -> list[Rows]:
+        """The files one by one, each as a data set of its own."""
         return [Rows([source], header=self.header) for source in self._sources]
+
+    def splits(self, jobs: int, d: int) -> list[Source]:
+        """The files, large ones in parts, of which so many are read at the same time.
+
+        Which they are follows from the files alone, and from ``d``, the coordinates of a row, where
+        the files do not say. The next bar is of what is read of them.
+        """
+        known, each = d if self.d is None else self.d, MOST_SPLITS / max(1, self.nbytes)
+        self._read_as = [
+            split
+            for source in self._sources
+            for split in source.splits(known, max(1, round(each * source.nbytes)))
+        ]
+        for split in self._read_as:
+            split.jobs, split.position = min(jobs, len(self._read_as)), 0.0
+        return self._read_as
+
+    def each_split(self, jobs: int, d: int) -> list[Rows]:
+        """As :meth:`splits`, each as a data set of its own."""
+        return [Rows([split], header=self.header) for split in self.splits(jobs, d)]
 
     def count_nonfinite(self, d: int | None = None) -> NDArray[np.int64]:
         """Count the rows that count as the centre, one pass. **Private**: for the holder alone.
@@ -237,6 +263,7 @@ class Rows:
         return other
 
     def _read(self, d: int) -> Generator[tuple[LabelledBlock, float], None, None]:
+        self._read_as = self._sources
         for source in self._sources:
             source.position = 0.0
         for source in self._sources:
@@ -345,49 +372,12 @@ def open_rows(
     sources = [open_file(names[0], columns, header, labels, folders[0])]
     for name, own in zip(names[1:], folders[1:], strict=True):
         source = open_file(name, sources[0].columns, header, labels, own)
-        if not _agree(source, sources[0]):
+        if not agree(source, sources[0]):
             raise ValueError(
                 f"{source.path} and {sources[0].path} do not agree: the files of one data set "
                 "must have the same columns and dimension"
             )
         sources.append(source)
-    rows = Rows(sources, progress=progress, header=header, units=_said_of(sources, units))
+    rows = Rows(sources, progress=progress, header=header, units=said_of(sources, units))
     rows.named = tuple(map(os.path.abspath, given))
     return rows
-
-
-def _said_of(sources: Sequence[Source], units: Any) -> Units:
-    """What the caller says of the units, by name where the coordinates are columns."""
-    names, d = sources[0].columns, _common_d(sources)
-    said = said_units(units, d)
-    place = f"{names[0]}[" if d is None and names else None  # of a list of unknown length
-    told = {k: v for k, v in said.items() if not (place and str(k).startswith(place))}
-    Columns(coordinate_names(names, d) or names, units=told).check_units()
-    by_name = names is not None and len(names) == d
-    return {names[k] if by_name and names and isinstance(k, int) else k: v for k, v in said.items()}
-
-
-def _common_units(sources: Sequence[Source], said: Units) -> Units:
-    """What the files' schemas tell, where the caller does not."""
-    units: dict[str | int, str] = {}
-    for source in sources:
-        for name, unit in source.units.items():
-            if units.setdefault(name, unit) != unit and name not in said:
-                which = f"column {name!r}" if source.quotable else "a column"
-                raise ValueError(
-                    f"{source.path} has {which} in another unit than the files before it: convert "
-                    "it, or say the unit by units="
-                )
-    return units
-
-
-def _agree(one: Source, other: Source) -> bool:
-    return one.columns == other.columns and (
-        one.d == other.d or _common_d([one, other]) is not None
-    )
-
-
-def _common_d(sources: Sequence[Source]) -> int | None:
-    """The first of the sources' d that suits them all."""
-    known = (source.d for source in sources if source.d is not None)
-    return next((d for d in known if all(source.accepts(d) for source in sources)), None)

@@ -1,4 +1,4 @@
-"""One file as blocks of rows: Parquet, Arrow IPC and ``.npy`` (CSV has its own module).
+"""One file as blocks of rows: what every format's reader is.
 
 Files are read, not mapped: a mapped file that is cut short kills the process by a signal,
 where a read gives an error, and reading is as fast as the first touch of mapped pages.
@@ -6,45 +6,46 @@ where a read gives an error, and reading is as fast as the first touch of mapped
 
 from __future__ import annotations
 
+import copy
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import accumulate, islice, pairwise
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ..column_units import NO_UNITS, Units
-from .arrow import PART_BYTES, Layout, has_threads_left, pyarrow, validate
+from .arrow import Layout
 from .folders import folder_names
-from .parquet_batches import LABELS_AS_NUMBERS, spans, wide_rows
 
 __all__ = [
-    "ArrowFile",
+    "BLOCK_BYTES",
+    "LABELS_AS_NUMBERS",
     "LabelledBlock",
-    "NumpyFile",
-    "ParquetFile",
+    "Place",
+    "SeekableSource",
     "Source",
     "check_labels",
     "labelled_blocks",
+    "layout_of",
+    "next_of",
     "reading",
 ]
 
 #: Bytes of one block read from a file: from 1 to 8 MiB the speed is the same, and falls beyond.
 BLOCK_BYTES = 8 << 20
-#: Bytes of batches of very wide tables after which Arrow's pool gives back what a row group left in
-#: it. (Of fewer columns it grows by little, and pages that are given back have to come anew.)
-RELEASE_BYTES = 64 << 20
-#: Columns beyond which Arrow's threads cost more than they bring: a few kilobytes are one's task.
-_MOST_THREADED = 512
-#: Bytes read ahead of each column of a Parquet file, least and most, and of all columns.
-_PAGE_BUFFER_BYTES, _FILE_BUFFER_BYTES = (16 << 10, 1 << 20), 8 << 20
-
+#: Rows of labels alone are read so many at a time as rows of so many numbers.
+LABELS_AS_NUMBERS = 8
+#: Bytes of numbers that are worth reading apart: a split opens its file, and adds its own sum.
+SPLIT_BYTES = 16 << 20
 
 #: Rows (an array or a ColumnBlock), and columns (Arrow arrays) of as many entries.
 LabelledBlock = tuple[Any, list[Any]]
+#: A unit of a file, and the blocks of it that are done.
+Place = tuple[int, int]
+Marked = tuple[LabelledBlock, Place]
 
 
 @contextmanager
@@ -84,7 +85,7 @@ class Source(ABC):
     position : float
         Bytes of the file read so far, for a progress bar.
     jobs : int
-        Files that are read at the same time.
+        Files, or splits of them, that are read at the same time.
     """
 
     columns: list[str] | None
@@ -106,13 +107,83 @@ class Source(ABC):
         """Whether the rows can have ``d`` coordinates, as far as the schema tells."""
         return self.d in (None, d)
 
-    def blocks(self, d: int) -> Iterator[Any]:
-        """Yield the rows from the first to the last, arrays or ColumnBlocks."""
-        return (block for block, _ in self.labelled(d))
-
     @abstractmethod
     def labelled(self, d: int) -> Iterator[LabelledBlock]:
-        """Yield the rows, each block with the columns of ``by`` beside it."""
+        """Yield the rows from the first to the last, arrays or ColumnBlocks, each block with the
+        columns of ``by`` beside it."""
+
+    def labelled_from(self, d: int, start: Place | None = None) -> Generator[Marked, None, None]:
+        """As :meth:`labelled`, from a place on, each block with the place after it.
+
+        What is before the place is read again here, and left out.
+        """
+        done = 0 if start is None else start[1]
+        for k, block in islice(enumerate(self.labelled(d), 1), done, None):
+            yield block, (0, k)
+
+    def splits(self, d: int, most: int) -> list[Source]:
+        """It in parts that are read apart, so many of them at most; which they are follows from
+        the file, ``d`` and ``most`` alone."""
+        return [self]
+
+
+class SeekableSource(Source):
+    """A file of parts that need not be read from the first on.
+
+    Attributes
+    ----------
+    parts : range
+        Those that are read, of all of the file's.
+    """
+
+    parts: range
+
+    @abstractmethod
+    def _parts_reader(
+        self, d: int
+    ) -> AbstractContextManager[Callable[[int], Iterable[LabelledBlock]]]:
+        """The file, opened: what gives the blocks of a part."""
+
+    @abstractmethod
+    def _rows_of(self, parts: range) -> int | None:
+        """Rows of these parts, where the file's metadata say so."""
+
+    def labelled(self, d: int) -> Iterator[LabelledBlock]:
+        return (block for block, _ in self.labelled_from(d))
+
+    def labelled_from(self, d: int, start: Place | None = None) -> Generator[Marked, None, None]:
+        first, done = start or (self.parts.start, 0)
+        with self._parts_reader(d) as blocks_of:
+            for part in range(first, self.parts.stop):
+                for k, block in enumerate(blocks_of(part), 1):
+                    self.position = self._bytes_before(part + 1)
+                    if part > first or k > done:
+                        yield block, (part, k)
+
+    def splits(self, d: int, most: int) -> list[Source]:
+        before = list(accumulate((self._numbers(part, d) for part in self.parts), initial=0.0))
+        count = min(most, int(before[-1] / SPLIT_BYTES))
+        wanted = [before[-1] * k / count for k in range(1, count)]
+        ends = {0, *(bisect_left(before, size) for size in wanted), len(self.parts)}
+        if len(ends) < 3:
+            return [self]
+        return [self._split(self.parts[a:b]) for a, b in pairwise(sorted(ends))]
+
+    def _numbers(self, part: int, d: int) -> float:
+        """Bytes of its numbers; of the file, where nobody says how many rows it has."""
+        rows = self._rows_of(range(part, part + 1))
+        if rows is None:
+            return self.nbytes / len(self.parts)
+        return 8.0 * max(0, rows) * (d or LABELS_AS_NUMBERS)
+
+    def _split(self, parts: range) -> SeekableSource:
+        split = copy.copy(self)
+        split.parts, split.n, split.position = parts, self._rows_of(parts), 0.0
+        split.nbytes = int(self._bytes_before(parts.stop) - self._bytes_before(parts.start))
+        return split
+
+    def _bytes_before(self, part: int) -> float:
+        return self.nbytes * (part - self.parts.start) / max(1, len(self.parts))
 
 
 def labelled_blocks(
@@ -125,219 +196,8 @@ def labelled_blocks(
         done += len(block)
 
 
-def _repeated(pa: Any, value: Any, times: int) -> Any:
-    """A column of one value; text as a dictionary of it, a byte a row."""
-    if value.type != pa.string() or not value.is_valid:
-        return pa.repeat(value, times)
-    return pa.DictionaryArray.from_arrays(np.zeros(times, np.int8), pa.array([value.as_py()]))
-
-
-class ParquetFile(Source):
-    """Wide numeric columns or one column of lists, read a row group at a time.
-
-    ``folders`` are columns that the names of its folders stand for, as Arrow scalars: read from
-    there where the file has none of the name.
-    """
-
-    def __init__(
-        self,
-        path: str,
-        columns: Sequence[str] | None,
-        by: tuple[str, ...] = (),
-        folders: Mapping[str, Any] = MappingProxyType({}),
-    ) -> None:
-        pa = pyarrow("reading Parquet")
-        super().__init__(path)
-        self.by, self._decoded = by, 0
-        with self._open() as file:
-            schema = file.schema_arrow
-            with reading(path):
-                own, told = set(schema.names), file.metadata
-                groups = [told.row_group(k).num_rows for k in range(told.num_row_groups)]
-            self.folders = {name: value for name, value in folders.items() if name not in own}
-            for name, value in self.folders.items():
-                schema = schema.append(pa.field(name, value.type))
-            self._layout = _layout(path, schema, columns, by)
-            self.n, self._group = told.num_rows, max(groups, default=0)
-        self.columns, self.d = self._layout.columns, self._layout.d
-        self.units = self._layout.units
-
-    def opened(self) -> Any:
-        """The file, to be read by :meth:`batches` and closed."""
-        return self._open(len(self._layout.columns) + len(self.by))
-
-    def rows_at_once(self, d: int, list_bytes: int, wide_bytes: int) -> int:
-        """Rows of a batch: of lists, or of wide columns, of at most so many bytes."""
-        if self._layout.is_list:
-            return max(1, list_bytes // (8 * (d or LABELS_AS_NUMBERS)))
-        return wide_rows(d, wide_bytes, self._group)
-
-    def batches(self, file: Any, size: int, groups: Sequence[int] | None = None) -> Iterator[Any]:
-        """The columns that are read, of these row groups, at most ``size`` rows at a time."""
-        names = [name for name in (*self._layout.columns, *self.by) if name not in self.folders]
-        threads = len(names) <= _MOST_THREADED and has_threads_left(self.jobs)
-        with reading(self.path):
-            batches = file.iter_batches(size, row_groups=groups, columns=names, use_threads=threads)
-        while (batch := _next(self.path, batches)) is not None:
-            self._decoded += batch.nbytes
-            yield self._completed(batch)
-        del batches
-        # Else what the next row groups take comes beside it.
-        if len(names) > _MOST_THREADED and self._decoded >= RELEASE_BYTES:
-            self._decoded = 0
-            pyarrow("reading Parquet").default_memory_pool().release_unused()
-
-    def _spans_of(self, file: Any, size: int) -> Sequence[Sequence[int] | None]:
-        """Row groups that are read together: all of them, and of very wide tables a few."""
-        if len(self._layout.columns) <= _MOST_THREADED:
-            return [None]
-        with reading(self.path):
-            return list(spans(file.metadata, size))
-
-    def _completed(self, batch: Any) -> Any:
-        if not self.folders:
-            return batch
-        pa = pyarrow("reading Parquet")
-        repeated = [_repeated(pa, value, batch.num_rows) for value in self.folders.values()]
-        names = [*batch.schema.names, *self.folders]
-        return pa.RecordBatch.from_arrays([*batch.columns, *repeated], names)
-
-    def _open(self, columns: int = 1) -> Any:
-        import pyarrow.parquet
-
-        with reading(self.path):
-            # Buffered by pages: by default a row group's columns are read whole, and with
-            # pre_buffer the whole file stays in memory until the last batch. Every column has a
-            # buffer of its own: of a thousand columns they would take a gigabyte.
-            least, most = _PAGE_BUFFER_BYTES
-            each = max(least, min(most, _FILE_BUFFER_BYTES // max(1, columns)))
-            return pyarrow.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=each)
-
-    def labelled(self, d: int) -> Iterator[LabelledBlock]:
-        with self.opened() as file:
-            done = 0
-            size = self.rows_at_once(d, BLOCK_BYTES, PART_BYTES)
-            for groups in self._spans_of(file, size):
-                for batch in self.batches(file, size, groups):
-                    done += batch.num_rows
-                    self.position = self.nbytes * done / max(1, self.n or 1)
-                    yield from labelled_blocks(self._layout, batch, d, self.by)
-            self.check_rows(done, self.n or 0)
-
-    def check_rows(self, found: int, told: int) -> None:
-        """Raise where other rows were found than the file's metadata tell."""
-        with reading(self.path):
-            if found != told:
-                raise EOFError
-
-
-class ArrowFile(Source):
-    """Arrow IPC, as a file or as a stream."""
-
-    def __init__(
-        self,
-        path: str,
-        columns: Sequence[str] | None,
-        by: tuple[str, ...] = (),
-        *,
-        stream: bool,
-    ) -> None:
-        self._pa = pyarrow("reading Arrow files")
-        super().__init__(path)
-        self._stream = stream
-        self._fields: list[int] | None = None
-        with self._pa.OSFile(path) as file:
-            schema = self._open(file).schema
-        self.by = by
-        self._layout = _layout(path, schema, columns, by)
-        self.columns, self.d = self._layout.columns, self._layout.d
-        self.units = self._layout.units
-        self._fields = sorted(schema.get_field_index(name) for name in [*self.columns, *by])
-
-    def _open(self, file: Any) -> Any:
-        options = self._pa.ipc.IpcReadOptions(included_fields=self._fields)
-        opener = self._pa.ipc.open_stream if self._stream else self._pa.ipc.open_file
-        with reading(self.path):
-            return opener(file, options=options)
-
-    def labelled(self, d: int) -> Iterator[LabelledBlock]:
-        with reading(self.path):
-            file = self._pa.OSFile(self.path)
-        with file:
-            reader = self._open(file)
-            batches = iter(reader) if self._stream else self._by_index(reader)
-            while (batch := _next(self.path, batches)) is not None:
-                with reading(self.path):
-                    validate(batch)  # the format has no checksums
-                if self._stream:
-                    self.position = file.tell()
-                yield from labelled_blocks(self._layout, batch, d, self.by)
-
-    def _by_index(self, reader: Any) -> Iterator[Any]:
-        for i in range(reader.num_record_batches):
-            self.position = self.nbytes * (i + 1) / reader.num_record_batches
-            yield reader.get_batch(i)
-
-
-class NumpyFile(Source):
-    """A two-dimensional array in a ``.npy`` file, in C or Fortran order."""
-
-    columns = None
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        with reading(path):
-            header = np.load(path, mmap_mode="r", allow_pickle=False)
-        if header.dtype.kind not in "fiub":
-            raise TypeError(f"{path} is not numeric, its dtype is {header.dtype.kind!r}")
-        if header.ndim != 2:
-            raise ValueError(
-                f"{path} must have two dimensions, rows and coordinates, got {header.ndim}: "
-                "reshape it before saving"
-            )
-        self.n, self.d = header.shape
-        self._dtype = header.dtype
-        self._offset = header.offset
-        self._fortran = header.flags.f_contiguous and not header.flags.c_contiguous
-
-    def labelled(self, d: int) -> Iterator[LabelledBlock]:
-        n = self.n or 0
-        size = max(1, BLOCK_BYTES // (self._dtype.itemsize * d))
-        with reading(self.path):
-            file = open(self.path, "rb", buffering=0)
-        with file:
-            for start in range(0, n, size):
-                block = self._block(file, start, min(size, n - start), d)
-                self.position = self.nbytes * (start + len(block)) / n
-                yield block, []
-
-    def _block(self, file: Any, start: int, count: int, d: int) -> NDArray[Any]:
-        if self._fortran:
-            block = np.empty((d, count), self._dtype)
-            for j in range(d):
-                self._fill(file, j * (self.n or 0) + start, block[j])
-            block = block.T
-        else:
-            block = np.empty((count, d), self._dtype)
-            self._fill(file, start * d, block)
-        kept = self._dtype in (np.float32, np.float64) and self._dtype.isnative
-        if kept:
-            return block
-        with np.errstate(all="ignore"):  # a warning would tell of a value
-            return block.astype(np.float64)
-
-    def _fill(self, file: Any, start: int, out: NDArray[Any]) -> None:
-        view = memoryview(out.view(np.uint8).reshape(-1).data)
-        with reading(self.path):
-            file.seek(self._offset + start * self._dtype.itemsize)
-            while len(view):
-                count = file.readinto(view)
-                if not count:
-                    raise EOFError
-                view = view[count:]
-
-
-def _layout(path: str, schema: Any, columns: Sequence[str] | None, by: Sequence[str]) -> Layout:
+def layout_of(path: str, schema: Any, columns: Sequence[str] | None, by: Sequence[str]) -> Layout:
+    """How the columns of a file's schema make rows, beside those that label them."""
     with reading(path):
         names = list(schema.names)  # decodes them
     check_labels(path, names, columns, by)
@@ -368,6 +228,7 @@ def check_labels(
             raise ValueError(f"column {name!r} labels rows: it cannot be a coordinate too")
 
 
-def _next(path: str, batches: Iterator[Any]) -> Any:
+def next_of(path: str, batches: Iterator[Any]) -> Any:
+    """The next batch of a reader, None behind the last."""
     with reading(path):
         return next(batches, None)

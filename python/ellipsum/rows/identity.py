@@ -1,0 +1,32 @@
+"""What tells files, as they are now and as they are read, from others: a job is of them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from .arrow import pyarrow
+from .files import Rows
+from .npz_file import NpzFile
+from .numpy_file import NumpyFile
+from .sources import reading
+
+__all__ = ["decoder_of", "inputs_of"]
+
+
+def inputs_of(rows: Rows) -> list[list[Any]]:
+    """Path, size and time of change of each file, and the columns read: what a job is of."""
+    found = []
+    for path in rows.paths:
+        with reading(path):
+            facts = os.stat(path)
+        found.append([os.path.realpath(path), facts.st_size, facts.st_mtime_ns])
+    return found
+
+
+def decoder_of(rows: Rows) -> dict[str, str]:
+    """The version of pyarrow, where it decodes a file: how it cuts batches is nowhere promised, and
+    a place is a number of them."""
+    if all(isinstance(source, (NumpyFile, NpzFile)) for source in rows._sources):
+        return {}
+    return {"pyarrow": str(pyarrow("reading files").__version__)}
