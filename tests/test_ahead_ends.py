@@ -84,7 +84,7 @@ def test_what_row_groups_left_in_the_pool_is_given_back(tmp_path, monkeypatch, j
     """Of very wide columns and of files read at a time, which are read by row groups: else the
     pages of the next ones came beside those of the last."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    from ellipsum.rows import sources
+    from ellipsum.rows import parquet_file
 
     table = pa.table({f"x{j}": np.ones(300) for j in range(600)})
     for k in range(jobs):
@@ -96,8 +96,8 @@ def test_what_row_groups_left_in_the_pool_is_given_back(tmp_path, monkeypatch, j
             released.append(1)
 
     monkeypatch.setattr(pa, "default_memory_pool", Pool)
-    monkeypatch.setattr(sources, "RELEASE_BYTES", 2 * 50 * 600 * 8)  # of two row groups
-    monkeypatch.setattr(sources, "wide_rows", lambda d, most, group: 50)
+    monkeypatch.setattr(parquet_file, "RELEASE_BYTES", 2 * 50 * 600 * 8)  # of two row groups
+    monkeypatch.setattr(parquet_file, "wide_rows", lambda d, most, group: 50)
     total = PrivateMean(Ellipsoid.ball(30.0, d=600), mu=1)
     total(open_rows([tmp_path / f"{k}.parquet" for k in range(jobs)]), jobs=jobs)
     assert len(released) == given_back

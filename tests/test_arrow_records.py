@@ -127,7 +127,7 @@ def test_a_conversion_that_pyarrow_refuses_quotes_nothing(monkeypatch):
     def refuse(*_given):
         raise pa.ArrowInvalid(f"cannot cast {CANARY}")
 
-    monkeypatch.setattr("ellipsum.rows.arrow._floats", refuse)
+    monkeypatch.setattr("ellipsum.rows.arrow_columns._floats", refuse)
     with pytest.raises(TypeError, match="is not numeric") as caught:
         list(as_batches(pa.table({"a": [int(CANARY)]}), 1))
     assert str(CANARY) not in str(caught.value) and str(int(CANARY)) not in str(caught.value)

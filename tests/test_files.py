@@ -22,7 +22,8 @@ from ellipsum.rows import arrow
 from ellipsum.rows import columns as _columns
 from ellipsum.rows import csv_file as _csv
 from ellipsum.rows import npz_file as _npz
-from ellipsum.rows import sources as _sources
+from ellipsum.rows import numpy_file as _numpy
+from ellipsum.rows import parquet_file as _parquet
 from ellipsum.rows.batches import as_batches
 from ellipsum.rows.files import open_rows
 from file_rows import CANARY, fails, gather
@@ -99,9 +100,10 @@ def small_blocks(monkeypatch):
     """Many blocks of few rows, so that every seam is met."""
     monkeypatch.setattr(_columns, "WIDE_BYTES", 2400)
     monkeypatch.setattr(arrow, "PART_BYTES", 24000)
-    monkeypatch.setattr(_sources, "BLOCK_BYTES", 2400)
+    monkeypatch.setattr(_numpy, "BLOCK_BYTES", 2400)
+    monkeypatch.setattr(_parquet, "BLOCK_BYTES", 2400)
     monkeypatch.setattr(_npz, "BLOCK_BYTES", 2400)
-    monkeypatch.setattr(_sources, "PART_BYTES", 24000)
+    monkeypatch.setattr(_parquet, "PART_BYTES", 24000)
     monkeypatch.setattr(_csv, "CHUNK_BYTES", 1000)
 
 

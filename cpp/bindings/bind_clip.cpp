@@ -5,6 +5,7 @@
 #include "clip/few_rows.hpp"
 #include "clip/group_sums.hpp"
 #include "numpy_view.hpp"
+#include "table_view.hpp"
 
 namespace py = pybind11;
 
@@ -50,7 +51,7 @@ static ellipsum::ClipCounts run(const Rows& rows, const ellipsum::Region& region
   return ellipsum::clip_sum(*choice, rows, region, out, threads, holes);
 }
 
-// An array, or the columns of a ColumnBlock (rows/columns.py).
+// An array, or a ColumnBlock.
 static ellipsum::ClipCounts run_any(const py::object& rows, const ellipsum::Region& region,
                                     std::int64_t* out, int threads, py::array& absent) {
   if (py::isinstance<py::array>(rows)) {

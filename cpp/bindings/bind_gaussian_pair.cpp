@@ -13,7 +13,7 @@ using ellipsum::QuadraticForm;
 
 namespace {
 
-constexpr std::size_t columns = 4;  // log_delta, log_slope, error, nodes
+constexpr std::size_t pair_columns = 4;  // log_delta, log_slope, error, nodes
 
 template <class Law>
 using Fill = void (*)(const Law&, const double*, std::size_t, FormTail*, std::size_t,
@@ -23,7 +23,7 @@ template <class Law, Fill<Law> fill>
 void many(const Law& law, const py::array& epsilon, py::array out, std::size_t threads) {
   const std::size_t n = std::size_t(epsilon.size());
   const double* in = input_view<double>(epsilon, n, "epsilon");
-  double* row = output_view<double>(out, n * columns, "out");
+  double* row = output_view<double>(out, n * pair_columns, "out");
   py::gil_scoped_release nogil;
   std::vector<FormTail> found(n);
   fill(law, in, n, found.data(), threads, kernels());
@@ -32,7 +32,7 @@ void many(const Law& law, const py::array& epsilon, py::array out, std::size_t t
     row[1] = t.log_pdf;
     row[2] = t.error;
     row[3] = t.nodes;
-    row += columns;
+    row += pair_columns;
   }
 }
 
@@ -50,7 +50,7 @@ constexpr char one_doc[] =
 
 static_assert(sizeof(ellipsum::PairRow) == 7 * sizeof(double));
 
-GaussianPair prepare(const py::array& rows, double edge_roundoff) {
+GaussianPair prepared_pair(const py::array& rows, double edge_roundoff) {
   const std::size_t n = std::size_t(rows.size()) / 7;
   const double* first = input_view<double>(rows, n * 7, "rows");
   py::gil_scoped_release nogil;
@@ -74,7 +74,7 @@ void bind_form_hockey_stick(py::class_<QuadraticForm>& form) {
 
 void bind_gaussian_pair(py::module_& m) {
   py::class_<GaussianPair>(m, "PairTable")
-      .def(py::init(&prepare), py::arg("rows"), py::arg("edge_roundoff"))
+      .def(py::init(&prepared_pair), py::arg("rows"), py::arg("edge_roundoff"))
       .def("cumulants", &cumulants, py::arg("t"), "K(t), K'(t) and K''(t) of the loss.")
       .def("hockey_stick", &one<GaussianPair, ellipsum::pair_hockey_sticks>, py::arg("epsilon"),
            one_doc)

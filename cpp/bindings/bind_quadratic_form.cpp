@@ -15,10 +15,10 @@ using ellipsum::QuadraticForm;
 
 namespace {
 
-constexpr std::size_t columns = 6;  // log_small, log_pdf, error, pdf_error, upper, nodes
+constexpr std::size_t point_columns = 6;  // log_small, log_pdf, error, pdf_error, upper, nodes
 
-QuadraticForm prepare(const py::array& weights, const py::array& dof,
-                      const py::array& noncentrality, double normal_sd) {
+QuadraticForm prepared_form(const py::array& weights, const py::array& dof,
+                            const py::array& noncentrality, double normal_sd) {
   const std::size_t n = std::size_t(weights.size());
   const double* w = input_view<double>(weights, n, "weights");
   const double* k = input_view<double>(dof, n, "dof");
@@ -39,7 +39,7 @@ py::tuple tail(const QuadraticForm& form, double q) {
 void tails(const QuadraticForm& form, const py::array& q, py::array out, std::size_t threads) {
   const std::size_t n = std::size_t(q.size());
   const double* in = input_view<double>(q, n, "q");
-  double* row = output_view<double>(out, n * columns, "out");
+  double* row = output_view<double>(out, n * point_columns, "out");
   py::gil_scoped_release nogil;
   std::vector<ellipsum::FormTail> found(n);
   ellipsum::form_tails(form, in, n, found.data(), threads, kernels());
@@ -50,7 +50,7 @@ void tails(const QuadraticForm& form, const py::array& q, py::array out, std::si
     row[3] = t.pdf_error;
     row[4] = t.upper;
     row[5] = t.nodes;
-    row += columns;
+    row += point_columns;
   }
 }
 
@@ -104,7 +104,7 @@ py::tuple contour(const QuadraticForm& form, double q) {
 void bind_quadratic_form(py::module_& m) {
   py::class_<QuadraticForm> form(m, "FormTable");
   bind_form_hockey_stick(form);
-  form.def(py::init(&prepare), py::arg("weights"), py::arg("dof"), py::arg("noncentrality"),
+  form.def(py::init(&prepared_form), py::arg("weights"), py::arg("dof"), py::arg("noncentrality"),
            py::arg("normal_sd"))
       .def("tail", &tail, py::arg("q"),
            "(log of the smaller tail, log density, their errors, is it the upper?, nodes).")

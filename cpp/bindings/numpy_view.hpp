@@ -4,10 +4,8 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "batch.hpp"
-#include "clip/table.hpp"
 #include "error.hpp"
 
 // The Python layer has checked what a user gave; these checks guard memory only, so a
@@ -37,42 +35,6 @@ inline ellipsum::Batch batch_view(const pybind11::array& rows) {
   return {rows.data(),     dtype_of(rows), std::size_t(rows.shape(0)), std::size_t(rows.shape(1)),
           rows.strides(0), rows.strides(1)};
 }
-
-// The columns of a ColumnBlock: arrays that it keeps alive, each with a bitmap or without.
-class ColumnViews {
- public:
-  explicit ColumnViews(const pybind11::object& block) {
-    const pybind11::list columns = block.attr("columns"), valid = block.attr("valid");
-    const pybind11::list bits = block.attr("first_bits");
-    n_ = block.attr("n").cast<std::size_t>();
-    if (columns.size() != valid.size() || columns.size() != bits.size()) bad_view("columns");
-    columns_.reserve(columns.size());
-    for (std::size_t j = 0; j < columns.size(); ++j) add(columns[j], valid[j], bits[j]);
-  }
-  ellipsum::Table table() const { return {columns_.data(), n_, columns_.size()}; }
-
- private:
-  void add(const pybind11::object& column, const pybind11::object& valid,
-           const pybind11::object& bit) {
-    if (!pybind11::isinstance<pybind11::array>(column)) bad_view("column");
-    const auto numbers = pybind11::reinterpret_borrow<pybind11::array>(column);
-    if (numbers.ndim() != 1 || std::size_t(numbers.shape(0)) != n_ || !is_ready(numbers) ||
-        !(numbers.flags() & pybind11::array::c_style))
-      bad_view("column");
-    const std::size_t first = bit.cast<std::size_t>();
-    const std::uint8_t* bitmap = nullptr;
-    if (!valid.is_none()) {
-      using Bytes = pybind11::array_t<std::uint8_t, pybind11::array::c_style>;
-      if (!pybind11::isinstance<Bytes>(valid)) bad_view("valid");
-      const auto bytes = pybind11::reinterpret_borrow<pybind11::array>(valid);
-      if (std::size_t(bytes.size()) < (first + n_ + 7) / 8) bad_view("valid");
-      bitmap = static_cast<const std::uint8_t*>(bytes.data());
-    }
-    columns_.push_back({numbers.data(), dtype_of(numbers), {bitmap, first}});
-  }
-  std::size_t n_ = 0;
-  std::vector<ellipsum::Column> columns_;
-};
 
 // A contiguous, aligned array of exactly `size` elements of type T.
 template <class T>

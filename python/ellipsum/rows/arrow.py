@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 
 from ..column_names import Columns, coordinate_names, in_order
 from ..column_units import NO_UNITS, Units, frame_units, schema_units
+from .arrow_columns import UNREADABLE, ArrowBlock, column_block, list_block, storage
 from .c_stream import CStream
 from .columns import ColumnBlock
-from .decimals import decimals
 from .queries import is_query, opened_query, refuse_inferred
 
 __all__ = [
@@ -40,10 +41,6 @@ PART_BYTES = 64 << 20
 #: Metadata of the schema of an array that is no table: its column's name is made up.
 _NAMELESS = {b"ellipsum": b"no names"}
 
-_UNREADABLE = (
-    "data has a column that is not numeric, or is not readable as Arrow data: "
-    "cast its columns to float64"
-)
 _BROKEN = "the Arrow stream broke off: write the data again, or read it from its source"
 
 
@@ -102,7 +99,8 @@ class Layout:
         self._pa = pa = pyarrow("reading Arrow data")
         self.source, self._nameless = source, schema.metadata == _NAMELESS
         self.columns = _select(schema.names, columns, source)
-        self._schema = schema
+        self._names = tuple(self.columns)
+        self.schema = schema
         kinds = dict(zip(schema.names, schema.types, strict=True))
         types = [_storage_type(pa, kinds[name]) for name in self.columns]
         self.is_list = len(types) == 1 and _is_list(pa, types[0])
@@ -116,6 +114,7 @@ class Layout:
             pa.float64().id: np.dtype(np.float64),
         }
         self._dtypes = [floats.get(item.id) for item in items]  # None: to be converted
+        self._floats = not self.is_list and all(self._dtypes)
         self.d: int | None = len(types)
         if self.is_list:
             self.d = types[0].list_size if pa.types.is_fixed_size_list(types[0]) else None
@@ -130,18 +129,18 @@ class Layout:
             "select the columns that the shape was made for"
         )
 
-    @property
+    @cached_property
     def units(self) -> dict[str | int, str]:
         """The units of the columns, as the schema tells them."""
         own = set(self.columns)
-        return {name: unit for name, unit in schema_units(self._schema).items() if name in own}
+        return {name: unit for name, unit in schema_units(self.schema).items() if name in own}
 
     def arrange(self, columns: Columns, d: int, units: Units = NO_UNITS) -> list[int] | None:
         """Which column each of ``d`` coordinates is, None if in order; raise as :meth:`check`.
 
         ``units`` are those that the data tell beside the schema.
         """
-        names = coordinate_names(self.columns, d) if self.is_list else self.columns
+        names = coordinate_names(self.columns, d) if self.is_list else self._names
         told = {**units, **self.units}
         order = columns.order_of(None if self._nameless else names, self.source, units=told)
         self.check(d)
@@ -155,19 +154,31 @@ class Layout:
             return
         if self.is_list:
             if batch.num_rows:
-                yield _list_block(self._pa, batch.column(self.columns[0]), d)
+                yield list_block(self._pa, batch.column(self.columns[0]), d)
             return
-        size = max(1, batch.num_rows if all(self._dtypes) else PART_BYTES // (8 * d))
-        in_batch = list(batch.columns)
         if batch.schema.names != self.columns:
-            in_batch = [in_batch[batch.schema.get_field_index(c)] for c in self.columns]
+            batch = batch.select([batch.schema.get_field_index(c) for c in self.columns])
+        if self._floats:
+            if batch.num_rows:
+                yield ArrowBlock(self._pa, batch, self._dtypes)
+            return
+        size = max(1, PART_BYTES // (8 * d))
         for start in range(0, batch.num_rows, size):
-            part = in_batch if size >= batch.num_rows else [c.slice(start, size) for c in in_batch]
-            columns = [
-                _column(self._pa, column, dtype)
-                for column, dtype in zip(part, self._dtypes, strict=True)
-            ]
-            yield ColumnBlock(*zip(*columns, strict=True))
+            yield column_block(self._pa, batch[start : start + size], self._dtypes)
+
+
+#: The latest layout of a table's columns: batches come one after the other, and a schema is a
+#: hundredth of the time of looking through it.
+_latest: list[Layout] = []
+
+
+def _layout_of(schema: Any) -> Layout:
+    for layout in _latest[:1]:
+        if schema.equals(layout.schema, check_metadata=True):
+            return layout
+    layout = Layout(schema)
+    _latest[:] = [layout]
+    return layout
 
 
 def is_arrow(data: Any) -> bool:
@@ -184,7 +195,7 @@ def stream_batches(
     Without ``named`` its names are made up: of a pandas frame whose columns are numbers.
     """
     schema, batches = named_batches(data)
-    layout = Layout(schema)
+    layout = _layout_of(schema)
     order = layout.arrange(columns if named else Columns(), d, frame_units(data))
     blocks = (block for batch in batches for block in layout.blocks(batch, d))
     return in_order(blocks, order)
@@ -199,7 +210,7 @@ def named_batches(data: Any) -> tuple[Any, Iterator[Any]]:
     except ImportError:
         raise
     except Exception:  # a producer that cannot convert a column quotes what it failed on
-        raise TypeError(_UNREADABLE) from None
+        raise TypeError(UNREADABLE) from None
     return schema, _each(batches)
 
 
@@ -287,48 +298,6 @@ def _type_name(kind: Any) -> str:
     return str(kind).split("<", 1)[0].split("[", 1)[0].split("(", 1)[0]
 
 
-def _numbers(pa: ModuleType, array: Any) -> NDArray[Any]:
-    """A flat Arrow array as float32 or float64; nulls are NaN; a view where there are none."""
-    try:
-        flat = _floats(pa, _storage(pa, array))
-    except pa.ArrowException:
-        raise TypeError(_UNREADABLE) from None
-    if flat.dtype in (np.float32, np.float64):
-        return flat
-    with np.errstate(all="ignore"):
-        return flat.astype(np.float64)
-
-
-def _column(
-    pa: ModuleType, array: Any, dtype: np.dtype[Any] | None
-) -> tuple[NDArray[Any], NDArray[np.uint8] | None, int]:
-    """A flat Arrow array as its numbers, its bitmap of valid ones, and where that begins; of a
-    ``dtype`` where it lies."""
-    array = _storage(pa, array)
-    n, offset = len(array), array.offset
-    if not n or dtype is None:
-        return np.require(_numbers(pa, array), requirements=["C", "A"]), None, 0
-    valid, numbers = array.buffers()
-    # No further than the buffer reaches, whatever a producer says: that raises.
-    values = np.frombuffer(numbers, dtype, n, offset * dtype.itemsize)
-    if not values.flags.aligned:
-        values = values.copy()
-    if not array.null_count:
-        return values, None, 0
-    return values, np.frombuffer(valid, np.uint8), offset
-
-
-def _floats(pa: ModuleType, array: Any) -> NDArray[Any]:
-    kind = array.type
-    if pa.types.is_float16(kind):
-        array = array.cast(pa.float32())
-    elif pa.types.is_boolean(kind):
-        array = array.cast(pa.uint8())
-    elif pa.types.is_decimal(kind):
-        return decimals(pa, array)
-    return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
 def validate(batch: Any) -> None:
     """pyarrow's full validation, but for the digits of decimals: those are one person's.
 
@@ -339,7 +308,7 @@ def validate(batch: Any) -> None:
     pa = pyarrow("Arrow data")
     batch.validate()
     for column in batch.columns:
-        array = _storage(pa, column)
+        array = storage(pa, column)
         plain = _without_digits(pa, array.type)
         (array if plain == array.type else array.view(plain)).validate(full=True)
 
@@ -354,37 +323,3 @@ def _without_digits(pa: ModuleType, kind: Any) -> Any:
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(field, kind.list_size)
     return pa.large_list(field) if pa.types.is_large_list(kind) else pa.list_(field)
-
-
-def _storage(pa: ModuleType, array: Any) -> Any:
-    return array.storage if isinstance(array, pa.ExtensionArray) else array
-
-
-def _list_block(pa: ModuleType, column: Any, d: int) -> NDArray[Any]:
-    array = _storage(pa, column)
-    if pa.types.is_fixed_size_list(array.type):
-        values = _numbers(pa, array.values.slice(array.offset * d, len(array) * d))
-        block = values.reshape(-1, d)
-        return _blank(block, _nulls(array)) if array.null_count else block
-    offsets = array.offsets.to_numpy()
-    if (np.diff(offsets) < 0).any():  # what no list has
-        raise TypeError(_UNREADABLE)
-    values = _numbers(pa, array.values.slice(offsets[0], offsets[-1] - offsets[0]))
-    whole = np.diff(offsets) == d
-    if array.null_count:
-        whole &= ~_nulls(array)
-    if whole.all():
-        return values.reshape(-1, d)
-    block = np.full((len(array), d), np.nan, values.dtype)
-    block[whole] = values[np.repeat(whole, np.diff(offsets))].reshape(-1, d)
-    return block
-
-
-def _nulls(array: Any) -> NDArray[np.bool_]:
-    return array.is_null().to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
-
-
-def _blank(block: NDArray[Any], nulls: NDArray[np.bool_]) -> NDArray[Any]:
-    block = block.copy()
-    block[nulls] = np.nan
-    return block

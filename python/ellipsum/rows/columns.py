@@ -57,6 +57,9 @@ class ColumnBlock:
     def __getitem__(self, rows: slice) -> ColumnBlock:
         start, stop, step = rows.indices(self.n)
         assert step == 1, "rows that follow each other"
+        return self if (start, stop) == (0, self.n) else self._stretch(start, stop)
+
+    def _stretch(self, start: int, stop: int) -> ColumnBlock:
         bits = [bit + start for bit in self.first_bits]
         return ColumnBlock([column[start:stop] for column in self.columns], self.valid, bits)
 

@@ -1,0 +1,102 @@
+#include "table_view.hpp"
+
+#include <cstring>
+
+#include "numpy_view.hpp"
+
+namespace py = pybind11;
+
+namespace {
+
+// Arrow's C data interface: what two libraries of one process hand each other.
+struct ArrowSchema {
+  const char *format, *name, *metadata;
+  std::int64_t flags, n_children;
+  ArrowSchema **children, *dictionary;
+  void (*release)(ArrowSchema*);
+  void* private_data;
+};
+
+struct ArrowArray {
+  std::int64_t length, null_count, offset, n_buffers, n_children;
+  const void** buffers;
+  ArrowArray **children, *dictionary;
+  void (*release)(ArrowArray*);
+  void* private_data;
+};
+
+template <class T> const T& in_capsule(const py::object& capsule, const char* name) {
+  const void* held = PyCapsule_GetPointer(capsule.ptr(), name);
+  if (!held) throw py::error_already_set();
+  return *static_cast<const T*>(held);
+}
+
+ellipsum::Dtype type_of(const ArrowSchema& column) {
+  if (column.dictionary) bad_view("column");
+  if (!std::strcmp(column.format, "f")) return ellipsum::Dtype::float32;
+  if (std::strcmp(column.format, "g")) bad_view("column");
+  return ellipsum::Dtype::float64;
+}
+
+}  // namespace
+
+ColumnViews::ColumnViews(const py::object& block) {
+  n_ = block.attr("n").cast<std::size_t>();
+  if (py::hasattr(block, "c_array")) add_batch(block.attr("c_array")());
+  else add_arrays(block);
+}
+
+void ColumnViews::add_arrays(const py::object& block) {
+  const py::list columns = block.attr("columns"), valid = block.attr("valid");
+  const py::list bits = block.attr("first_bits");
+  if (columns.size() != valid.size() || columns.size() != bits.size()) bad_view("columns");
+  columns_.reserve(columns.size());
+  for (std::size_t j = 0; j < columns.size(); ++j) add_array(columns[j], valid[j], bits[j]);
+}
+
+void ColumnViews::add_array(const py::object& column, const py::object& valid,
+                            const py::object& bit) {
+  if (!py::isinstance<py::array>(column)) bad_view("column");
+  const auto numbers = py::reinterpret_borrow<py::array>(column);
+  if (numbers.ndim() != 1 || std::size_t(numbers.shape(0)) != n_ || !is_ready(numbers) ||
+      !(numbers.flags() & py::array::c_style))
+    bad_view("column");
+  const std::size_t first = bit.cast<std::size_t>();
+  const std::uint8_t* bitmap = nullptr;
+  if (!valid.is_none()) {
+    using Bytes = py::array_t<std::uint8_t, py::array::c_style>;
+    if (!py::isinstance<Bytes>(valid)) bad_view("valid");
+    const auto bytes = py::reinterpret_borrow<py::array>(valid);
+    if (std::size_t(bytes.size()) < (first + n_ + 7) / 8) bad_view("valid");
+    bitmap = static_cast<const std::uint8_t*>(bytes.data());
+  }
+  columns_.push_back({numbers.data(), dtype_of(numbers), {bitmap, first}});
+}
+
+// The capsules say nothing of how far a buffer reaches: Layout.blocks had the batch looked at.
+void ColumnViews::add_batch(const py::tuple& capsules) {
+  batch_ = capsules;
+  const auto& schema = in_capsule<ArrowSchema>(capsules[0], "arrow_schema");
+  const auto& batch = in_capsule<ArrowArray>(capsules[1], "arrow_array");
+  if (std::strcmp(schema.format, "+s") || schema.n_children != batch.n_children ||
+      std::size_t(batch.length) != n_ || (batch.null_count && batch.n_buffers && batch.buffers[0]))
+    bad_view("batch");
+  columns_.reserve(std::size_t(batch.n_children));
+  for (std::int64_t j = 0; j < batch.n_children; ++j) {
+    const ArrowArray& column = *batch.children[j];
+    const ellipsum::Dtype type = type_of(*schema.children[j]);
+    if (column.n_buffers != 2 || column.length < batch.offset + batch.length) bad_view("column");
+    const auto first = std::size_t(batch.offset + column.offset);
+    const std::size_t size = type == ellipsum::Dtype::float32 ? 4 : 8;
+    const auto* bits = static_cast<const std::uint8_t*>(column.buffers[0]);
+    if (!column.null_count) bits = nullptr;  // -1: nobody has counted them
+    const auto* numbers = static_cast<const char*>(column.buffers[1]) + first * size;
+    columns_.push_back({aligned(numbers, size), type, {bits, bits ? first : 0}});
+  }
+}
+
+const void* ColumnViews::aligned(const char* numbers, std::size_t size) {
+  if (reinterpret_cast<std::uintptr_t>(numbers) % size == 0) return numbers;
+  copies_.push_back(std::make_unique<double[]>(n_));
+  return std::memcpy(copies_.back().get(), numbers, n_ * size);
+}
