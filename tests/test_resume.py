@@ -203,7 +203,9 @@ def test_changed_files_and_other_jobs_are_refused(job):
 
 @pytest.mark.parametrize("kind", ["sum", "plan"])
 def test_a_file_that_changes_while_it_is_read_is_refused(job, monkeypatch, kind):
+    """By the job itself: also one that an earlier run has read, which this one does not open."""
     folder, _ = job
+    monkeypatch.setattr("ellipsum.rows.sources.Source._check_facts", lambda source: None)
     total, add = [0], ExactSum.add
     from ellipsum.adaptive.passes import Passes
 
@@ -348,7 +350,7 @@ def test_an_error_in_one_file_ends_the_others(job):
     data = rows_of(folder)
     whole = (folder / "1.arrow").read_bytes()
     (folder / "1.arrow").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(OSError, match=r"1\.arrow is truncated"):
+    with pytest.raises(OSError, match=r"1\.arrow has changed since"):
         mechanism("sum")(data, jobs=3)
 
 

@@ -238,8 +238,8 @@ def divide_rows(
 
     with ThreadPoolExecutor(jobs) as pool:
         try:
-            for result in [pool.submit(one, part) for part in parts]:
-                result.result()
+            for _ in pool.map(one, parts):  # raises what one of them does
+                pass
         finally:
             stop.set()  # after an error the others end at their next block
             pool.shutdown(cancel_futures=True)

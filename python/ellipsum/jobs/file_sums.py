@@ -101,8 +101,8 @@ class FileSums(Generic[_Part]):
             return
         with ThreadPoolExecutor(min(self.jobs, len(todo))) as pool:
             try:
-                for result in [pool.submit(self._alone, k) for k in todo]:
-                    result.result()
+                for _ in pool.map(self._alone, todo):  # raises what one of them does
+                    pass
             except BaseException:
                 self.stop = True  # the others end at their next block
                 pool.shutdown(cancel_futures=True)

@@ -16,6 +16,8 @@ def said_of(sources: Sequence[Source], units: Any) -> Units:
     """What the caller says of the units, by name where the coordinates are columns."""
     names, d = sources[0].columns, common_d(sources)
     said = said_units(units, d)
+    if not said:
+        return {}
     place = f"{names[0]}[" if d is None and names else None  # of a list of unknown length
     told = {k: v for k, v in said.items() if not (place and str(k).startswith(place))}
     Columns(coordinate_names(names, d) or names, units=told).check_units()

@@ -118,6 +118,8 @@ class Layout:
         self.d: int | None = len(types)
         if self.is_list:
             self.d = types[0].list_size if pa.types.is_fixed_size_list(types[0]) else None
+            if self.d is not None and self.d < 1:
+                raise ValueError(f"column {self.columns[0]!r} of {source} has lists of no numbers")
 
     def check(self, d: int) -> None:
         """Raise unless the rows can have ``d`` coordinates."""

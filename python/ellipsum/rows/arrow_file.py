@@ -84,9 +84,12 @@ class ArrowStream(_ArrowSource):
 
     _opener = "open_stream"
 
-    def labelled(self, d: int) -> Iterator[LabelledBlock]:
+    def _labelled(self, d: int) -> Iterator[LabelledBlock]:
         with self._opened() as file:
             batches = iter(self._reader(file))
             while (batch := next_of(self.path, batches)) is not None:
                 self.position = file.tell()
                 yield from self._blocks(batch, d)
+            with reading(self.path):
+                if file.tell() < self.nbytes:  # zeros, as a broken disk leaves them, are an end
+                    raise EOFError

@@ -193,7 +193,7 @@ class CsvFile(Source):
     def _lines(self) -> _Lines:
         return _Lines(self._pa, self.path, self._delimiter.encode())
 
-    def labelled(self, d: int) -> Iterator[LabelledBlock]:
+    def _labelled(self, d: int) -> Iterator[LabelledBlock]:
         parser = (
             Parser(self._pa, self._delimiter, d, range(d))
             if self._by_place

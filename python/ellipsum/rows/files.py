@@ -173,7 +173,7 @@ class Rows:
 
     def each_file(self) -> list[Rows]:
         """The files one by one, each as a data set of its own."""
-        return [Rows([source], header=self.header) for source in self._sources]
+        return self._each(self._sources)
 
     def splits(self, jobs: int, d: int) -> list[Source]:
         """The files, large ones in parts, of which so many are read at the same time.
@@ -193,7 +193,10 @@ class Rows:
 
     def each_split(self, jobs: int, d: int) -> list[Rows]:
         """As :meth:`splits`, each as a data set of its own."""
-        return [Rows([split], header=self.header) for split in self.splits(jobs, d)]
+        return self._each(self.splits(jobs, d))
+
+    def _each(self, sources: Sequence[Source]) -> list[Rows]:
+        return [Rows([source], header=self.header, units=self._said) for source in sources]
 
     def count_nonfinite(self, d: int | None = None) -> NDArray[np.int64]:
         """Count the rows that count as the centre, one pass. **Private**: for the holder alone.

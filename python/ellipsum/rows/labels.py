@@ -255,6 +255,8 @@ def _of_arrow(pa: Any, name: str, array: Any) -> Labels:
         entries = _of_arrow(pa, name, array.dictionary)
         indices = array.indices.cast(pa.int64())  # Polars' are unsigned
         codes = indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        if len(codes) and not -1 <= codes.min() <= codes.max() < len(array.dictionary):
+            raise OSError(f"{name} is damaged, its codes are not of its dictionary: write it again")
         return Labels(entries.kind, entries.codes_of(codes), entries.cells)
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
@@ -296,8 +298,10 @@ def _edges_of(pa: Any, array: Any, wide: Any) -> tuple[NDArray[np.int64], NDArra
     """Where the strings of an array begin, and the last one ends; and their bytes."""
     _, offsets, data = array.buffers()
     dtype = np.int64 if array.type == wide else np.int32
-    edges = np.frombuffer(offsets, dtype)[array.offset : array.offset + len(array) + 1]
-    known: NDArray[np.int64] = np.require(edges if len(array) else np.zeros(1), np.int64, "A")
+    edges = np.zeros(1, np.int64)
+    if len(array):
+        edges = np.frombuffer(offsets, dtype, len(array) + 1, array.offset * dtype().itemsize)
+    known: NDArray[np.int64] = np.require(edges, np.int64, "A")
     return known, np.frombuffer(data or b"", np.uint8)
 
 

@@ -80,7 +80,7 @@ class NpzFile(Source):
             raise ValueError(f"array {name!r} comes twice in columns: name each once")
         return self._heads[name]
 
-    def labelled(self, d: int) -> Iterator[LabelledBlock]:
+    def _labelled(self, d: int) -> Iterator[LabelledBlock]:
         n, names = self.n or 0, [*self._chosen, *self.by]
         width = sum(self._heads[name].dtype.itemsize for name in names)
         size = max(1, BLOCK_BYTES // max(1, width * (d if self._table else 1)))

@@ -96,7 +96,7 @@ class ParquetFile(SeekableSource):
         self.columns, self.d = self._layout.columns, self._layout.d
         self.units = self._layout.units
 
-    def labelled(self, d: int) -> Iterator[LabelledBlock]:
+    def _labelled(self, d: int) -> Iterator[LabelledBlock]:
         with self._opened() as file:
             done, size = 0, self._rows_at_once(d)
             for groups in self._spans(size):

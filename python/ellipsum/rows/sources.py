@@ -98,33 +98,52 @@ class Source(ABC):
     jobs = 1
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        with reading(path):
-            self.nbytes = os.stat(path).st_size
-        self.position = 0.0
+        self.path, self.position = path, 0.0
+        self._facts = _facts_of(path)
+        self.nbytes = self._facts[0]
 
     def accepts(self, d: int) -> bool:
         """Whether the rows can have ``d`` coordinates, as far as the schema tells."""
         return self.d in (None, d)
 
-    @abstractmethod
     def labelled(self, d: int) -> Iterator[LabelledBlock]:
         """Yield the rows from the first to the last, arrays or ColumnBlocks, each block with the
-        columns of ``by`` beside it."""
+        columns of ``by`` beside it.
+
+        Raises
+        ------
+        OSError
+            The file is damaged, or another one than it was when it was opened first: its parts are
+            read at different times, and rows that moved meanwhile would count twice.
+        """
+        self._check_facts()
+        yield from self._labelled(d)
+        self._check_facts()
 
     def labelled_from(self, d: int, start: Place | None = None) -> Generator[Marked, None, None]:
-        """As :meth:`labelled`, from a place on, each block with the place after it.
-
-        What is before the place is read again here, and left out.
-        """
-        done = 0 if start is None else start[1]
-        for k, block in islice(enumerate(self.labelled(d), 1), done, None):
-            yield block, (0, k)
+        """As :meth:`labelled`, from a place on, each block with the place after it."""
+        self._check_facts()
+        yield from self._labelled_from(d, start)
+        self._check_facts()
 
     def splits(self, d: int, most: int) -> list[Source]:
-        """It in parts that are read apart, so many of them at most; which they are follows from
+        """Copies of it that are read apart, so many of them at most; which they are follows from
         the file, ``d`` and ``most`` alone."""
-        return [self]
+        return [copy.copy(self)]
+
+    @abstractmethod
+    def _labelled(self, d: int) -> Iterator[LabelledBlock]:
+        """The blocks, each with its labels."""
+
+    def _labelled_from(self, d: int, start: Place | None) -> Iterator[Marked]:
+        """What is before the place is read again here, and left out."""
+        done = 0 if start is None else start[1]
+        for k, block in islice(enumerate(self._labelled(d), 1), done, None):
+            yield block, (0, k)
+
+    def _check_facts(self) -> None:
+        if _facts_of(self.path) != self._facts:
+            raise OSError(f"{self.path} has changed since it was opened: read it again")
 
 
 class SeekableSource(Source):
@@ -148,10 +167,10 @@ class SeekableSource(Source):
     def _rows_of(self, parts: range) -> int | None:
         """Rows of these parts, where the file's metadata say so."""
 
-    def labelled(self, d: int) -> Iterator[LabelledBlock]:
-        return (block for block, _ in self.labelled_from(d))
+    def _labelled(self, d: int) -> Iterator[LabelledBlock]:
+        return (block for block, _ in self._labelled_from(d, None))
 
-    def labelled_from(self, d: int, start: Place | None = None) -> Generator[Marked, None, None]:
+    def _labelled_from(self, d: int, start: Place | None) -> Iterator[Marked]:
         first, done = start or (self.parts.start, 0)
         with self._parts_reader(d) as blocks_of:
             for part in range(first, self.parts.stop):
@@ -166,7 +185,7 @@ class SeekableSource(Source):
         wanted = [before[-1] * k / count for k in range(1, count)]
         ends = {0, *(bisect_left(before, size) for size in wanted), len(self.parts)}
         if len(ends) < 3:
-            return [self]
+            return super().splits(d, most)
         return [self._split(self.parts[a:b]) for a, b in pairwise(sorted(ends))]
 
     def _numbers(self, part: int, d: int) -> float:
@@ -184,6 +203,13 @@ class SeekableSource(Source):
 
     def _bytes_before(self, part: int) -> float:
         return self.nbytes * (part - self.parts.start) / max(1, len(self.parts))
+
+
+def _facts_of(path: str) -> tuple[int, int]:
+    """Size and time of change."""
+    with reading(path):
+        facts = os.stat(path)
+    return facts.st_size, facts.st_mtime_ns
 
 
 def labelled_blocks(
