@@ -23,6 +23,7 @@ using namespace simd;
 constexpr int most_in_flight = register_lanes >= 4 ? 8 : 4;
 constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 
+#include "clip/holes.inl"
 #include "clip/exceptional.inl"
 #include "clip/cell_box.inl"
 #include "clip/distances.inl"

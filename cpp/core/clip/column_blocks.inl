@@ -99,7 +99,7 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
       else x = load<T>(from + r * sizeof(T));
       if (task == Task::box || holes) x = held(x);
       if (holes) {
-        VecInt hole = holes_of(x);
+        Holes hole = holes_of(x);
         if (gaps.at) hole = with_gaps(hole, gaps, r / vec_lanes);
         std::int64_t* missing = integers_at(b.missing + r);
         store(missing, count_holes(load_ints(missing), hole));

@@ -101,7 +101,7 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
     Vec x = load<T>(from + v * vec_lanes * int(sizeof(T)));
     if (task == Task::box || holes) x = held(x);
     if (holes) {
-      VecInt hole = holes_of(x);
+      Holes hole = holes_of(x);
       if (gaps.at) hole = with_gaps(hole, gaps, std::size_t(v));
       absent = count_holes(absent, hole);
       slab.holes[v] = count_holes(slab.holes[v], hole);

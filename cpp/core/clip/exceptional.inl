@@ -25,60 +25,6 @@ static double stretch_of(const Region& region, std::int64_t holes) {
   return region.stretch ? d / (present > 1 ? present : 1) : 1.0;
 }
 
-// All bits of the lanes that hold no finite number.
-static inline VecInt holes_of(const Vec& x) {
-  VecInt r;
-  ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) {
-    // x - x is 0 for finite numbers alone. NOLINTNEXTLINE(misc-redundant-expression)
-    r.part[p] = ~Mask(x.part[p] - x.part[p] == Doubles{});
-  }
-  return r;
-}
-
-// What a column's bitmap says from a number on; nothing without one. Bits of eight numbers are in a
-// byte, and of the one after it where they do not begin with one.
-struct Gaps {
-  const std::uint8_t* at = nullptr;
-  unsigned shift = 0, more = 0;
-};
-static inline Gaps gaps_from(const Validity& valid, std::size_t i) {
-  const std::size_t bit = valid.first + i;
-  if (!valid.bits) return {};
-  return {valid.bits + bit / 8, unsigned(bit % 8), bit % 8 ? 1u : 0u};
-}
-
-// And of those that are left out: the k-th eight numbers, all within the table.
-static ELLIPSUM_INLINE VecInt with_gaps(const VecInt& holes, const Gaps& gaps, std::size_t k) {
-  const unsigned two = gaps.at[k] | unsigned(gaps.at[k + gaps.more]) << 8;
-  const std::int64_t there = two >> gaps.shift;
-  VecInt r;
-  ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) {
-    Mask lane;
-    for (int l = 0; l < register_lanes; ++l) lane[l] = std::int64_t{1} << (p * register_lanes + l);
-    r.part[p] = holes.part[p] | Mask(((Mask{} + there) & lane) == Mask{});
-  }
-  return r;
-}
-
-static inline Vec fill_holes(const Vec& x, const VecInt& holes, const Vec& filling) {
-  Vec r;
-  ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p)
-    r.part[p] =
-        Doubles((Mask(x.part[p]) & ~holes.part[p]) | (Mask(filling.part[p]) & holes.part[p]));
-  return r;
-}
-
-// One more in each lane of a hole.
-static inline VecInt count_holes(const VecInt& absent, const VecInt& holes) {
-  VecInt r;
-  ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) r.part[p] = absent.part[p] - holes.part[p];
-  return r;
-}
-
 static inline void add_to(std::int64_t* counts, const VecInt& more) {
   VecInt sum = load_ints(counts);
   ELLIPSUM_UNROLL
@@ -104,7 +50,7 @@ static std::int64_t copy_row(const char* row, std::size_t d, const double* cente
   VecInt all{};
   for (std::size_t j = 0; j < d; j += vec_lanes) {
     const Vec read = load<double>(x + j);
-    const VecInt holes = holes_of(read);
+    const Holes holes = holes_of(read);
     store(x + j, fill_holes(read, holes, load_some<double>(center + j, d - j)));
     store(absent + j, count_holes(load_ints(absent + j), holes));
     all = count_holes(all, holes);

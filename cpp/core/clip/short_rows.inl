@@ -66,7 +66,8 @@ static inline bool eight_short_rows(const Region& region, const char* rows, Eigh
       __builtin_prefetch(rows + short_ahead + j * vec_lanes * int(sizeof(T)));
   }
   load_columns<T>(rows, y, std::make_integer_sequence<int, D>());
-  VecInt changed{}, hole[D], missing{};
+  VecInt changed{}, missing{};
+  Holes hole[D];
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) {
     Vec x = task == Task::box || holes ? held(y[j]) : y[j];
