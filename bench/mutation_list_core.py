@@ -14,10 +14,26 @@ CORE = [
     ),
     Mutation(
         "clip, C++: infinities are numbers",
-        C + "clip/exceptional.inl",
+        C + "clip/holes.inl",
         "~Mask(x.part[p] - x.part[p] == Doubles{})",
         "~Mask(x.part[p] == x.part[p])",
         "tests/test_holes.py",
+    ),
+    Mutation(
+        "clip, AVX-512: a NaN is a number",
+        C + "clip/holes.inl",
+        "_CMP_NEQ_UQ",
+        "_CMP_NEQ_OQ",
+        "tests/test_holes.py",
+        target="avx512",
+    ),
+    Mutation(
+        "columns, AVX-512: what a bitmap leaves out is there",
+        C + "clip/holes.inl",
+        "return Holes(holes | ~there(gaps, k));",
+        "return Holes(holes | (gaps.more ? 0 : ~there(gaps, k)));",
+        "tests/test_arrangements.py -k bitmap",
+        target="avx512",
     ),
     Mutation(
         "box of cells, C++: a row's cells are moved into the ends of the next column",
@@ -115,7 +131,7 @@ CORE = [
     ),
     Mutation(
         "columns, C++: a bitmap's next byte is not read",
-        C + "clip/exceptional.inl",
+        C + "clip/holes.inl",
         "bit % 8 ? 1u : 0u",
         "bit % 8 > 8 ? 1u : 0u",
         "tests/test_arrangements.py -k bitmap",

@@ -22,11 +22,8 @@ def as_numbers(pa: Any, cells: Any) -> NDArray[np.float64]:
 
     Three ways give the same numbers, each slower and less easily refused: as it is, without
     spaces, and with what is no number taken out. A block starts with the way that the one
-    before it needed, so that odd cells cost no more than one look at each. Numbers stay as they
-    are.
+    before it needed, so that odd cells cost no more than one look at each.
     """
-    if cells.type == pa.float64():
-        return cells.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     out = np.empty(len(cells))
     way = 0
     for start in range(0, len(cells), BLOCK_CELLS):

@@ -19,6 +19,7 @@ import numpy as np
 
 from .ahead import mapped_ahead
 from .arrow import pyarrow
+from .arrow_columns import ArrowBlock
 from .columns import ColumnBlock
 from .csv_cells import as_numbers
 from .csv_lines import Parser
@@ -27,12 +28,15 @@ from .sources import LabelledBlock, Source, check_labels, reading
 __all__ = ["CsvFile"]
 
 #: Bytes of text that a thread parses at once, and the most threads: by then cutting chunks takes
-#: as long. (Arrow's own threads would share out one chunk, and wait for each other at its end.)
-CHUNK_BYTES, _MOST_PARSERS = 4 << 20, 8
+#: as long. (Arrow's own threads would share out one chunk, and wait for each other at its end.) Of
+#: larger ones one thread parses more of the end alone; of smaller ones columns cost more.
+CHUNK_BYTES, _MOST_PARSERS = 3 << 19, 8
 
 #: Bytes of the longest line that is read: a longer one is a row of NaN, and is not kept. (pyarrow
 #: counts the bytes of a chunk in 31 bits; a line of ten million numbers is shorter.)
 LINE_BYTES = 1 << 28
+
+_DOUBLES = [np.dtype(np.float64)]
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _MARK = codecs.BOM_UTF8
@@ -202,12 +206,17 @@ class CsvFile(Source):
 
         def rows_of(chunk: tuple[bytes, int]) -> tuple[LabelledBlock, int]:
             lines, position = chunk
-            table = parser.numbers(lines)
-            table = parser.parse(lines)[0] if table is None else table
-            last = len(table.columns) - len(self._labels)
-            columns = [as_numbers(self._pa, cells) for cells in table.columns[:last]]
-            rows = ColumnBlock(columns) if columns else np.empty((table.num_rows, 0))
-            return (rows, table.columns[last:]), position
+            numbers = parser.numbers(lines)
+            table = parser.parse(lines)[0] if numbers is None else numbers
+            last = table.num_columns - len(self._labels)
+            labels = [table.column(j) for j in range(last, table.num_columns)]
+            if not last:
+                return (np.empty((table.num_rows, 0)), labels), position
+            if numbers is None:
+                columns = [as_numbers(self._pa, table.column(j)) for j in range(last)]
+                return (ColumnBlock(columns), labels), position
+            (batch,) = table.select(range(last)).combine_chunks().to_batches()  # it has one
+            return (ArrowBlock(self._pa, batch, _DOUBLES * last), labels), position
 
         parsers = max(1, min(self._pa.cpu_count() // self.jobs, _MOST_PARSERS))
         with self._lines() as lines:
