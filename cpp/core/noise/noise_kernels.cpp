@@ -50,13 +50,16 @@ std::size_t whole_groups(const std::uint64_t* words, std::size_t n, Sigma sigma,
   return count;
 }
 
+// With 16 registers the state of ChaCha20 would go to memory and back at every stage.
+constexpr bool interleave = simd::lanes == 8;
+constexpr std::size_t groups = chacha20::batch_words / gaussian::samples_at_once;
+static_assert(!interleave ||
+                  (groups == 8 && chacha20::batch_words % gaussian::samples_at_once == 0),
+              "8 groups go between the 10 double rounds");
+
 // Samples of the batch `words`, and the words of the batch after it behind them: the rounds of
 // ChaCha20 run between the stages of the samples, because either alone leaves units idle.
 // Stores one mask a group.
-constexpr std::size_t groups = chacha20::batch_words / gaussian::samples_at_once;
-static_assert(groups == 8 && chacha20::batch_words % gaussian::samples_at_once == 0,
-              "8 groups go between the 10 double rounds");
-
 template <class Sigma>
 inline void batch_and_next(const std::uint32_t* key, std::uint64_t next_block, std::uint64_t* words,
                            Sigma sigma, std::int64_t* out, unsigned* masks) {
@@ -136,8 +139,6 @@ std::size_t gaussian_stream(const std::uint32_t* key, std::uint64_t block, std::
                             const double* sigma, std::size_t sigma_step, std::uint64_t* words,
                             std::int64_t* out, std::uint32_t* ambiguous) {
   using namespace chacha20;
-  // With 16 registers the state of ChaCha20 would go to memory and back at every stage.
-  constexpr bool interleave = simd::lanes == 8;
   const std::size_t batches = interleave ? n / batch_words : 0, done = batches * batch_words;
   const std::size_t count = with_sigma(sigma, sigma_step, [&](auto s) {
     return whole_batches(key, block, batches, words, s, out, ambiguous);

