@@ -91,10 +91,17 @@ INPUT = [
     ),
     Mutation(
         "arrow: nobody looks how far a batch's buffers reach",
-        P + "rows/arrow_columns.py",
+        P + "rows/arrow.py",
         "            batch.validate()  # that",
         "            pass  # that",
         "tests/test_arrow_columns.py -k more_rows",
+    ),
+    Mutation(
+        "arrow: a column before its buffer is read",
+        P + "rows/arrow_columns.py",
+        "if any(array.offset < 0 for array in arrays):",
+        "if False:",
+        "tests/test_arrow_columns.py -k before_its",
     ),
     Mutation(
         "arrow: the kernels' bitmap begins where the buffer does",

@@ -13,6 +13,7 @@ from ellipsum.kernels.backend import kernels
 from ellipsum.rows.arrow_columns import ArrowBlock
 from ellipsum.rows.batches import kernel_batches
 from ellipsum.rows.columns import ColumnBlock
+from ellipsum.rows.labels import labels_of
 from file_rows import CANARY, fails
 
 pa = pytest.importorskip("pyarrow")
@@ -141,3 +142,152 @@ def test_a_table_is_met_by_its_own_names_and_units_after_another_one():
     for data, units in ((table, {}), (measured, {"a": "m"}), (table, {})):
         total = ExactSum(region).add(data)
         assert total._columns.learned == units
+
+
+def early(kind):
+    """Four numbers, the first eight places before a buffer that lies in a larger one."""
+    numbers = np.ones(40, kind.to_pandas_dtype())
+    buffers = [None, pa.py_buffer(numbers)[20 * numbers.itemsize :]]
+    return pa.Array.from_buffers(kind, 4, buffers, offset=-8)
+
+
+LIES = {
+    "numbers": lambda: early(pa.float64()),
+    "narrow numbers": lambda: early(pa.float32()),
+    "integers": lambda: early(pa.int64()),
+    "lists": lambda: pa.Array.from_buffers(
+        pa.list_(pa.float64()),
+        2,
+        [None, pa.py_buffer(np.array([0, 1, 2, 3], np.int32))[4:]],
+        offset=-1,
+        children=[pa.array([1.0, 2.0, 3.0])],
+    ),
+    "numbers of lists": lambda: pa.Array.from_buffers(
+        pa.list_(pa.float64(), 1), 2, [None], children=[early(pa.float64())]
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_what_begins_before_its_buffers_is_refused(kernel_set, lie):
+    """pyarrow lets it pass, also where it looks at all."""
+    array = LIES[lie]()
+    for data in (array, pa.table({"a": array}), pa.chunked_array([array])):
+        total = ExactSum(Ellipsoid.ball(1.0, d=1))
+        fails(TypeError, "not readable as Arrow data", partial(total.add, data))
+        assert total.count == 0
+
+
+def altered_stream(column, told):
+    """A stream of 512 rows that says ``told`` of them."""
+    batch = pa.record_batch({"a": column})
+    stream = io.BytesIO()
+    with pa.ipc.new_stream(stream, batch.schema) as writer:
+        writer.write_batch(batch)
+    return stream.getvalue().replace((512).to_bytes(8, "little"), told.to_bytes(8, "little"))
+
+
+@pytest.mark.parametrize("told", [520, 1000])
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.arange(512),
+        np.ones(512, np.float16),
+        np.ones(512, bool),
+        pa.array([1] * 512, pa.decimal128(9)),
+        pa.array([[1.0]] * 512),
+        pa.FixedSizeListArray.from_arrays(pa.array(np.ones(512)), 1),
+    ],
+    ids=["int64", "float16", "bool", "decimal", "list", "fixed list"],
+)
+def test_rows_that_a_stream_does_not_have_are_refused_whatever_their_type(column, told):
+    region = Ellipsoid.ball(1.0, d=1)
+    for read in (lambda x: x, lambda x: x.read_next_batch(), lambda x: x.read_all()):
+        total = ExactSum(region)
+        with pytest.raises((TypeError, OSError)) as caught:
+            total.add(read(pa.ipc.open_stream(altered_stream(column, told))))
+        assert total.count == 0 and "Arrow" in str(caught.value)
+
+
+def test_a_stream_that_was_read_is_refused():
+    class Once:
+        def __init__(self, table):
+            self.capsule = table.__arrow_c_stream__()
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return self.capsule
+
+    data = Once(pa.table({"a": [1.0]}))
+    assert pa.table(data).num_rows == 1
+    total = ExactSum(Ellipsoid.ball(5.0, d=1))
+    fails(TypeError, "not readable as Arrow data", lambda: total.add(data))
+
+
+class Lying:
+    """A struct array by Arrow's C interface, a number of which was changed."""
+
+    def __init__(self, what, value, child):
+        import ctypes
+
+        self.array = pa.StructArray.from_arrays([np.ones(512), np.ones(512)], names=["a", "b"])
+        self.capsules = self.array.__arrow_c_array__()
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        at = get(self.capsules[1], b"arrow_array")
+        if child:
+            children = ctypes.c_void_p.from_address(at + 48).value
+            at = ctypes.c_void_p.from_address(children).value
+        ctypes.c_int64.from_address(at + {"length": 0, "offset": 16}[what]).value = value
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return self.capsules
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "child"),
+    [
+        ("offset", 10**7, False),
+        ("offset", -1, False),
+        ("offset", -(10**12), True),
+        ("length", -7, True),
+        ("length", 600, False),
+        ("length", 3, True),
+    ],
+)
+def test_structs_that_are_not_what_they_say_do_not_end_the_process(kernel_set, what, value, child):
+    total = ExactSum(Ellipsoid.ball(1.0, d=2))
+    with pytest.raises((TypeError, OSError), match="Arrow"):
+        total.add(Lying(what, value, child))
+    assert total.count == 0
+
+
+def text_of(edges, data=b"abcdefgh", kind=None, offset=0):
+    buffers = [None, pa.py_buffer(np.array(edges, np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(
+        kind or pa.string(), len(edges) - 1 - offset, buffers, offset=offset
+    )
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_text_beyond_its_buffer_is_no_label(kind):
+    """A lying edge would be read from foreign memory."""
+    whole = text_of([0, 2, 3, 8], kind=kind)
+    for odd in (
+        text_of([0, 1 << 30, 2, 3], kind=kind),
+        text_of([0, 2, 1, 3], kind=kind),
+    ):
+        for column in (odd, pa.chunked_array([whole, odd])):
+            fails(OSError, "a column of labels is damaged", partial(labels_of, "u", column))
+        entries = pa.DictionaryArray.from_arrays([0, 2, 1], odd, safe=False)
+        fails(OSError, "a column of labels is damaged", partial(labels_of, "u", entries))
+    edges = pa.py_buffer(np.array([0] * 6 + [2, 3, 8], np.int32))[20:]
+    before = pa.Array.from_buffers(kind, 2, [None, edges, whole.buffers()[2]], offset=-5)
+    fails(OSError, "a column of labels is damaged", partial(labels_of, "u", before))
+    assert len(labels_of("u", whole)) == 3
+
+
+def test_decimals_whose_buffer_is_longer_are_read():
+    padded = pa.array([1, 2, 3], pa.decimal128(5)).buffers()[1].to_pybytes() + bytes(8)
+    column = pa.Array.from_buffers(pa.decimal128(5), 3, [None, pa.py_buffer(padded)])
+    (block,) = kernel_batches(pa.table({"a": column}), 1)
+    assert np.asarray(block).ravel().tolist() == [1, 2, 3]

@@ -73,7 +73,7 @@ void ColumnViews::add_array(const py::object& column, const py::object& valid,
   columns_.push_back({numbers.data(), dtype_of(numbers), {bitmap, first}});
 }
 
-// The capsules say nothing of how far a buffer reaches: Layout.blocks had the batch looked at.
+// The capsules say nothing of how far a buffer reaches: pyarrow has looked at that (rows/arrow.py).
 void ColumnViews::add_batch(const py::tuple& capsules) {
   batch_ = capsules;
   const auto& schema = in_capsule<ArrowSchema>(capsules[0], "arrow_schema");
@@ -86,6 +86,8 @@ void ColumnViews::add_batch(const py::tuple& capsules) {
     const ArrowArray& column = *batch.children[j];
     const ellipsum::Dtype type = type_of(*schema.children[j]);
     if (column.n_buffers != 2 || column.length < batch.offset + batch.length) bad_view("column");
+    if (column.offset < 0 || batch.offset < 0)
+      throw py::type_error("data is not readable as Arrow data: it begins before its buffers");
     const auto first = std::size_t(batch.offset + column.offset);
     const std::size_t size = type == ellipsum::Dtype::float32 ? 4 : 8;
     const auto* bits = static_cast<const std::uint8_t*>(column.buffers[0]);

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 
 from ..column_names import Columns, coordinate_names, in_order
 from ..column_units import NO_UNITS, Units, frame_units, schema_units
-from .arrow_columns import UNREADABLE, ArrowBlock, column_block, list_block, storage
+from .arrow_columns import (
+    UNREADABLE,
+    ArrowBlock,
+    begins_before,
+    column_block,
+    list_block,
+    storage,
+)
 from .c_stream import CStream
 from .columns import ColumnBlock
 from .queries import is_query, opened_query, refuse_inferred
@@ -213,10 +220,10 @@ def named_batches(data: Any) -> tuple[Any, Iterator[Any]]:
         raise
     except Exception:  # a producer that cannot convert a column quotes what it failed on
         raise TypeError(UNREADABLE) from None
-    return schema, _each(batches)
+    return schema, _each(pa, batches)
 
 
-def _each(batches: Iterator[Any]) -> Iterator[Any]:
+def _each(pa: ModuleType, batches: Iterator[Any]) -> Iterator[Any]:
     while True:
         try:
             batch = next(batches, None)
@@ -224,6 +231,10 @@ def _each(batches: Iterator[Any]) -> Iterator[Any]:
             raise OSError(f"data: {_BROKEN}") from None
         if batch is None:
             return
+        try:
+            batch.validate()  # that no buffer ends too early, whatever a producer says
+        except pa.ArrowException:
+            raise TypeError(UNREADABLE) from None
         yield batch
 
 
@@ -246,9 +257,16 @@ def _as_records(pa: ModuleType, kind: Any, arrays: Iterable[Any]) -> tuple[Any, 
     """Arrays of structs as the table they are (a null row is null in every column), other
     arrays as a table of one column."""
     if pa.types.is_struct(kind):
-        return pa.schema(list(kind)), (pa.RecordBatch.from_struct_array(x) for x in arrays)
+        return pa.schema(list(kind)), (_record(pa, x) for x in arrays)
     schema = pa.schema([("data", kind)], metadata=_NAMELESS)
     return schema, (pa.RecordBatch.from_arrays([x], schema=schema) for x in arrays)
+
+
+def _record(pa: ModuleType, rows: Any) -> Any:
+    """A struct array as a batch. Arrow ends the process where one is not what it says."""
+    rows.validate()
+    begins_before(rows, *(rows.field(k) for k in range(rows.type.num_fields)))
+    return pa.RecordBatch.from_struct_array(rows)
 
 
 def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) -> list[str]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .columns import ColumnBlock
 from .decimals import decimals
 
-__all__ = ["UNREADABLE", "ArrowBlock", "column_block", "list_block", "storage"]
+__all__ = ["UNREADABLE", "ArrowBlock", "begins_before", "column_block", "list_block", "storage"]
 
 UNREADABLE = (
     "data has a column that is not numeric, or is not readable as Arrow data: "
@@ -27,15 +27,11 @@ class ArrowBlock(ColumnBlock):
     Parameters
     ----------
     pa : module pyarrow
-    batch : pyarrow.RecordBatch of float32 and float64 columns alone
+    batch : pyarrow.RecordBatch of float32 and float64 columns alone, validated
     dtypes : sequence of dtypes, one a column
     """
 
     def __init__(self, pa: ModuleType, batch: Any, dtypes: Sequence[Any]) -> None:
-        try:
-            batch.validate()  # that no buffer ends too early, whatever a producer says
-        except pa.ArrowException:
-            raise TypeError(UNREADABLE) from None
         self._pa, self._batch, self._dtypes = pa, batch, list(dtypes)
         self.n = batch.num_rows
 
@@ -71,6 +67,12 @@ class ArrowBlock(ColumnBlock):
         return ColumnBlock(self.columns, self.valid, self.first_bits).arrays()
 
 
+def begins_before(*arrays: Any) -> None:
+    """Raise where an array begins before its buffers, which pyarrow lets pass."""
+    if any(array.offset < 0 for array in arrays):
+        raise TypeError(UNREADABLE)
+
+
 def _numbers(pa: ModuleType, array: Any) -> NDArray[Any]:
     """A flat Arrow array as float32 or float64; nulls are NaN; a view where there are none."""
     try:
@@ -89,6 +91,7 @@ def _column(
     """A flat Arrow array as its numbers, its bitmap of valid ones, and where that begins; of a
     ``dtype`` where it lies."""
     array = storage(pa, array)
+    begins_before(array)
     n, offset = len(array), array.offset
     if not n or dtype is None:
         return np.require(_numbers(pa, array), requirements=["C", "A"]), None, 0
@@ -132,11 +135,12 @@ def storage(pa: ModuleType, array: Any) -> Any:
 def list_block(pa: ModuleType, column: Any, d: int) -> NDArray[Any]:
     """Rows from a column of lists: of another length than d they are NaN, as null ones."""
     array = storage(pa, column)
+    begins_before(array, array.values)
     if pa.types.is_fixed_size_list(array.type):
         values = _numbers(pa, array.values.slice(array.offset * d, len(array) * d))
         block = values.reshape(-1, d)
         return _blank(block, _nulls(array)) if array.null_count else block
-    offsets = array.offsets.to_numpy()
+    offsets = array.offsets.to_numpy().astype(np.int64)  # of 32 bits differences may wrap
     if (np.diff(offsets) < 0).any():  # what no list has
         raise TypeError(UNREADABLE)
     values = _numbers(pa, array.values.slice(offsets[0], offsets[-1] - offsets[0]))

@@ -51,6 +51,8 @@ class CStream:
         self._capsule = data.__arrow_c_stream__()  # owns the stream, and releases it
         self._at = _pointer(self._capsule, b"arrow_array_stream")
         self._stream = _Stream.from_address(self._at)
+        if not self._stream.release:
+            raise OSError("the stream was read before")
         schema = ctypes.create_string_buffer(_SCHEMA_BYTES)
         if self._stream.get_schema(self._at, ctypes.addressof(schema)):
             raise OSError("the stream has no schema")

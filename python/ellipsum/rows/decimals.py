@@ -44,8 +44,11 @@ def decimals(pa: Any, array: Any) -> NDArray[np.float64]:
 def _limbs(array: Any) -> NDArray[np.uint64]:
     """The integers of decimals, 64 bits at a time, the lowest first, two's complement."""
     width = array.type.bit_width
-    words = np.frombuffer(array.buffers()[1] or b"", np.dtype(f"i{min(width, 64) // 8}"))
-    words = words.reshape(-1, max(1, width // 64))[array.offset : array.offset + len(array)]
+    dtype, each = np.dtype(f"i{min(width, 64) // 8}"), max(1, width // 64)
+    if not len(array):
+        return np.empty((0, each), np.uint64)
+    place = array.offset * width // 8
+    words = np.frombuffer(array.buffers()[1], dtype, each * len(array), place).reshape(-1, each)
     return words.astype(np.int64, copy=False).view(np.uint64)
 
 

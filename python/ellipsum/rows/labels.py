@@ -41,6 +41,8 @@ _DENSE = 4
 
 _ASCII = 0x80
 
+_DAMAGED = "a column of labels is damaged, or no Arrow data: write it again"
+
 #: Python's texts that are worth a copy into one buffer.
 _MANY = 1 << 10
 
@@ -243,6 +245,7 @@ def _of_arrow(pa: Any, name: str, array: Any) -> Labels:
     kind, types = array.type, pa.types
     if isinstance(array, pa.ExtensionArray):
         return _of_arrow(pa, name, array.storage)
+    _check(pa, array)
     if types.is_null(kind):
         return _of_no_kind(len(array))
     if types.is_integer(kind) or types.is_floating(kind):
@@ -256,13 +259,28 @@ def _of_arrow(pa: Any, name: str, array: Any) -> Labels:
         indices = array.indices.cast(pa.int64())  # Polars' are unsigned
         codes = indices.fill_null(-1).to_numpy(zero_copy_only=False)
         if len(codes) and not -1 <= codes.min() <= codes.max() < len(array.dictionary):
-            raise OSError(f"{name} is damaged, its codes are not of its dictionary: write it again")
+            raise OSError(_DAMAGED)
         return Labels(entries.kind, entries.codes_of(codes), entries.cells)
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
     if text or binary or types.is_fixed_size_binary(kind):
         return _of_strings(pa, array, TEXT if text else BYTES)
     raise TypeError(_wrong_type(name, str(kind).split("[")[0]))
+
+
+def _check(pa: Any, array: Any) -> None:
+    """Raise unless all that an array says of its buffers lies in them (text's edges aside)."""
+    kind, types = array.type, pa.types
+    if types.is_string_view(kind):  # as bytes: what is no UTF-8 is read as such
+        array = pa.Array.from_buffers(
+            pa.binary_view(), len(array), array.buffers(), offset=array.offset
+        )
+    try:
+        array.validate(full=types.is_binary_view(array.type))
+    except pa.ArrowException:
+        raise OSError(_DAMAGED) from None
+    if array.offset < 0:  # which pyarrow lets pass
+        raise OSError(_DAMAGED)
 
 
 def _one_array(pa: Any, array: Any) -> Any:
@@ -281,6 +299,8 @@ def _of_strings(pa: Any, array: Any, kind: str, column: str = "") -> Labels:
     if array.type not in (wide, narrow) or not len(array):
         array = array.cast(wide)
     edges, raw = _edges_of(pa, array, wide)
+    if not 0 <= edges[0] <= edges[-1] <= len(raw) or (edges[1:] < edges[:-1]).any():
+        raise OSError(_DAMAGED)
     if kind == TEXT and not _is_ascii(edges, raw):
         try:
             array.validate(full=True)
@@ -308,8 +328,6 @@ def _edges_of(pa: Any, array: Any, wide: Any) -> tuple[NDArray[np.int64], NDArra
 def _is_ascii(edges: NDArray[np.int64], raw: NDArray[np.uint8]) -> bool:
     """Whether all strings are, which is then known in a tenth of the time of UTF-8's rules."""
     first, last = int(edges[0]), int(edges[-1])
-    if not 0 <= first <= last <= len(raw) or (edges[1:] < edges[:-1]).any():
-        return False
     return first == last or int(raw[first:last].max()) < _ASCII
 
 
