@@ -138,5 +138,5 @@ def test_files_share_the_splits_by_their_size(folder, small, tmp_path):
     for k in range(30):
         np.save(tmp_path / f"small{k}.npy", one[:200])
     splits = open_rows(sorted(tmp_path.glob("*.npy"))).splits(2, 4)
-    assert sum(split.path.endswith("large.npy") for split in splits) == 29
-    assert len(splits) == 29 + 30
+    assert sum(split.path.endswith("large.npy") for split in splits) == 15
+    assert len(splits) == 15 + 30
