@@ -43,7 +43,7 @@ INPUT = [
     Mutation(
         "files: one that was replaced meanwhile is read on",
         P + "rows/sources.py",
-        "if _facts_of(self.path) != self._facts:",
+        "if facts_of(self.path) != self._facts:",
         "if False:",
         "tests/test_file_changes.py",
     ),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ellipsum import Ellipsoid, ExactSum, PrivateMean, open_rows
+from ellipsum.column_names import Columns
 from ellipsum.jobs.resumable import sum_of_files
 from ellipsum.rows import sources
 from ellipsum.rows.files import MOST_SPLITS
@@ -140,3 +141,15 @@ def test_files_share_the_splits_by_their_size(folder, small, tmp_path):
     splits = open_rows(sorted(tmp_path.glob("*.npy"))).splits(2, 4)
     assert sum(split.path.endswith("large.npy") for split in splits) == 15
     assert len(splits) == 15 + 30
+
+
+def test_a_split_is_never_opened_anew_as_the_whole_file(folder, small):
+    """Else each split would count all of its rows."""
+    rows = open_rows(folder / "wide.parquet", ["x0", "x1", "x2", "x3"], by="user")
+    one, *_ = rows.each_split(2, 4)
+    assert one.n < rows.n
+    with pytest.raises(RuntimeError):
+        one.labels_alone()
+    with pytest.raises(RuntimeError):
+        one.arranged(Columns(["x3", "x2", "x1", "x0"]), 4)
+    assert rows.labels_alone().n == rows.n

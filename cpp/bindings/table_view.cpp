@@ -87,7 +87,8 @@ void ColumnViews::add_batch(const py::tuple& capsules) {
     const ellipsum::Dtype type = type_of(*schema.children[j]);
     if (column.n_buffers != 2 || column.length < batch.offset + batch.length) bad_view("column");
     if (column.offset < 0 || batch.offset < 0)
-      throw py::type_error("data is not readable as Arrow data: it begins before its buffers");
+      throw py::type_error(
+          "data is not readable as Arrow data, it begins before its buffers: make it anew");
     const auto first = std::size_t(batch.offset + column.offset);
     const std::size_t size = type == ellipsum::Dtype::float32 ? 4 : 8;
     const auto* bits = static_cast<const std::uint8_t*>(column.buffers[0]);

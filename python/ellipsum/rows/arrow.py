@@ -22,9 +22,9 @@ from ..column_units import NO_UNITS, Units, frame_units, schema_units
 from .arrow_columns import (
     UNREADABLE,
     ArrowBlock,
-    begins_before,
     column_block,
     list_block,
+    refuse_early,
     storage,
 )
 from .c_stream import CStream
@@ -126,7 +126,10 @@ class Layout:
         if self.is_list:
             self.d = types[0].list_size if pa.types.is_fixed_size_list(types[0]) else None
             if self.d is not None and self.d < 1:
-                raise ValueError(f"column {self.columns[0]!r} of {source} has lists of no numbers")
+                raise ValueError(
+                    f"column {self.columns[0]!r} of {source} has lists of no numbers: "
+                    "write it again"
+                )
 
     def check(self, d: int) -> None:
         """Raise unless the rows can have ``d`` coordinates."""
@@ -176,13 +179,13 @@ class Layout:
             yield column_block(self._pa, batch[start : start + size], self._dtypes)
 
 
-#: The latest layout of a table's columns: batches come one after the other, and a schema is a
-#: hundredth of the time of looking through it.
+#: The latest layout of a table's columns: batches come one after the other, and two schemas are
+#: compared in a thousandth of the time that a layout takes.
 _latest: list[Layout] = []
 
 
 def _layout_of(schema: Any) -> Layout:
-    for layout in _latest[:1]:
+    for layout in tuple(_latest):  # one at most; another thread may put its own there meanwhile
         if schema.equals(layout.schema, check_metadata=True):
             return layout
     layout = Layout(schema)
@@ -265,7 +268,7 @@ def _as_records(pa: ModuleType, kind: Any, arrays: Iterable[Any]) -> tuple[Any, 
 def _record(pa: ModuleType, rows: Any) -> Any:
     """A struct array as a batch. Arrow ends the process where one is not what it says."""
     rows.validate()
-    begins_before(rows, *(rows.field(k) for k in range(rows.type.num_fields)))
+    refuse_early(rows, *(rows.field(k) for k in range(rows.type.num_fields)))
     return pa.RecordBatch.from_struct_array(rows)
 
 

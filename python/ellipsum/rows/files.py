@@ -178,8 +178,13 @@ class Rows:
     def splits(self, jobs: int, d: int) -> list[Source]:
         """The files, large ones in parts, of which so many are read at the same time.
 
-        Which they are follows from the files alone, and from ``d``, the coordinates of a row, where
-        the files do not say. The next bar is of what is read of them.
+        Which they are follows from the files and ``d`` alone, not from ``jobs``. The next bar is of
+        what is read of them.
+
+        Parameters
+        ----------
+        jobs : int
+        d : int, coordinates of a row, where the files do not say
         """
         known, each = d if self.d is None else self.d, MOST_SPLITS / max(1, self.nbytes)
         self._read_as = [
@@ -258,6 +263,8 @@ class Rows:
         return self._with(columns.names)
 
     def _with(self, columns: Sequence[str] | None) -> Rows:
+        if not all(source.whole for source in self._sources):
+            raise RuntimeError("a split is opened anew: all of its file would be read")
         known: dict[str, Any] = {"header": self.header, "by": self.by}
         own = columns or ()
         units = {k: unit for k, unit in self._said.items() if isinstance(k, str) and k in own}

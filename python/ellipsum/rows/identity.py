@@ -9,19 +9,14 @@ from .arrow import pyarrow
 from .files import Rows
 from .npz_file import NpzFile
 from .numpy_file import NumpyFile
-from .sources import reading
+from .sources import facts_of
 
 __all__ = ["decoder_of", "inputs_of"]
 
 
 def inputs_of(rows: Rows) -> list[list[Any]]:
-    """Path, size and time of change of each file, and the columns read: what a job is of."""
-    found = []
-    for path in rows.paths:
-        with reading(path):
-            facts = os.stat(path)
-        found.append([os.path.realpath(path), facts.st_size, facts.st_mtime_ns])
-    return found
+    """Path, size and time of change of each file: what a job is of."""
+    return [[os.path.realpath(path), *facts_of(path)] for path in rows.paths]
 
 
 def decoder_of(rows: Rows) -> dict[str, str]:

@@ -41,7 +41,7 @@ _DENSE = 4
 
 _ASCII = 0x80
 
-_DAMAGED = "a column of labels is damaged, or no Arrow data: write it again"
+_DAMAGED = "{} is damaged, or not readable as Arrow data: write it again"
 
 #: Python's texts that are worth a copy into one buffer.
 _MANY = 1 << 10
@@ -245,7 +245,7 @@ def _of_arrow(pa: Any, name: str, array: Any) -> Labels:
     kind, types = array.type, pa.types
     if isinstance(array, pa.ExtensionArray):
         return _of_arrow(pa, name, array.storage)
-    _check(pa, array)
+    _check(pa, name, array)
     if types.is_null(kind):
         return _of_no_kind(len(array))
     if types.is_integer(kind) or types.is_floating(kind):
@@ -259,16 +259,16 @@ def _of_arrow(pa: Any, name: str, array: Any) -> Labels:
         indices = array.indices.cast(pa.int64())  # Polars' are unsigned
         codes = indices.fill_null(-1).to_numpy(zero_copy_only=False)
         if len(codes) and not -1 <= codes.min() <= codes.max() < len(array.dictionary):
-            raise OSError(_DAMAGED)
+            raise OSError(_DAMAGED.format(name))
         return Labels(entries.kind, entries.codes_of(codes), entries.cells)
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
     if text or binary or types.is_fixed_size_binary(kind):
-        return _of_strings(pa, array, TEXT if text else BYTES)
+        return _of_strings(pa, name, array, TEXT if text else BYTES)
     raise TypeError(_wrong_type(name, str(kind).split("[")[0]))
 
 
-def _check(pa: Any, array: Any) -> None:
+def _check(pa: Any, name: str, array: Any) -> None:
     """Raise unless all that an array says of its buffers lies in them (text's edges aside)."""
     kind, types = array.type, pa.types
     if types.is_string_view(kind):  # as bytes: what is no UTF-8 is read as such
@@ -278,9 +278,9 @@ def _check(pa: Any, array: Any) -> None:
     try:
         array.validate(full=types.is_binary_view(array.type))
     except pa.ArrowException:
-        raise OSError(_DAMAGED) from None
+        raise OSError(_DAMAGED.format(name)) from None
     if array.offset < 0:  # which pyarrow lets pass
-        raise OSError(_DAMAGED)
+        raise OSError(_DAMAGED.format(name))
 
 
 def _one_array(pa: Any, array: Any) -> Any:
@@ -292,7 +292,7 @@ def _one_array(pa: Any, array: Any) -> Any:
     return array.combine_chunks()
 
 
-def _of_strings(pa: Any, array: Any, kind: str, column: str = "") -> Labels:
+def _of_strings(pa: Any, name: str, array: Any, kind: str) -> Labels:
     """Text or bytes where Arrow has them: no copy of the data."""
     wide = pa.large_string() if kind == TEXT else pa.large_binary()
     narrow = pa.string() if kind == TEXT else pa.binary()
@@ -300,7 +300,7 @@ def _of_strings(pa: Any, array: Any, kind: str, column: str = "") -> Labels:
         array = array.cast(wide)
     edges, raw = _edges_of(pa, array, wide)
     if not 0 <= edges[0] <= edges[-1] <= len(raw) or (edges[1:] < edges[:-1]).any():
-        raise OSError(_DAMAGED)
+        raise OSError(_DAMAGED.format(name))
     if kind == TEXT and not _is_ascii(edges, raw):
         try:
             array.validate(full=True)
@@ -311,7 +311,7 @@ def _of_strings(pa: Any, array: Any, kind: str, column: str = "") -> Labels:
     ends = edges[1:]
     if array.null_count:
         ends = np.where(array.is_null().to_numpy(zero_copy_only=False), -1, ends)
-    return Labels(column or kind, None, Column(kind, Strings(raw, edges[:-1], ends)))
+    return Labels(kind, None, Column(kind, Strings(raw, edges[:-1], ends)))
 
 
 def _edges_of(pa: Any, array: Any, wide: Any) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

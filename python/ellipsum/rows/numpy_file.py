@@ -47,10 +47,10 @@ class NumpyFile(SeekableSource):
         with reading(self.path):
             file = open(self.path, "rb", buffering=0)
         with file:
-            yield lambda part: [(self._block(file, range(part, part + 1), d), [])]
+            yield lambda part: [(self._block(file, part, d), [])]
 
-    def _block(self, file: Any, parts: range, d: int) -> NDArray[Any]:
-        start, count = parts.start * self._size, self._rows_of(parts)
+    def _block(self, file: Any, part: int, d: int) -> NDArray[Any]:
+        start, count = part * self._size, self._rows_of(range(part, part + 1))
         if self._fortran:
             block = np.empty((d, count), self._dtype)
             for j in range(d):

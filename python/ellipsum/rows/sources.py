@@ -28,6 +28,7 @@ __all__ = [
     "SeekableSource",
     "Source",
     "check_labels",
+    "facts_of",
     "labelled_blocks",
     "layout_of",
     "next_of",
@@ -86,6 +87,8 @@ class Source(ABC):
         Bytes of the file read so far, for a progress bar.
     jobs : int
         Files, or splits of them, that are read at the same time.
+    whole : bool
+        Whether all of the file is read: not of a split.
     """
 
     columns: list[str] | None
@@ -96,10 +99,11 @@ class Source(ABC):
     units: Units = NO_UNITS
     quotable = True
     jobs = 1
+    whole = True
 
     def __init__(self, path: str) -> None:
         self.path, self.position = path, 0.0
-        self._facts = _facts_of(path)
+        self._facts = facts_of(path)
         self.nbytes = self._facts[0]
 
     def accepts(self, d: int) -> bool:
@@ -142,7 +146,7 @@ class Source(ABC):
             yield block, (0, k)
 
     def _check_facts(self) -> None:
-        if _facts_of(self.path) != self._facts:
+        if facts_of(self.path) != self._facts:
             raise OSError(f"{self.path} has changed since it was opened: read it again")
 
 
@@ -198,6 +202,7 @@ class SeekableSource(Source):
     def _split(self, parts: range) -> SeekableSource:
         split = copy.copy(self)
         split.parts, split.n, split.position = parts, self._rows_of(parts), 0.0
+        split.whole = False
         split.nbytes = int(self._bytes_before(parts.stop) - self._bytes_before(parts.start))
         return split
 
@@ -205,8 +210,8 @@ class SeekableSource(Source):
         return self.nbytes * (part - self.parts.start) / max(1, len(self.parts))
 
 
-def _facts_of(path: str) -> tuple[int, int]:
-    """Size and time of change."""
+def facts_of(path: str) -> tuple[int, int]:
+    """Bytes of a file, and the time when it changed, in nanoseconds since 1970."""
     with reading(path):
         facts = os.stat(path)
     return facts.st_size, facts.st_mtime_ns
