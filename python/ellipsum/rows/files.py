@@ -23,7 +23,7 @@ from .sources import LabelledBlock, Source
 
 __all__ = ["MOST_SPLITS", "Rows", "labelled_arrays", "open_rows"]
 
-#: Parts that large files are read in, about, all together: more cost a run with checkpoints 5 %.
+#: Parts that large files are read in, about, all together: 32 cost a run with checkpoints 5 % more.
 MOST_SPLITS = 16
 
 _Path = str | os.PathLike[str]
