@@ -126,13 +126,18 @@ def test_no_column_is_copied():
         assert column.__array_interface__["data"][0] == data.address
 
 
-def test_a_wide_batch_of_floats_is_one_block_and_one_of_integers_is_converted_in_parts(monkeypatch):
+def test_a_wide_batch_of_numbers_is_one_block_and_one_of_decimals_is_converted_in_parts(
+    monkeypatch,
+):
     """Each column of each part costs microseconds of Python: views need no parts."""
     monkeypatch.setattr("ellipsum.rows.arrow.PART_BYTES", 1 << 10)
     floats = pa.table({f"x{j}": np.arange(1000.0) for j in range(4)})
     (block,) = kernel_batches(floats, 4)
     assert len(block) == 1000
     whole = pa.table({"a": np.arange(1000), "b": np.arange(1000)})
+    (block,) = kernel_batches(whole, 2)
+    assert len(block) == 1000
+    whole = pa.table([column.cast(pa.decimal128(20)) for column in whole.columns], ["a", "b"])
     parts = list(kernel_batches(whole, 2))
     assert len(parts) == 16
     assert np.array_equal(np.concatenate([np.asarray(p) for p in parts])[:, 0], np.arange(1000))
@@ -152,9 +157,11 @@ def test_a_buffer_at_an_odd_address_is_copied_and_read_no_further_than_it_reache
 def test_a_pandas_frame_of_two_types_goes_by_its_columns(kernel_set):
     rows = mixed_rows(5)
     frame = pd.DataFrame({j: rows[:, j].astype(["f4", "f8"][j % 2]) for j in range(5)})
-    (block,) = kernel_batches(frame, 5)
+    many = pd.concat([frame] * 9)  # few are copied
+    (block,) = kernel_batches(many, 5)
     assert isinstance(block, ColumnBlock)
     region = region_of("ball", 5)
+    assert bits(many, region) == bits(np.tile(rows, (9, 1)), region)
     assert bits(frame, region) == bits(rows, region)
     assert bits(frame[::2], region) == bits(rows[::2], region)
 

@@ -8,7 +8,7 @@ import pytest
 from ellipsum import Ellipsoid, ExactSum
 from ellipsum.rows import frames as frame_reader
 from ellipsum.rows.batches import as_batches
-from ellipsum.rows.frames import float_columns
+from ellipsum.rows.frames import number_columns
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -42,7 +42,7 @@ def test_every_kind_of_frame_gives_the_bytes_of_its_rows(dtype):
     region = Ellipsoid.ball(1.5, d=6)
     wanted = ExactSum(region).add(rows)
     for name, frame in kinds.items():
-        assert float_columns(frame, 6) is not None, name
+        assert number_columns(frame, 6) is not None, name
         got = ExactSum(region).add(frame)
         assert (got.integers() == wanted.integers()).all(), name
         assert (got.count, got.clipped) == (wanted.count, wanted.clipped), name
@@ -88,16 +88,19 @@ def test_columns_apart_are_copied_block_by_block_and_mixed_floats_become_doubles
 @pytest.mark.parametrize(
     "frame",
     [
-        pd.DataFrame({"a": [1, 2], "b": [1.0, 2.0]}),
+        pd.DataFrame({"a": [1, None], "b": [1, 2]}, dtype="Int64"),
         pd.DataFrame({"a": [1.0, None], "b": [1.0, 2.0]}, dtype="Float64"),
-        pd.DataFrame({"a": [True, False], "b": [1.0, 2.0]}),
+        pd.DataFrame({"a": [1j, 2j], "b": [1.0, 2.0]}),
+        pd.DataFrame({"a": pd.to_datetime(["2020", "2021"]), "b": [1.0, 2.0]}),
+        pd.DataFrame({"a": np.ones(2, ">f8"), "b": [1.0, 2.0]}),
+        pd.DataFrame({"a": np.ones(2, "f2"), "b": [1.0, 2.0]}),
         pd.DataFrame(np.ones((2, 2)), columns=["a", "a"]),
         pd.DataFrame(np.ones((2, 3))),
         np.ones((2, 2)),
     ],
 )
 def test_anything_else_is_left_to_the_other_readers(frame):
-    assert float_columns(frame, 2) is None
+    assert number_columns(frame, 2) is None
 
 
 def test_a_frame_without_rows_adds_none():

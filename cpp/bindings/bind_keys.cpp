@@ -1,8 +1,7 @@
 #include <pybind11/numpy.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <new>
+#include <utility>
 
 #include "bindings.hpp"
 #include "keys/key_table.hpp"
@@ -124,18 +123,19 @@ static void trimmed_ends(const py::array& data, std::size_t width, py::array end
 
 namespace {
 
-// Bytes that grow, without what a vector does to new ones.
+// Bytes that grow, in an array of NumPy's, which asks for huge pages: of many megabytes the pages
+// would take half of the time.
 struct Buffer {
+  py::array_t<std::uint8_t> bytes;
   unsigned char* data = nullptr;
   std::size_t size = 0, room = 0;
-  ~Buffer() { std::free(data); }
-  unsigned char* for_more(std::size_t bytes) {
-    if (size + bytes > room) {
-      const std::size_t wanted = 2 * (size + bytes) + 4096;
-      void* more = std::realloc(data, wanted);
-      if (!more) throw std::bad_alloc();
-      data = static_cast<unsigned char*>(more);
-      room = wanted;
+  unsigned char* for_more(std::size_t more) {
+    if (size + more > room) {
+      const std::size_t wanted = 2 * (size + more) + 4096;
+      py::array_t<std::uint8_t> longer{py::ssize_t(wanted)};
+      unsigned char* const to = longer.mutable_data();
+      if (size) std::memcpy(to, data, size);
+      bytes = std::move(longer), data = to, room = wanted;
     }
     return data + size;
   }
@@ -196,11 +196,7 @@ static py::object python_texts(const py::object& cells, py::array starts, py::ar
     if (!PyUnicode_Check(from[i]) || !append_text(from[i], text)) return py::none();
     last[i] = std::int64_t(text.size);
   }
-  unsigned char* const data = text.data;
-  const std::size_t size = text.size;
-  text.data = nullptr;
-  py::capsule owner(data, [](void* p) { std::free(p); });
-  return py::array_t<std::uint8_t>(py::ssize_t(size), data, owner);
+  return text.bytes[py::slice(0, py::ssize_t(text.size), 1)];
 }
 
 void bind_keys(py::module_& m) {

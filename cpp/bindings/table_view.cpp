@@ -5,6 +5,7 @@
 #include "numpy_view.hpp"
 
 namespace py = pybind11;
+using ellipsum::Dtype;
 
 namespace {
 
@@ -31,11 +32,65 @@ template <class T> const T& in_capsule(const py::object& capsule, const char* na
   return *static_cast<const T*>(held);
 }
 
-ellipsum::Dtype type_of(const ArrowSchema& column) {
-  if (column.dictionary) bad_view("column");
-  if (!std::strcmp(column.format, "f")) return ellipsum::Dtype::float32;
-  if (std::strcmp(column.format, "g")) bad_view("column");
-  return ellipsum::Dtype::float64;
+Dtype type_of(const ArrowSchema& column) {
+  if (column.dictionary || std::strlen(column.format) != 1) bad_view("column");
+  switch (column.format[0]) {
+    case 'f':
+      return Dtype::float32;
+    case 'g':
+      return Dtype::float64;
+    case 'c':
+      return Dtype::int8;
+    case 's':
+      return Dtype::int16;
+    case 'i':
+      return Dtype::int32;
+    case 'l':
+      return Dtype::int64;
+    case 'C':
+      return Dtype::uint8;
+    case 'S':
+      return Dtype::uint16;
+    case 'I':
+      return Dtype::uint32;
+    case 'L':
+      return Dtype::uint64;
+    case 'b':
+      return Dtype::bits;
+    default:
+      bad_view("column");
+  }
+}
+
+// Of a NumPy array: native numbers, which lie where such do, or truth values.
+Dtype type_of(const py::array& numbers) {
+  constexpr int aligned = py::detail::npy_api::NPY_ARRAY_ALIGNED_;
+  if ((numbers.flags() & (aligned | py::array::c_style)) != (aligned | py::array::c_style))
+    bad_view("column");
+  const bool swapped = numbers.dtype().byteorder() != '=' && numbers.dtype().byteorder() != '|';
+  if (swapped) bad_view("column");
+  const py::ssize_t size = numbers.itemsize();
+  switch (numbers.dtype().kind()) {
+    case 'f':
+      if (size == 4) return Dtype::float32;
+      if (size == 8) return Dtype::float64;
+      break;
+    case 'i':
+      return size == 1   ? Dtype::int8
+             : size == 2 ? Dtype::int16
+             : size == 4 ? Dtype::int32
+                         : Dtype::int64;
+    case 'u':
+      return size == 1   ? Dtype::uint8
+             : size == 2 ? Dtype::uint16
+             : size == 4 ? Dtype::uint32
+                         : Dtype::uint64;
+    case 'b':
+      return Dtype::boolean;
+    default:
+      break;
+  }
+  bad_view("column");
 }
 
 }  // namespace
@@ -58,9 +113,7 @@ void ColumnViews::add_array(const py::object& column, const py::object& valid,
                             const py::object& bit) {
   if (!py::isinstance<py::array>(column)) bad_view("column");
   const auto numbers = py::reinterpret_borrow<py::array>(column);
-  if (numbers.ndim() != 1 || std::size_t(numbers.shape(0)) != n_ || !is_ready(numbers) ||
-      !(numbers.flags() & py::array::c_style))
-    bad_view("column");
+  if (numbers.ndim() != 1 || std::size_t(numbers.shape(0)) != n_) bad_view("column");
   const std::size_t first = bit.cast<std::size_t>();
   const std::uint8_t* bitmap = nullptr;
   if (!valid.is_none()) {
@@ -70,7 +123,7 @@ void ColumnViews::add_array(const py::object& column, const py::object& valid,
     if (std::size_t(bytes.size()) < (first + n_ + 7) / 8) bad_view("valid");
     bitmap = static_cast<const std::uint8_t*>(bytes.data());
   }
-  columns_.push_back({numbers.data(), dtype_of(numbers), {bitmap, first}});
+  columns_.push_back({numbers.data(), type_of(numbers), {bitmap, first}});
 }
 
 // The capsules say nothing of how far a buffer reaches: pyarrow has looked at that (rows/arrow.py).
@@ -84,21 +137,41 @@ void ColumnViews::add_batch(const py::tuple& capsules) {
   columns_.reserve(std::size_t(batch.n_children));
   for (std::int64_t j = 0; j < batch.n_children; ++j) {
     const ArrowArray& column = *batch.children[j];
-    const ellipsum::Dtype type = type_of(*schema.children[j]);
+    const Dtype type = type_of(*schema.children[j]);
     if (column.n_buffers != 2 || column.length < batch.offset + batch.length) bad_view("column");
     if (column.offset < 0 || batch.offset < 0)
       throw py::type_error(
           "data is not readable as Arrow data, it begins before its buffers: make it anew");
     const auto first = std::size_t(batch.offset + column.offset);
-    const std::size_t size = type == ellipsum::Dtype::float32 ? 4 : 8;
     const auto* bits = static_cast<const std::uint8_t*>(column.buffers[0]);
     if (!column.null_count) bits = nullptr;  // -1: nobody has counted them
-    const auto* numbers = static_cast<const char*>(column.buffers[1]) + first * size;
-    columns_.push_back({aligned(numbers, size), type, {bits, bits ? first : 0}});
+    const ellipsum::Validity valid{bits, bits ? first : 0};
+    columns_.push_back({numbers_at(column.buffers[1], type, first), type, valid});
   }
 }
 
-const void* ColumnViews::aligned(const char* numbers, std::size_t size) {
+// Bits from the first one on, in whole bytes.
+const void* ColumnViews::bits_at(const std::uint8_t* bits, std::size_t first) {
+  bits += first / 8;
+  const unsigned shift = first % 8;
+  if (!shift || !n_) return bits;
+  copies_.push_back(std::make_unique<double[]>(n_ / (8 * sizeof(double)) + 1));
+  auto* to = reinterpret_cast<std::uint8_t*>(copies_.back().get());
+  const std::size_t last = (shift + n_ - 1) / 8;  // byte of the last bit
+  for (std::size_t k = 0; 8 * k < n_; ++k) {
+    const unsigned above = k < last ? unsigned(bits[k + 1]) << (8 - shift) : 0;
+    to[k] = std::uint8_t(bits[k] >> shift | above);
+  }
+  return to;
+}
+
+// A column's numbers, or truth values, from the first one on: copied where they begin within a byte, or
+// at an odd address.
+const void* ColumnViews::numbers_at(const void* buffer, Dtype type, std::size_t first) {
+  const auto* bytes = static_cast<const char*>(buffer);
+  if (type == Dtype::bits) return bits_at(static_cast<const std::uint8_t*>(buffer), first);
+  const std::size_t size = ellipsum::size_of(type);
+  const char* numbers = bytes + first * size;
   if (reinterpret_cast<std::uintptr_t>(numbers) % size == 0) return numbers;
   copies_.push_back(std::make_unique<double[]>(n_));
   return std::memcpy(copies_.back().get(), numbers, n_ * size);

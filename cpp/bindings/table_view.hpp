@@ -19,10 +19,11 @@ class ColumnViews {
   void add_array(const pybind11::object& column, const pybind11::object& valid,
                  const pybind11::object& bit);
   void add_batch(const pybind11::tuple& capsules);
-  const void* aligned(const char* numbers, std::size_t size);
+  const void* numbers_at(const void* buffer, ellipsum::Dtype type, std::size_t first);
+  const void* bits_at(const std::uint8_t* bits, std::size_t first);
 
   std::size_t n_ = 0;
   std::vector<ellipsum::Column> columns_;
   pybind11::object batch_;
-  std::vector<std::unique_ptr<double[]>> copies_;  // of columns at odd addresses
+  std::vector<std::unique_ptr<double[]>> copies_;  // of columns at odd addresses, and of bits
 };

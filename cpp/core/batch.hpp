@@ -5,7 +5,45 @@
 
 namespace ellipsum {
 
-enum class Dtype { float32, float64 };
+// What numbers are stored as. Kernels take the first two; the others, of columns alone, are converted
+// to float64 before that (ConvertedColumns in clip/table.hpp).
+enum class Dtype : std::uint8_t {
+  float32,
+  float64,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  boolean,  // a byte, of which 0 is false
+  bits      // the lowest of a byte first
+};
+
+constexpr bool is_floating(Dtype type) { return type == Dtype::float32 || type == Dtype::float64; }
+
+// Bytes of a number; 0 of bits.
+constexpr std::size_t size_of(Dtype type) {
+  switch (type) {
+    case Dtype::int8:
+    case Dtype::uint8:
+    case Dtype::boolean:
+      return 1;
+    case Dtype::int16:
+    case Dtype::uint16:
+      return 2;
+    case Dtype::float32:
+    case Dtype::int32:
+    case Dtype::uint32:
+      return 4;
+    case Dtype::bits:
+      return 0;
+    default:
+      return 8;
+  }
+}
 
 // Which numbers of a column are there: a bit for each, the lowest of a byte first. Whatever lies in a
 // number's place whose bit is 0, it is a hole. Null: all of them are there.
@@ -26,6 +64,7 @@ struct Batch {
   std::size_t first = 0;
   const Validity* valid = nullptr;
   const Dtype* types = nullptr;
+  bool converts = false;  // some of the types are no floats: no kernel takes it yet
 };
 
 // What a pass makes of its rows y = b (x - c) or B (x - c), B = diag(b) + U V' where it has a rank.

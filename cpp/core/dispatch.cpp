@@ -13,6 +13,7 @@ namespace ellipsum {
                       std::int64_t*);                                                         \
   ClipCounts group_sums(const Batch&, const Region&, const GroupSums&, double*);              \
   void move_into_box(const Batch&, const CellBox&, double*);                                 \
+  void convert_column(Dtype, const void*, std::size_t, std::size_t, double*);                 \
   void pack_matrix(const Region&, double*);                                                  \
   void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*,          \
                  std::size_t);                                                                \
@@ -33,6 +34,7 @@ namespace ellipsum {
    target::clip_sum,                    \
    target::group_sums,                  \
    target::move_into_box,               \
+   target::convert_column,              \
    target::pack_matrix,                 \
    target::keystream,                   \
    target::rounded_gaussian,            \

@@ -20,6 +20,8 @@ struct Kernels {
   // The rows of a batch, their cells moved into a box, one after the other in double precision; room
   // for 8 doubles more.
   void (*move_into_box)(const Batch&, const CellBox&, double* to);
+  // n numbers of a column, no floats, from number `first` on, as doubles.
+  void (*convert_column)(Dtype, const void* data, std::size_t first, std::size_t n, double* to);
   void (*pack_matrix)(const Region&, double* packed);  // its matrix, or its factors
   // ChaCha20 blocks block, block + 1, ...; key of 8 words, out of 8 * blocks words.
   void (*keystream)(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t block,

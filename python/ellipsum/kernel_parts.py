@@ -22,14 +22,19 @@ def add_partial(low: NDArray[np.uint64], high: NDArray[np.int64], partial: NDArr
     kernels().merge(low, high, partial.view(np.uint64), partial >> 63)
 
 
-def kernel_parts(rows: NDArray[Any] | ColumnBlock) -> Iterator[Any]:
-    """Parts that one kernel call takes: native float32 or float64, bounded rows."""
+def kernel_parts(rows: NDArray[Any] | ColumnBlock, *, in_rows: bool = False) -> Iterator[Any]:
+    """Parts that one kernel call takes, of bounded rows: columns, or arrays of native float32 or
+    float64; with ``in_rows`` of arrays alone arrays."""
     if isinstance(rows, ColumnBlock):
         step = kernels().CLIP_ROWS_LIMIT
         yield from (rows[start : start + step] for start in range(0, len(rows), step))
         return
-    ready = rows.dtype.type in (np.float32, np.float64) and rows.dtype.isnative
-    ready = ready and rows.flags.aligned
+    lies = rows.dtype.isnative and rows.flags.aligned
+    ready = lies and rows.dtype.type in (np.float32, np.float64)
+    whole = rows.dtype.kind in "iub" and rows.strides[0] == rows.itemsize and rows.shape[1] > 1
+    if lies and whole and not in_rows and len(rows):
+        yield from kernel_parts(ColumnBlock(list(rows.T)))
+        return
     step = kernels().CLIP_ROWS_LIMIT if ready else max(1, _NUMBERS_PER_CONVERSION // rows.shape[1])
     for start in range(0, len(rows), step):
         part = rows[start : start + step]

@@ -61,7 +61,7 @@ constexpr std::size_t slice_bytes = std::size_t{1} << 20, column_slice_bytes = 4
 // arrangement (1, 2, 3, 4 or 8 rows), or the rows left over decide.
 constexpr std::size_t slice_rows = 48;
 constexpr std::size_t most_variants = 2 * widest_count + narrow_count;
-constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4, layouts = 4;
+constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4, layouts = 5;
 
 // Seconds since it was made that its thread ran: what else the machine does is not in them, as files are
 // read meanwhile. Where a thread's clock ticks too rarely to tell, as on some virtual machines, by the
@@ -231,8 +231,12 @@ Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) co
   std::size_t bits = 0;
   for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;  // 9 to 16 are one class
   const std::size_t task = std::size_t(region.task), type = batch.dtype == Dtype::float32;
-  // Tables come from those who decode them, which leaves them in the cache; arrays from memory.
-  const std::size_t layout = batch.valid ? 3 : batch.columns ? 2 : columns;
+  // Tables come from those who decode them, which leaves them in the cache, and what was converted is
+  // there; arrays come from memory.
+  const std::size_t layout = batch.converts  ? 4
+                             : batch.valid   ? 3
+                             : batch.columns ? 2
+                                             : std::size_t(columns);
   return &classes_[((layout * tasks + task) * types + type) * bits_of_d + bits];
 }
 

@@ -26,6 +26,7 @@ constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 #include "clip/holes.inl"
 #include "clip/exceptional.inl"
 #include "clip/cell_box.inl"
+#include "clip/convert.inl"
 #include "clip/distances.inl"
 #include "clip/short_rows.inl"
 #include "clip/matrix.inl"
@@ -350,6 +351,10 @@ ClipCounts clip_sum(const Batch& batch, const Region& region, const Arrangement&
 void move_into_box(const Batch& batch, const CellBox& box, double* to) {
   batch.dtype == Dtype::float32 ? move_rows<float>(batch, box, to)
                                 : move_rows<double>(batch, box, to);
+}
+
+void convert_column(Dtype type, const void* data, std::size_t first, std::size_t n, double* to) {
+  convert_numbers_of(type, data, first, n, to);
 }
 
 void pack_matrix(const Region& region, double* packed) {

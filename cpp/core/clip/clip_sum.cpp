@@ -48,6 +48,7 @@ std::size_t rows_moved(const Region& region) {
 // One thread's share: everything is allocated before the thread starts, so none can fail.
 struct Share {
   Batch batch;
+  ConvertedColumns converted;
   Doubles scratch, moved;
   std::vector<std::int64_t> partial;
   ClipCounts counts{0, 0};
@@ -60,6 +61,7 @@ std::vector<Share> make_shares(const Batch& batch, const Region& region, std::si
   for (std::size_t t = 0; t < count; ++t) {
     const std::size_t first = batch.n / count * t + std::min(t, batch.n % count);
     shares[t].batch = part_of(batch, first, batch.n / count + (t < batch.n % count));
+    shares[t].converted = ConvertedColumns(batch);
     shares[t].scratch = allocate(clip_plan(passed, region).doubles);
     if (moves) shares[t].moved = allocate(rows_moved(region) * region.d + norm_lanes);
     shares[t].partial.resize(sums_of(region) + round_up(batch.d, norm_lanes));
@@ -104,13 +106,30 @@ struct Prepared {
   }
 };
 
+// Rows of a share as kernels take them: `run` gets them all at once, or in stretches that were converted.
+template <class Run>
+void each_stretch(const Kernels& kernels, Share& share, std::size_t first, std::size_t n,
+                  const Run& run) {
+  if (!share.converted.any()) return run(part_of(share.batch, first, n));
+  const std::size_t end = first + n;
+  do {
+    n = std::min(share.converted.rows(), end - first);
+    run(share.converted.stretch(kernels, share.batch, first, n));
+    first += n;
+  } while (first < end);
+}
+
 // The rows in blocks, their cells moved into the box.
 void run_moved(const Choice& choice, const Region& region, const CellBox& box, Share& share) {
   const Batch& all = share.batch;
   const Variant variant = choice.variant(moved_rows(region, nullptr, 0), region);
   for (std::size_t first = 0, n; first < all.n; first += n) {
     n = std::min(rows_moved(region), all.n - first);
-    choice.kernels().move_into_box(part_of(all, first, n), box, share.moved.get());
+    std::size_t done = 0;
+    each_stretch(choice.kernels(), share, first, n, [&](const Batch& part) {
+      choice.kernels().move_into_box(part, box, share.moved.get() + done * region.d);
+      done += part.n;
+    });
     add(share.counts,
         variant.kernels->clip_sum(moved_rows(region, share.moved.get(), n), region,
                                   *variant.arrangement, share.scratch.get(), share.partial.data()));
@@ -122,9 +141,10 @@ void run_share(const Choice& choice, const Prepared& prepared, Share& share, boo
   if (region.lower) return run_moved(choice, region, prepared.box(), share);
   const Batch& all = share.batch;
   const auto run = [&](const Variant& variant, std::size_t first, std::size_t n) {
-    add(share.counts,
-        variant.kernels->clip_sum(part_of(all, first, n), region, *variant.arrangement,
-                                  share.scratch.get(), share.partial.data()));
+    each_stretch(*variant.kernels, share, first, n, [&](const Batch& part) {
+      add(share.counts, variant.kernels->clip_sum(part, region, *variant.arrangement,
+                                                  share.scratch.get(), share.partial.data()));
+    });
   };
   const std::size_t done = measures ? choice.measure(all, region, run) : 0;
   if (done < all.n || all.n == 0) run(choice.variant(all, region), done, all.n - done);

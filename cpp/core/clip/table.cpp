@@ -1,6 +1,32 @@
 #include "clip/table.hpp"
 
+#include <algorithm>
+
+#include "dispatch.hpp"
+
 namespace ellipsum {
+namespace {
+
+constexpr std::size_t doubles_of_line = 8;
+// Numbers of a stretch. Of more columns its rows are more than a kernel's start costs.
+constexpr std::size_t stretch_numbers = std::size_t{1} << 16, least_rows = 512;
+
+// The first lines of a column from a number on.
+void ask_for(const Batch& batch, std::size_t j, std::size_t from) {
+  constexpr std::size_t bytes = 2048, line = 64;
+  const char* at = static_cast<const char*>(batch.columns[j]) + from * size_of(batch.types[j]);
+  for (std::size_t k = 0; k < bytes; k += line) __builtin_prefetch(at + k);
+}
+
+// What kernels take of such columns; one without gaps is an array.
+Batch batch_of(Dtype dtype, std::size_t n, const std::vector<const void*>& columns,
+               const Validity* valid, const Dtype* types) {
+  const std::ptrdiff_t size = std::ptrdiff_t(size_of(dtype));
+  if (columns.size() == 1 && !valid) return {columns[0], dtype, n, 1, size, size};
+  return {nullptr, dtype, n, columns.size(), size, 0, columns.data(), 0, valid, types};
+}
+
+}  // namespace
 
 TableRows::TableRows(const Table& table) : n_(table.n) {
   for (std::size_t j = 0; j < table.d; ++j) {
@@ -9,26 +35,55 @@ TableRows::TableRows(const Table& table) : n_(table.n) {
     valid_.push_back(column.valid);
     types_.push_back(column.dtype);
     typed_ |= column.dtype != types_[0];
+    converts_ |= !is_floating(column.dtype);
     gaps_ |= column.valid.bits != nullptr;
-    if (column.dtype == Dtype::float64) dtype_ = Dtype::float64;
+    if (column.dtype != Dtype::float32) dtype_ = Dtype::float64;
   }
 }
 
 Batch TableRows::batch() const {
-  const std::size_t d = columns_.size();
-  const std::ptrdiff_t size = dtype_ == Dtype::float32 ? 4 : 8;
-  // One column without gaps is an array.
-  if (d == 1 && !gaps_) return {columns_[0], dtype_, n_, d, size, size};
-  return {nullptr,
-          dtype_,
-          n_,
-          d,
-          size,
-          0,
-          columns_.data(),
-          0,
-          gaps_ ? valid_.data() : nullptr,
-          typed_ ? types_.data() : nullptr};
+  const Validity* valid = gaps_ ? valid_.data() : nullptr;
+  if (!converts_) return batch_of(dtype_, n_, columns_, valid, typed_ ? types_.data() : nullptr);
+  return {nullptr, dtype_,          n_, columns_.size(), std::ptrdiff_t(size_of(dtype_)),
+          0,       columns_.data(), 0,  valid,           types_.data(),
+          true};
+}
+
+ConvertedColumns::ConvertedColumns(const Batch& batch) {
+  if (!batch.converts) return;
+  std::size_t converted = 0;
+  for (std::size_t j = 0; j < batch.d; ++j) converted += !is_floating(batch.types[j]);
+  rows_ = std::max(stretch_numbers / batch.d, least_rows) / doubles_of_line * doubles_of_line;
+  // An odd number of lines: columns a power of two apart would share a set of the cache.
+  step_ = rows_ / doubles_of_line % 2 ? rows_ : rows_ + doubles_of_line;
+  numbers_.resize(converted * step_ + doubles_of_line);
+  columns_.resize(batch.d);
+  if (batch.valid) valid_.resize(batch.d);
+  types_.assign(batch.types, batch.types + batch.d);
+  for (Dtype& type : types_) type = type == Dtype::float32 ? type : Dtype::float64;
+}
+
+Batch ConvertedColumns::stretch(const Kernels& kernels, const Batch& batch, std::size_t first,
+                                std::size_t n) {
+  double* to = numbers_.data();
+  while (reinterpret_cast<std::uintptr_t>(to) % (doubles_of_line * sizeof(double))) ++to;
+  const std::size_t from = batch.first + first;
+  bool narrow = false;
+  for (std::size_t j = 0; j < batch.d; ++j) {
+    const Dtype type = batch.types[j];
+    if (is_floating(type)) {
+      columns_[j] = static_cast<const char*>(batch.columns[j]) + from * size_of(type);
+      narrow |= type == Dtype::float32;
+    } else {
+      if (j + 1 < batch.d) ask_for(batch, j + 1, from);
+      kernels.convert_column(type, batch.columns[j], from, n, to);
+      columns_[j] = to;
+      to += step_;
+    }
+    if (batch.valid) valid_[j] = {batch.valid[j].bits, batch.valid[j].first + from};
+  }
+  return batch_of(Dtype::float64, n, columns_, batch.valid ? valid_.data() : nullptr,
+                  narrow ? types_.data() : nullptr);
 }
 
 }  // namespace ellipsum

@@ -7,6 +7,8 @@
 
 namespace ellipsum {
 
+struct Kernels;
+
 struct Column {
   const void* data;
   Dtype dtype;
@@ -28,7 +30,27 @@ class TableRows {
  private:
   std::size_t n_;
   Dtype dtype_ = Dtype::float32;
-  bool typed_ = false, gaps_ = false;
+  bool typed_ = false, gaps_ = false, converts_ = false;
+  std::vector<const void*> columns_;
+  std::vector<Validity> valid_;
+  std::vector<Dtype> types_;
+};
+
+// Rows of columns of which some hold no floats: a stretch of them at a time, with those columns
+// converted to doubles, which stay in the second level of cache.
+class ConvertedColumns {
+ public:
+  ConvertedColumns() = default;
+  explicit ConvertedColumns(const Batch& batch);
+  // Are there such columns? Otherwise there is nothing to convert.
+  bool any() const { return rows_ > 0; }
+  std::size_t rows() const { return rows_; }  // of a stretch, at most
+  // Rows of the batch, or of a part of it, until the next call. Nothing is allocated.
+  Batch stretch(const Kernels& kernels, const Batch& batch, std::size_t first, std::size_t n);
+
+ private:
+  std::size_t rows_ = 0, step_ = 0;  // doubles from one converted column to the next
+  std::vector<double> numbers_;
   std::vector<const void*> columns_;
   std::vector<Validity> valid_;
   std::vector<Dtype> types_;

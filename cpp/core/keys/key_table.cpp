@@ -159,13 +159,14 @@ inline std::uint64_t set_of(const KeyTable& t, std::uint64_t first, std::uint64_
   return std::uint64_t(h) ^ std::uint64_t(h >> 64);
 }
 
-inline CacheEntry* cache_set(const KeyTable& t, const Wanted& w) {
-  return t.cache + 2 * (w.set & (t.cache_sets - 1));
+inline CacheEntry* cache_set(const KeyTable& t, std::uint64_t set) {
+  return t.cache + 2 * (set & (t.cache_sets - 1));
 }
+// Where values of a set go that is full: the line beside it.
+inline CacheEntry* next_set(const KeyTable& t, const Wanted& w) { return cache_set(t, w.set ^ 1); }
 
-// 1 + the place of what is in the cache, 0 where it is not; no branch tells in which of the two.
-inline std::uint64_t cached(const KeyTable& t, const Wanted& w) {
-  const CacheEntry* set = cache_set(t, w);
+// 1 + the place of what is in a set, 0 where it is not; no branch tells in which of the two.
+inline std::uint64_t cached(const CacheEntry* set, const Wanted& w) {
   std::uint64_t found = 0;
   for (int i = 0; i < 2; ++i) {
     const std::uint64_t differs = (set[i].first ^ w.first) | (set[i].last ^ w.last) |
@@ -175,8 +176,12 @@ inline std::uint64_t cached(const KeyTable& t, const Wanted& w) {
   return found;
 }
 
+// The newest comes first; an entry is never emptied, so that the last of a full set is in use.
+inline bool is_full(const CacheEntry* set) { return set[1].what != 0; }
+
 inline void keep(const KeyTable& t, const Wanted& w, std::int64_t place) {
-  CacheEntry* set = cache_set(t, w);
+  CacheEntry *own = cache_set(t, w.set), *next = next_set(t, w);
+  CacheEntry* set = is_full(own) && !is_full(next) ? next : own;
   set[1] = set[0];
   set[0] = {w.first, w.last, w.what << what_shift | (std::uint64_t(place) + 1), 0};
 }
@@ -198,6 +203,22 @@ inline bool caching(const KeyTable& t) {
          std::size_t(t.ends[t.count]) <= short_size * t.count;
 }
 
+// Of those that their own sets do not have, the ones that those beside have not either; a place that
+// was found is written.
+inline std::size_t not_beside(const KeyTable& t, const Wanted* wanted, std::size_t* missed,
+                              std::size_t misses, std::int64_t* places) {
+  std::size_t left = 0;
+  for (std::size_t m = 0; m < misses; ++m) {
+    const std::size_t k = missed[m];
+    const bool may = wanted[k].what && is_full(cache_set(t, wanted[k].set));
+    const std::uint64_t found = may ? cached(next_set(t, wanted[k]), wanted[k]) : 0;
+    places[k] = std::int64_t(found) - 1;
+    missed[left] = k;
+    left += found == 0;
+  }
+  return left;
+}
+
 // `read(i, k)`: the i-th value, k-th of its block, for the cache; `value_of(wanted, k)`: the same
 // for the table.
 template <class Read, class ValueOf>
@@ -213,15 +234,17 @@ inline std::size_t find_all(KeyTable& t, std::size_t n, bool add, std::int64_t* 
     for (std::size_t k = 0; k < part; ++k) {
       wanted[k] = read(i + k, k);
       missed[k] = k;
-      if (asked) __builtin_prefetch(cache_set(t, wanted[k]));
+      if (asked) __builtin_prefetch(cache_set(t, wanted[k].set));
     }
     for (std::size_t k = 0; asked && k < part; ++k) {
-      const std::uint64_t found = wanted[k].what ? cached(t, wanted[k]) : 0;
+      const std::uint64_t found =
+          wanted[k].what ? cached(cache_set(t, wanted[k].set), wanted[k]) : 0;
       places[i + k] = std::int64_t(found) - 1;
       missed[misses] = k;
       misses += found == 0;
     }
     if (!asked) misses = part;
+    else if (misses) misses = not_beside(t, wanted, missed, misses, places + i);
     for (std::size_t m = 0; m < misses; ++m) {
       values[m] = value_of(wanted[missed[m]], missed[m]);
       __builtin_prefetch(t.slots + (values[m].hash & (t.slot_count - 1)));

@@ -16,7 +16,8 @@ struct Strings {
 };
 
 // What was found last: a string of at most 16 bytes, whole (its first and last eight bytes and its
-// length tell it from all others), or an integer. A set of two is a cache line.
+// length tell it from all others), or an integer. A set of two is a cache line; what finds its own full
+// goes to the one beside it.
 struct CacheEntry {
   std::uint64_t first, last;
   std::uint64_t what;  // length or sort of integer, and 1 + the place; 0 where nothing is

@@ -14,6 +14,7 @@ from .. import _validate, lineage
 from ..column_names import Columns
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers, kernel_parts
+from ..kernels import lines
 from ..kernels.backend import kernels
 from ..rows.labels import labels_of
 from ..sealed_bytes import CHECKSUM_BYTES, header_of, is_whole, sealed
@@ -97,9 +98,9 @@ class ExactGroupSum:
         self._ellipsoid, self.book = ellipsoid, KeyBook(keys)
         self.d = ellipsoid.d
         groups = len(self.book)
-        self._partial = np.zeros((groups, self.d), np.int64)
-        self._counts = np.zeros(groups, np.int64)
-        self._absent = np.zeros((groups, self._holes), np.int64)
+        self._partial = lines.zeros((groups, self.d), np.int64)
+        self._counts = lines.zeros((groups,), np.int64)
+        self._absent = lines.zeros((groups, self._holes), np.int64)
         self._low: NDArray[np.uint64] | None = None
         self._high: Ints | None = None
         self._waiting = 0  # rows in the partial sums
@@ -149,7 +150,7 @@ class ExactGroupSum:
         self.mark()
         self._grow()
         done = 0
-        for part in kernel_parts(rows):
+        for part in kernel_parts(rows, in_rows=True):
             self._room(len(part))
             self._add_part(part, index[done : done + len(part)])
             done += len(part)
@@ -206,14 +207,12 @@ class ExactGroupSum:
         groups = len(self.book)
         if groups <= len(self._counts):
             return
-        more = max(groups, 2 * len(self._counts)) - len(self._counts)
-        wide = np.zeros((more, self.d), np.int64)
-        self._partial = np.concatenate([self._partial, wide])
-        self._counts = np.concatenate([self._counts, np.zeros(more, np.int64)])
-        self._absent = np.concatenate([self._absent, np.zeros((more, self._holes), np.int64)])
+        rows = max(groups, 2 * len(self._counts))
+        self._partial = lines.longer(self._partial, rows)
+        self._counts = lines.longer(self._counts, rows)
+        self._absent = lines.longer(self._absent, rows)
         if self._low is not None and self._high is not None:
-            self._low = np.concatenate([self._low, wide.view(np.uint64)])
-            self._high = np.concatenate([self._high, wide])
+            self._low, self._high = lines.longer(self._low, rows), lines.longer(self._high, rows)
 
     def _room(self, rows: int) -> None:
         """Partial sums into 128 bits before they can hold no more rows."""

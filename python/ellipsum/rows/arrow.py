@@ -23,6 +23,7 @@ from .arrow_columns import (
     UNREADABLE,
     ArrowBlock,
     column_block,
+    dtypes_in_place,
     list_block,
     refuse_early,
     storage,
@@ -116,12 +117,9 @@ class Layout:
         for name, kind, item in zip(self.columns, types, items, strict=True):
             if item.id in refused:
                 raise TypeError(_not_numeric(pa, source, name, kind))
-        floats: dict[int, np.dtype[Any]] = {
-            pa.float32().id: np.dtype(np.float32),
-            pa.float64().id: np.dtype(np.float64),
-        }
-        self._dtypes = [floats.get(item.id) for item in items]  # None: to be converted
-        self._floats = not self.is_list and all(self._dtypes)
+        known = dtypes_in_place(pa)
+        self._dtypes = [known.get(item.id) for item in items]  # None: to be converted
+        self._in_place = not self.is_list and all(kind is not None for kind in self._dtypes)
         self.d: int | None = len(types)
         if self.is_list:
             self.d = types[0].list_size if pa.types.is_fixed_size_list(types[0]) else None
@@ -170,7 +168,7 @@ class Layout:
             return
         if batch.schema.names != self.columns:
             batch = batch.select([batch.schema.get_field_index(c) for c in self.columns])
-        if self._floats:
+        if self._in_place:
             if batch.num_rows:
                 yield ArrowBlock(self._pa, batch, self._dtypes)
             return

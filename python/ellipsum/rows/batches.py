@@ -16,7 +16,7 @@ from ..column_units import frame_units
 from .arrow import is_arrow, stream_batches
 from .columns import ColumnBlock, as_arrays
 from .files import Rows
-from .frames import float_columns, frame_batches
+from .frames import frame_batches, number_columns
 from .partitioned import refuse_far_rows
 
 __all__ = ["as_batches", "is_batch", "kernel_batches"]
@@ -55,7 +55,7 @@ def as_batches(
     or ``__arrow_c_array__``          DuckDB, pandas; see `Layout` for the columns
     pyarrow Dataset, Scanner          the same: a query runs once for each pass, and its batches
     Polars LazyFrame                  are taken as they come (a Scanner for one pass alone)
-    pandas frame of floats            itself, whole, where its columns lie evenly in one array
+    pandas frame of NumPy's numbers   itself, whole, where its columns lie evenly in one array
     ``Rows`` (`ellipsum.open_rows`)   blocks of the files
     ================================  =====================================================
 
@@ -114,9 +114,9 @@ def kernel_batches(
             "read files by open_rows(paths), and make a mapping an array or a table first"
         )
     names = frame_names(data)
-    if (floats := float_columns(data, d)) is not None:
+    if (numbers := number_columns(data, d)) is not None:
         order = columns.order_of(names, units=frame_units(data))
-        return in_order(frame_batches(floats), order)
+        return in_order(frame_batches(numbers), order)
     if is_arrow(data) and not (hasattr(data, "__array__") and _pyarrow_missing()):
         named = names is not None or not _is_frame(data)
         return stream_batches(_without_index(data), d, columns, named=named)

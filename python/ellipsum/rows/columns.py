@@ -18,7 +18,8 @@ WIDE_BYTES = 2 << 20
 
 
 class ColumnBlock:
-    """Rows (n, d) in d arrays, float32 or float64 each, some with a bitmap of what is there.
+    """Rows (n, d) in d arrays, each of native floats of 32 or 64 bits, integers or truth values,
+    some with a bitmap of what is there.
 
     Parameters
     ----------
@@ -80,7 +81,8 @@ class ColumnBlock:
         if valid is None:
             return column
         bits = np.unpackbits(valid[bit // 8 :], bitorder="little", count=bit % 8 + self.n)
-        return np.where(bits[bit % 8 :], column, column.dtype.type(np.nan))
+        hole = column.dtype.type(np.nan) if column.dtype.kind == "f" else np.nan
+        return np.where(bits[bit % 8 :], column, hole)
 
     def arrays(self) -> Iterator[NDArray[Any]]:
         """Blocks of rows copied from the columns."""

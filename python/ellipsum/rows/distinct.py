@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels import lines
 from ..kernels.backend import kernels
 
 __all__ = [
@@ -115,7 +116,6 @@ def newcomers(places: NDArray[np.int64], before: int) -> NDArray[np.int64]:
 
 #: Words of a set of the table's cache, a cache line; and most of its sets: 2 MiB.
 _SET_WORDS, _MOST_SETS = 8, 1 << 15
-_LINE = 64
 
 
 class StringTable:
@@ -128,7 +128,7 @@ class StringTable:
         self._slots = np.zeros(64, np.uint64)
         self._arena = np.empty(1 << 10, np.uint8)
         self._ends = np.zeros(33, np.int64)
-        self._cache = _lines(len(self._slots) // 2)
+        self._cache = lines.zeros((_SET_WORDS * (len(self._slots) // 2),), np.uint64)
         # How many, and where the hashes begin: no key of noise, and in nothing that leaves.
         self._state = np.array([0, secrets.randbits(64)], np.uint64)
 
@@ -175,7 +175,7 @@ class StringTable:
             self._slots = np.zeros(2 * len(self._slots), np.uint64)
             kernels().seat_strings(self._slots, self._arena, self._ends, self._state)
             if len(self._cache) < _SET_WORDS * _MOST_SETS:
-                self._cache = _lines(len(self._slots) // 2)
+                self._cache = lines.zeros((_SET_WORDS * (len(self._slots) // 2),), np.uint64)
         if count + 1 >= len(self._ends):
             self._ends = np.concatenate([self._ends, np.zeros(len(self._ends), np.int64)])
         used = int(self._ends[count])
@@ -183,10 +183,3 @@ class StringTable:
             arena = np.empty(max(2 * len(self._arena), used + size), np.uint8)
             arena[:used] = self._arena[:used]
             self._arena = arena
-
-
-def _lines(sets: int) -> Words:
-    """Zeros for so many sets of a cache, each in a cache line of its own."""
-    words = np.zeros(_SET_WORDS * (sets + 1), np.uint64)
-    first = -words.ctypes.data % _LINE // words.itemsize
-    return words[first : first + _SET_WORDS * sets]

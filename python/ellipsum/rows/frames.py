@@ -1,4 +1,4 @@
-"""pandas frames of floats as batches: views of the frame's own memory where it is regular.
+"""pandas frames of NumPy's numbers as batches: views of the frame's own memory where it is regular.
 
 pandas keeps columns of one type as the rows of a block, or, made from an array, as that array:
 both are one array with strides. Its Arrow export copies them.
@@ -15,27 +15,35 @@ from numpy.typing import NDArray
 
 from .columns import WIDE_BYTES, ColumnBlock, wide_block
 
-__all__ = ["float_columns", "frame_batches"]
+__all__ = ["frame_batches", "number_columns"]
 
 Columns = list[NDArray[Any]]
 
+#: Rows that are copied in less than the 16 us that pandas takes to find a column.
+_FEW_ROWS = 1 << 13
 
-def float_columns(data: Any, d: int) -> Columns | NDArray[Any] | None:
-    """A pandas frame of d columns, if all are NumPy floats of 32 or 64 bits: one view (n, d) of it
-    where pandas has one, else a view of each column.
+
+def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | None:
+    """A pandas frame of d columns, if all are NumPy floats of 32 or 64 bits, integers or truth
+    values: one view (n, d) of it where pandas has one, else a view of each column, or a copy of few
+    rows.
 
     Others go by Arrow, which says what each type means and refuses what is no number.
     """
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(data, pandas.DataFrame):
         return None
-    floats = (np.dtype(np.float32), np.dtype(np.float64))
     if data.shape[1] != d or not data.columns.is_unique:
         return None
-    if not all(isinstance(kind, np.dtype) and kind in floats for kind in data.dtypes):
+    if not all(isinstance(kind, np.dtype) and _is_number(kind) for kind in set(data.dtypes)):
         return None
     view = _one_array(data, d)
-    return [_column(data, j) for j in range(d)] if view is None else view
+    if view is not None:
+        return view
+    if len(data) <= _FEW_ROWS:
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            return np.asarray(data.to_numpy(np.float64))
+    return [_column(data, j) for j in range(d)]
 
 
 def frame_batches(columns: Columns | NDArray[Any]) -> Iterator[NDArray[Any] | ColumnBlock]:
@@ -49,6 +57,10 @@ def frame_batches(columns: Columns | NDArray[Any]) -> Iterator[NDArray[Any] | Co
         size = max(1, WIDE_BYTES // (8 * len(columns)))
         for start in range(0, len(columns[0]), size):
             yield wide_block([column[start : start + size] for column in columns])
+
+
+def _is_number(kind: np.dtype[Any]) -> bool:
+    return kind.isnative and (kind.kind in "iub" or kind in (np.float32, np.float64))
 
 
 def _column(data: Any, j: int) -> NDArray[Any]:

@@ -1,0 +1,72 @@
+// Columns of integers and truth values as doubles: exact, but for integers beyond 2^53, which are
+// rounded to the nearest, ties to even. Each number is read once, and no branch depends on one.
+// Included into each target's namespace.
+
+template <class T> static inline double as_double(T x) {
+  if constexpr (sizeof(T) == 8 &&
+                std::is_unsigned_v<T>)  // the halves are exact, their sum is rounded
+    return double(std::int64_t(x >> 32)) * 0x1p32 + double(std::int64_t(x & 0xffffffff));
+  else return double(x);
+}
+
+template <class T> static void convert_numbers(const char* from, std::size_t n, double* to) {
+  for (std::size_t i = 0; i < n; ++i) {
+    T x;
+    std::memcpy(&x, from + i * sizeof(T), sizeof x);
+    to[i] = as_double(x);
+  }
+}
+
+// Bytes, of which 0 is false.
+static void convert_booleans(const char* from, std::size_t n, double* to) {
+  for (std::size_t i = 0; i < n; ++i) to[i] = from[i] != 0 ? 1.0 : 0.0;
+}
+
+// Bits, the lowest of a byte first, from bit `first` on.
+static void convert_bits(const std::uint8_t* bits, std::size_t first, std::size_t n, double* to) {
+  const Gaps here = gaps_from({bits, first}, 0);
+  std::size_t i = 0;
+  for (; i + vec_lanes <= n; i += vec_lanes) {
+    const std::int64_t eight = there(here, i / vec_lanes);
+    Vec truth;
+    ELLIPSUM_UNROLL
+    for (int p = 0; p < vec_parts; ++p) {
+      Mask lane;
+      for (int l = 0; l < register_lanes; ++l)
+        lane[l] = std::int64_t{1} << (p * register_lanes + l);
+      truth.part[p] = Doubles(Mask(((Mask{} + eight) & lane) != Mask{}) & Mask(broadcast(1.0)));
+    }
+    store(to + i, truth);
+  }
+  for (; i < n; ++i) to[i] = is_valid({bits, first}, i) ? 1.0 : 0.0;
+}
+
+static void convert_numbers_of(Dtype type, const void* data, std::size_t first, std::size_t n,
+                               double* to) {
+  const char* from = static_cast<const char*>(data) + first * size_of(type);
+  switch (type) {
+    case Dtype::int8:
+      return convert_numbers<std::int8_t>(from, n, to);
+    case Dtype::int16:
+      return convert_numbers<std::int16_t>(from, n, to);
+    case Dtype::int32:
+      return convert_numbers<std::int32_t>(from, n, to);
+    case Dtype::int64:
+      return convert_numbers<std::int64_t>(from, n, to);
+    case Dtype::uint8:
+      return convert_numbers<std::uint8_t>(from, n, to);
+    case Dtype::uint16:
+      return convert_numbers<std::uint16_t>(from, n, to);
+    case Dtype::uint32:
+      return convert_numbers<std::uint32_t>(from, n, to);
+    case Dtype::uint64:
+      return convert_numbers<std::uint64_t>(from, n, to);
+    case Dtype::boolean:
+      return convert_booleans(from, n, to);
+    case Dtype::bits:
+      return convert_bits(static_cast<const std::uint8_t*>(data), first, n, to);
+    case Dtype::float32:
+    case Dtype::float64:
+      return;  // as they lie
+  }
+}
