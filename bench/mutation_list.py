@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutation import FLOOR_TESTS, SUM_TESTS, Mutation, P, T
 from mutation_list_budget import BUDGET
+from mutation_list_columns import COLUMNS
 from mutation_list_core import CORE
 from mutation_list_input import INPUT
 from mutation_list_learned import LEARNED
@@ -332,8 +333,8 @@ MUTATIONS = [
     Mutation(
         "merge: what was released is forgotten",
         P + "exact_sum.py",
-        "self._releases = max(self._releases, state.releases)",
-        "pass",
+        "marks, releases = self._marks | marks, max(self._releases, state.releases)",
+        "marks, releases = self._marks | marks, self._releases",
         "tests/test_exact_sum.py tests/test_lineage.py tests/test_private_sum.py",
     ),
     Mutation(
@@ -389,4 +390,5 @@ MUTATIONS = [
         "tests/test_group_keys.py",
     ),
     *CORE,
+    *COLUMNS,
 ]

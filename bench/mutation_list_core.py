@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutation import SUM_TESTS, C, Mutation
+from mutation import SUM_TESTS, C, Mutation, P
 
 CORE = [
     Mutation(
@@ -66,10 +66,10 @@ CORE = [
         "avx512",
     ),
     Mutation(
-        "rows in registers, C++: a group with an exceptional row is added as it is, too",
+        "rows in registers, C++: an exceptional row is added as it was read first",
         C + "clip/rows.inl",
-        "from, next, arrangement);\n      continue;",
-        "from, next, arrangement);",
+        "y[c][r] = load<double>(s.alone.y + c * vec_lanes);",
+        ";",
         "tests/test_arrangements.py -k every_arrangement",
         "avx512",
     ),
@@ -373,5 +373,14 @@ CORE = [
         "const double doubt = terms.doubt + 8 * normal",
         "const double doubt = 0 * terms.doubt + 8 * normal",
         "tests/test_gaussian_pair.py -k never_below",
+    ),
+    Mutation(
+        "an exact sum: its integers change before its count does",
+        P + "exact_sum.py",
+        "            totals = self._totals.plus(more.with_counts(",
+        "            kernels().merge(*self._totals.sums, *more.sums)\n"
+        "            more.low[: more.d], more.high[: more.d] = 0, 0\n"
+        "            totals = self._totals.plus(more.with_counts(",
+        "tests/test_interrupted.py",
     ),
 ]

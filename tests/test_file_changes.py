@@ -19,7 +19,7 @@ pq = pytest.importorskip("pyarrow.parquet")
 
 REGION = Ellipsoid.ball(9.0, d=2)
 FORMATS = ["parquet", "arrow", "arrows", "npy", "npz", "csv"]
-CHANGED = "has changed since it was opened: read it again$"
+CHANGED = "has changed since it was opened: open it again$"
 DAMAGED = "is truncated or damaged: write it again$"
 
 

@@ -42,7 +42,7 @@ def test_a_message_that_quotes_a_record_is_seen():
 
 def test_a_sum_beyond_its_bound_is_seen(monkeypatch):
     total = ExactSum(Ellipsoid.ball(1.0, d=2)).add(np.ones((3, 2)))
-    total._count = total._clipped = 0
+    total._totals.with_counts(0, 0, 0, total._totals.absent)
     with pytest.raises(ValueError, match="contradict"):
         ExactSum.from_bytes(total.to_bytes())
     monkeypatch.setattr("ellipsum.exact_sum.is_impossible", lambda *_known: False)

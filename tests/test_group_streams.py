@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,7 +12,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from ellipsum import Ellipsoid, PrivateCounts, PrivateGroupMean, PrivateMean
+from ellipsum import Ellipsoid, PrivateCounts, PrivateGroupMean, PrivateGroupSum, PrivateMean
 
 BALL = Ellipsoid.ball(3.0, d=2)
 STORES = ["north", "south", "none"]
@@ -145,3 +147,13 @@ def test_a_table_without_a_key_fits_among_any(kind, keys, place, count):
     assert np.allclose(sizes, 3, atol=1e-2)
     users = PrivateCounts(keys=keys, mu=1e5)(iter(parts), key="k", user="k").sizes
     assert np.allclose(users, 1, atol=1e-2)
+
+
+@pytest.mark.parametrize("kind", [PrivateGroupSum, PrivateGroupMean])
+def test_a_mechanism_of_groups_goes_to_another_process(kind):
+    made = kind(Ellipsoid.ball(1.0, d=2), mu=1.0, keys=["a", "b"], neighbors="replace")
+    given = np.full((6, 2), 0.5), ["a"] * 3 + ["b"] * 3
+    releases = [m(given[0], key=given[1], seed=1) for m in (made, pickle.loads(pickle.dumps(made)))]
+    np.testing.assert_array_equal(
+        *[release.to_pandas().to_numpy().astype(str) for release in releases]
+    )

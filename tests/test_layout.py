@@ -57,9 +57,10 @@ MAY_IMPORT = {
     "users": {"_validate", "column_names", "kernels", "rows"},
     "far_users": {"column_names", "rows", "users"},
     "kernel_parts": {"kernels", "rows"},
+    "totals": {"kernels"},
     "exact_sum": {
         "_validate", "column_names", "ellipsoid", "kernel_parts", "kernels", "lineage",
-        "partial_bytes", "rows", "sum_bytes",
+        "partial_bytes", "rows", "sum_bytes", "totals",
     },
     "several_sums": {"column_names", "ellipsoid", "exact_sum", "rows"},
     "release": {"column_names", "column_units", "guarantee", "plot", "tabular"},

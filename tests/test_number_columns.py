@@ -86,7 +86,9 @@ def test_arrow_columns_of_every_type_with_nulls_wherever_they_begin(kernels, off
         columns[-1] = columns[-1].astype(np.float32)
         null = rng.random((d, offset + n)) < 0.2
         null[::3] = False
-        arrays = [pa.array(c, mask=m if m.any() else None) for c, m in zip(columns, null, strict=True)]
+        arrays = [
+            pa.array(c, mask=m if m.any() else None) for c, m in zip(columns, null, strict=True)
+        ]
         batch = pa.RecordBatch.from_arrays(arrays, [f"c{j}" for j in range(d)])[offset:]
         (block,) = kernel_batches(batch, d)
         assert isinstance(block, ArrowBlock)

@@ -147,16 +147,15 @@ class FewRows {
       : low_(std::move(low)),
         high_(std::move(high)),
         few_(region_of(center, scale, limit, radius)) {
-    low_words_ = output_view<std::uint64_t>(low_, few_.d(), "low");
-    high_words_ = output_view<std::int64_t>(high_, few_.d(), "high");
+    low_words_ = output_view<std::uint64_t>(low_, few_.d() + counts_, "low");
+    high_words_ = output_view<std::int64_t>(high_, few_.d() + counts_, "high");
   }
 
-  // (rows, clipped, nonfinite), or nothing for an array that is not (d,) or (n, d), of native,
-  // aligned float32 or float64.
-  py::object add(const py::array& rows) {
+  // Were they added? Not of an array that is not (d,) or (n, d), of native, aligned float32 or float64.
+  bool add(const py::array& rows) {
     const bool one = rows.ndim() == 1;
-    if (!one && rows.ndim() != 2) return py::none();
-    if (std::size_t(rows.shape(one ? 0 : 1)) != few_.d() || !is_ready(rows)) return py::none();
+    if (!one && rows.ndim() != 2) return false;
+    if (std::size_t(rows.shape(one ? 0 : 1)) != few_.d() || !is_ready(rows)) return false;
     const py::ssize_t size = rows.itemsize();
     const ellipsum::Batch batch = one ? ellipsum::Batch{rows.data(),
                                                         dtype_of(rows),
@@ -165,8 +164,8 @@ class FewRows {
                                                         size * py::ssize_t(few_.d()),
                                                         rows.strides(0)}
                                       : batch_view(rows);
-    const ellipsum::ClipCounts counts = few_.add(*clip_choice(), batch, low_words_, high_words_);
-    return py::make_tuple(batch.n, counts.clipped, counts.nonfinite);
+    few_.add(*clip_choice(), batch, low_words_, high_words_);
+    return true;
   }
 
  private:
@@ -180,6 +179,7 @@ class FewRows {
     return region;
   }
 
+  static constexpr std::size_t counts_ = ellipsum::FewRows::counts;
   py::array low_, high_;
   ellipsum::FewRows few_;
   std::uint64_t* low_words_;
@@ -195,8 +195,9 @@ void bind_clip(py::module_& m) {
            py::arg("center"), py::arg("scale"), py::arg("limit"), py::arg("radius"), py::arg("low"),
            py::arg("high"))
       .def("add", &FewRows::add, py::arg("rows"),
-           "Add (d,) or (n, d) in place; returns (rows, clipped, nonfinite), or None for an array "
-           "that is not native, aligned float32 or float64 of that shape.");
+           "Add (d,) or (n, d) in place, and rows, clipped and nonfinite ones behind the sums; "
+           "False "
+           "for an array that is not native, aligned float32 or float64 of that shape.");
   m.attr("CLIP_ROWS_LIMIT") = ellipsum::clip_rows_limit;
   m.def(
       "clip_sum", &clip_sum, py::arg("rows"), py::arg("center"), py::arg("scale"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import threading
 import warnings
 from collections.abc import Sequence
@@ -259,7 +260,9 @@ def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
         return records(batch, d)
     _refuse_tables(name, batch)
     if isinstance(batch, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array: fill it first, e.g. with {name}.filled(np.nan)")
+        raise TypeError(
+            f"{name} is a masked array: fill it first, as by {name}.astype(float).filled(np.nan)"
+        )
     array = np.asarray(batch)
     if array.dtype == object:
         raise TypeError(
@@ -284,6 +287,16 @@ _RECORDS_PER_BLOCK = 1 << 12
 
 #: Filters of warnings belong to the process: one thread at a time.
 _QUIET = threading.RLock()
+
+
+def _renew_quiet() -> None:
+    """A child of a fork has no thread that would give it back."""
+    global _QUIET
+    _QUIET = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_quiet)
 
 
 def _refuse_tables(name: str, batch: Any) -> None:

@@ -51,7 +51,7 @@ def said_units(units: Any, d: int | None = None) -> Units:
         For units that are no texts, or not as many as coordinates.
     """
     if units is None:
-        return NO_UNITS
+        return {}
     if hasattr(units, "to_dict"):  # a Series
         units = units.to_dict()
     if isinstance(units, Mapping):

@@ -21,6 +21,7 @@ from .rows.columns import ColumnBlock
 from .rows.files import Rows
 from .rows.partitioned import refuse_far_rows
 from .sum_bytes import MISSING, POLICIES, SumState, as_integers, not_a_sum, pack, unpack
+from .totals import Totals
 
 __all__ = ["ExactSum", "add_partial", "as_integers", "kernel_parts"]
 
@@ -36,7 +37,8 @@ class ExactSum:
     order, merge tree, thread count, backend and instruction set gives the same bytes (claims
     sum-2, sum-6). Between neighbours they differ by at most
     ``ellipsoid.sensitivity(neighbors) / ellipsoid.grid`` in l2 norm (claim sum-1). Memory is O(d).
-    A call that raises leaves the sum as it was.
+    A call that raises leaves the sum as it was; where an interrupt (Ctrl-C) comes, all of a batch
+    is in it or none, and :attr:`count` says which.
 
     *Everything in it is private* (the integers, ``clipped``, its bytes): hand on a
     :class:`Release`, never the sum.
@@ -80,11 +82,9 @@ class ExactSum:
         self._missing = _validate.one_of("missing", missing, MISSING)
         self._threads = thread_count(threads)
         self._region = ellipsoid.kernel_arguments()
-        self._low = np.zeros(ellipsoid.d, np.uint64)  # two's complement, 128 bits
-        self._high = np.zeros(ellipsoid.d, np.int64)
-        self._few: Any = None  # adds a few rows at a time; made when it is first asked for
-        self._absent = self._no_holes()
-        self._count = self._clipped = self._nonfinite_rows = self._releases = 0
+        self._totals = self._none()
+        self._few: Any = None  # adds a few rows to these totals; made when it is first asked for
+        self._releases = 0
         self._marks: lineage.Marks = frozenset()
         self._columns = Columns(ellipsoid.columns)
         self._lock = threading.Lock()
@@ -108,46 +108,41 @@ class ExactSum:
         """
         if type(batch) is np.ndarray and batch.size <= _FEW and self._add_few(batch):
             return self
-        low, high = np.zeros_like(self._low), np.zeros_like(self._high)
-        count = clipped = nonfinite = 0
-        absent, stretch = self._no_holes(), self._missing == "ignore"
+        more, count, clipped, nonfinite = self._none(), 0, 0, 0
+        absent, stretch = np.zeros(more.holes, np.int64), self._missing == "ignore"
         columns = self._columns.copy()
         for part in self._parts(batch, columns):
             partial = np.zeros(self._ellipsoid.d, np.int64)
             counts = kernels().clip_sum(
                 part, *self._region, partial, self._threads, absent=absent, stretch=stretch
             )
-            add_partial(low, high, partial)
+            add_partial(*more.sums, partial)
             count, clipped = count + len(part), clipped + counts[0]
             nonfinite += counts[1]
         if nonfinite and self._nonfinite == "raise":
             raise ValueError('batch has a row with a NaN or an infinity, and nonfinite="raise"')
         with self._lock:
             self._columns = self._columns.joined(columns)
-            kernels().merge(self._low, self._high, low, high)
             self._marks = self._marks or lineage.new_marks()
-            self._count += count
-            self._clipped += clipped
-            self._nonfinite_rows += nonfinite
-            self._absent += absent
+            totals = self._totals.plus(more.with_counts(count, clipped, nonfinite, absent))
+            self._totals, self._few = (
+                totals,
+                None,
+            )  # all of it or, where an interrupt comes, nothing
         return self
 
     def _add_few(self, batch: NDArray[Any]) -> bool:
         """Add a few rows by one call, if they are what a kernel takes; were they added?"""
-        if self._few is None:
-            center, scale, matrix, limit, radius = self._region
-            if matrix.size or self._nonfinite == "raise" or self._missing == "ignore":
-                return False
-            self._few = kernels().FewRows(center, scale, limit, radius, self._low, self._high)
+        center, scale, matrix, limit, radius = self._region
+        if matrix.size or self._nonfinite == "raise" or self._missing == "ignore":
+            return False
         with self._lock:
-            added = self._few.add(batch)
-            if added is None:
-                return False
+            if self._few is None:
+                arrays = self._totals.low, self._totals.high
+                self._few = kernels().FewRows(center, scale, limit, radius, *arrays)
             self._marks = self._marks or lineage.new_marks()
-            self._count += added[0]
-            self._clipped += added[1]
-            self._nonfinite_rows += added[2]
-        return True
+            added: bool = self._few.add(batch)
+        return added
 
     def _parts(
         self, batch: Any, columns: Columns | None = None
@@ -200,13 +195,10 @@ class ExactSum:
                     "other holds rows that this sum has already (it is a copy of it, or of a "
                     "part of it): they would count twice"
                 )
-            kernels().merge(self._low, self._high, state.low, state.high)
-            self._count += state.rows
-            self._clipped += state.clipped
-            self._nonfinite_rows += state.nonfinite_rows
-            self._absent += state.absent
-            self._releases = max(self._releases, state.releases)
-            self._marks |= marks
+            totals = self._totals.plus(self._of(state))
+            marks, releases = self._marks | marks, max(self._releases, state.releases)
+            self._marks, self._releases = marks, releases
+            self._totals, self._few = totals, None
         return self
 
     @property
@@ -222,12 +214,12 @@ class ExactSum:
     @property
     def count(self) -> int:
         """Rows added. Public for ``replace`` neighbours, private for ``add-remove``."""
-        return self._count
+        return self._totals.counts[0]
 
     @property
     def clipped(self) -> int:
         """Rows outside the region, with the centre in cells that are not finite. **Private.**"""
-        return self._clipped
+        return self._totals.counts[1]
 
     @property
     def nonfinite(self) -> str:
@@ -302,9 +294,9 @@ class ExactSum:
         that runs twice gives the same (claim parts-1). **Private**, as :meth:`to_bytes`.
         """
         with self._lock:
-            counts = (self._count, self._clipped, self._nonfinite_rows, self._releases)
-            sums = (self._ellipsoid.fingerprint(), self._nonfinite, self._low, self._high)
-            state = PartState(*sums, *counts, self._missing, self._absent)
+            totals, counts = self._totals, (*self._totals.counts, self._releases)
+            sums = (self._ellipsoid.fingerprint(), self._nonfinite, *totals.sums)
+            state = PartState(*sums, *counts, self._missing, totals.absent)
             return lineage.MarkedBytes.of(pack_part(state), self._marks)
 
     def merge_partial(self, part: Any) -> ExactSum:
@@ -371,22 +363,27 @@ class ExactSum:
         policies = {"nonfinite": self._nonfinite, "missing": self._missing}
         return ExactSum(self._ellipsoid, **policies, threads=self._threads)
 
-    def _no_holes(self) -> NDArray[np.int64]:
-        return np.zeros(self._ellipsoid.d if self._missing == "ignore" else 0, np.int64)
+    def _none(self) -> Totals:
+        return Totals(self._ellipsoid.d, self._ellipsoid.d if self._missing == "ignore" else 0)
+
+    def _of(self, state: SumState | PartState) -> Totals:
+        counts = state.rows, state.clipped, state.nonfinite_rows, state.absent
+        totals = self._none().with_counts(*counts)
+        totals.sums[0][:], totals.sums[1][:] = state.low, state.high
+        return totals
 
     def _state(self) -> SumState:
-        sums = (self._nonfinite, self._low.copy(), self._high.copy())
-        counts = (self._count, self._clipped, self._nonfinite_rows, self._releases)
-        holes = (self._missing, self._absent.copy())
+        totals = self._totals
+        low, high = totals.sums
+        sums = (self._nonfinite, low.copy(), high.copy())
+        counts = (*totals.counts, self._releases)
+        holes = (self._missing, totals.absent)
         return SumState(self._ellipsoid.to_state(), *sums, *counts, *holes)
 
     def _restore(self, state: SumState) -> None:
         if is_impossible(state, self._ellipsoid.row_bound()):
             raise not_a_sum("its counts and sums contradict each other")
-        self._low, self._high, self._count = state.low, state.high, state.rows
-        self._few = None
-        self._clipped, self._nonfinite_rows = state.clipped, state.nonfinite_rows
-        self._releases, self._absent = state.releases, state.absent
+        self._totals, self._few, self._releases = self._of(state), None, state.releases
 
 
 def _unpickle(data: bytes, columns: tuple[str, ...] | None = None, units: Any = ()) -> ExactSum:

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "clip/clip.hpp"
@@ -165,7 +166,7 @@ struct {
 } table;
 
 template <class T> Batch make_table(std::size_t n, std::size_t d) {
-  constexpr bool last_narrow = sizeof(T) == 4;
+  constexpr bool converts = std::is_integral_v<T>, last_narrow = !converts && sizeof(T) == 4;
   std::vector<T> data(n, T(0.25));
   data[n - 1] = T(0.5);
   memory.size = sizeof(T);
@@ -179,13 +180,14 @@ template <class T> Batch make_table(std::size_t n, std::size_t d) {
   table.types.assign(d, last_narrow ? Dtype::float64 : Dtype::float32);
   table.columns[d - 1] = memory.seen + first;
   table.types[d - 1] = last_narrow ? Dtype::float32 : Dtype::float64;
-  return {nullptr, Dtype::float64,       n, d,       8,
-          0,       table.columns.data(), 0, nullptr, table.types.data()};
+  if (converts) table.types[d - 1] = sizeof(T) == 4 ? Dtype::int32 : Dtype::int64;
+  return {nullptr, Dtype::float64,     n,       d, 8, 0, table.columns.data(), 0,
+          nullptr, table.types.data(), converts};
 }
 
 // Rows at the centre but for the last, of 0.5 but for its last number, on the last page.
 template <class T> Batch make_rows(std::size_t n, std::size_t d, Layout layout) {
-  if (layout == Layout::typed) return make_table<T>(n, d);
+  if (layout == Layout::typed || std::is_integral_v<T>) return make_table<T>(n, d);
   const bool columns = layout == Layout::columns;
   const std::size_t row = columns ? 1 : d, column = columns ? n : 1;
   std::vector<T> data(n * d, T(0.25));
@@ -237,8 +239,10 @@ void test_change(const Choice& kernels, Kind kind, const Batch& batch, double be
 template <class T>
 void test_batch(const Choice& kernels, Kind kind, std::size_t n, std::size_t d, Layout layout) {
   const Batch batch = make_rows<T>(n, d, layout);
-  const double inside = 0.3, huge = sizeof(T) == 4 ? 1e38 : 1e300;
-  const double values[] = {inside, 30.0, huge, double(INFINITY), std::nan("")};
+  constexpr bool whole = std::is_integral_v<T>;
+  const double inside = whole ? 0 : 0.3, huge = sizeof(T) == 4 ? 1e38 : 1e300;
+  double values[] = {inside, 30.0, huge, double(INFINITY), std::nan("")};
+  if (whole) values[2] = 2e9, values[3] = -2e9, values[4] = -7;
   for (int before = 0; before < 5; ++before)
     for (int after = 0; after < 5; ++after)
       if (before != after) test_change<T>(kernels, kind, batch, values[before], values[after]);
@@ -277,6 +281,9 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
           if (!first && !columns && d <= 8 && !kind.matrix && !kind.rank) continue;
           test_batch<float>(kernels, kind, n, d, layout);
           test_batch<double>(kernels, kind, n, d, layout);
+          if (layout != Layout::typed) continue;
+          test_batch<std::int32_t>(kernels, kind, n, d, layout);
+          test_batch<std::int64_t>(kernels, kind, n, d, layout);
         }
 }
 

@@ -35,20 +35,23 @@ FewRows::FewRows(const Region& given)
   partial_.resize(sums_of(region_) + round_up(region_.d, norm_lanes));
 }
 
-ClipCounts FewRows::add(const Choice& choice, const Batch& batch, std::uint64_t* low,
-                        std::int64_t* high) {
+void FewRows::add(const Choice& choice, const Batch& batch, std::uint64_t* low,
+                  std::int64_t* high) {
   const std::size_t doubles = clip_plan(batch, region_).doubles + line / sizeof(double) + 1;
   if (scratch_.size() < doubles) scratch_.resize(doubles);
   std::fill(partial_.begin(), partial_.end(), 0);
   const Variant variant = choice.variant(batch, region_);
-  const ClipCounts counts = variant.kernels->clip_sum(batch, region_, *variant.arrangement,
-                                                      aligned(scratch_.data()), partial_.data());
+  const ClipCounts seen = variant.kernels->clip_sum(batch, region_, *variant.arrangement,
+                                                    aligned(scratch_.data()), partial_.data());
   for (std::size_t j = 0; j < region_.d; ++j) {
     const std::uint64_t word = std::uint64_t(partial_[j]);
     const std::int64_t sign = partial_[j] < 0 ? -1 : 0;
     merge(1, low + j, high + j, &word, &sign);
   }
-  return counts;
+  const std::uint64_t more[counts] = {batch.n, std::uint64_t(seen.clipped),
+                                      std::uint64_t(seen.nonfinite)};
+  const std::int64_t nothing[counts] = {};
+  merge(counts, low + region_.d, high + region_.d, more, nothing);
 }
 
 }  // namespace ellipsum

@@ -16,8 +16,10 @@ class FewRows {
   FewRows& operator=(const FewRows&) = delete;
 
   std::size_t d() const { return region_.d; }
-  // Adds the rows to d totals, two's complement; the totals change last, when nothing can fail.
-  ClipCounts add(const Choice& choice, const Batch& batch, std::uint64_t* low, std::int64_t* high);
+  static constexpr std::size_t counts = 3;
+  // Adds the rows to d totals, two's complement, and their number and counts to three more; the totals
+  // change last, when nothing can fail.
+  void add(const Choice& choice, const Batch& batch, std::uint64_t* low, std::int64_t* high);
 
  private:
   std::vector<double> center_, scale_, limit_, scratch_;

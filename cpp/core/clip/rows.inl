@@ -2,8 +2,22 @@
 // vectors each, one square root and one division for all of them.
 // Cost per 8 coordinates: 8 vector operations and 1 load (ball), nothing stored.
 
+// The squared norm of row i, exceptional as it was read, with what it adds in alone.y: as in
+// replace_exceptional.
+template <class T, Task task>
+__attribute__((noinline, cold)) static double read_alone(Stream& s, const Origin& from,
+                                                         std::size_t i) {
+  if (!is_mixed(from.region)) {
+    const double square = walk_alone<T, task, true>(s, from, i, 0);
+    if (square < exceptional_norm2) return square;
+  }
+  if (task == Task::distances) return double(INFINITY);
+  s.counts.clipped += clip_huge(s, from, i);
+  return 0;
+}
+
 // Rows of `chunks` vectors: the walk's operations, but nothing leaves the registers between a row's
-// first number and the sums. A group with an exceptional row is dropped and walked row by row.
+// first number and the sums. What was seen of an exceptional row is dropped, and it is read alone.
 template <class S, class T, int R, int chunks, Task task>
 static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                        const Arrangement& arrangement) {
@@ -50,14 +64,19 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
     }
     Vec norm2 = sum_lanes_of_each<R>(g.norm2);
     if (from.stretch) norm2 = norm2 * load<double>(from.stretch + i);
-    if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0)) {
-      Batch group = rows;
-      group.n = i + R;
-      std::size_t next = i;
-      stream_groups<S, T, 1, task>(s, group, from, next, arrangement);
-      continue;
-    }
     if (task == Task::box) s.counts.clipped += count_changed(g, norm2);
+    if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0)) {
+      double n2[vec_lanes];
+      store(n2, norm2);
+      ELLIPSUM_UNROLL
+      for (int r = 0; r < R; ++r) {
+        if (n2[r] < exceptional_norm2) continue;
+        n2[r] = read_alone<T, task>(s, from, i + std::size_t(r));
+        ELLIPSUM_UNROLL
+        for (int c = 0; c < chunks; ++c) y[c][r] = load<double>(s.alone.y + c * vec_lanes);
+      }
+      norm2 = load<double>(n2);
+    }
     if (task == Task::distances) count_distances(s.bins, norm2);
     if (task == Task::distances) continue;
     double factor[vec_lanes];

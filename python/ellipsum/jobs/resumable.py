@@ -296,7 +296,10 @@ class KeptPasses:
     def count_rows(self) -> int:
         """Number of rows: counted once in a job."""
         if "rows" not in self._job.facts:
-            self._job.facts["rows"] = count = self._passes.count_rows()
+            count = self._passes.count_rows()
+            self._job.facts["rows"] = (
+                f"{count:020d}"  # as long for any number, which may be private
+            )
             self._finish(count if self._passes.reads(self._rows) else None)  # else of users
         self._passes.count = int(self._job.facts["rows"])
         return self._passes.count

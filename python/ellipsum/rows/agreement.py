@@ -9,7 +9,7 @@ from ..column_names import Columns, coordinate_names
 from ..column_units import Units, said_units
 from .sources import Source
 
-__all__ = ["agree", "common_d", "common_units", "said_of"]
+__all__ = ["check_agreement", "common_d", "common_units", "said_of"]
 
 
 def said_of(sources: Sequence[Source], units: Any) -> Units:
@@ -39,9 +39,20 @@ def common_units(sources: Sequence[Source], said: Units) -> Units:
     return units
 
 
-def agree(one: Source, other: Source) -> bool:
-    """Whether they can be one data set."""
-    return one.columns == other.columns and (one.d == other.d or common_d([one, other]) is not None)
+def check_agreement(source: Source, first: Source, *, all_columns: bool) -> None:
+    """Raise ValueError unless a file can be of one data set with the first, whose columns it was
+    opened with; of ``all_columns`` it may have no others."""
+    same_d = source.d == first.d or common_d([source, first]) is not None
+    if source.columns != first.columns or not same_d:
+        raise ValueError(
+            f"{source.path} and {first.path} do not agree: the files of one data set "
+            "must have the same columns and dimension"
+        )
+    if all_columns and source.others:
+        raise ValueError(
+            f"{source.path} has more columns than {first.path}: name those that you want by "
+            "columns, or leave one of the files out"
+        )
 
 
 def common_d(sources: Sequence[Source]) -> int | None:

@@ -49,6 +49,11 @@ PART_BYTES = 64 << 20
 #: Metadata of the schema of an array that is no table: its column's name is made up.
 _NAMELESS = {b"ellipsum": b"no names"}
 
+_FAILED = (
+    "data is a query that failed, or gives a column that is not numeric: run it by itself, as by "
+    "collect(), to see why"
+)
+_CAST = "cast each one to it, as by batch.cast(schema)"
 _BROKEN = "the Arrow stream broke off: write the data again, or read it from its source"
 
 
@@ -139,6 +144,11 @@ class Layout:
             "select the columns that the shape was made for"
         )
 
+    @property
+    def others(self) -> list[str]:
+        """Columns of the schema that are no coordinates, nor a pandas index."""
+        return [name for name in _own_columns(self.schema.names) if name not in self._names]
+
     @cached_property
     def units(self) -> dict[str | int, str]:
         """The units of the columns, as the schema tells them."""
@@ -220,11 +230,11 @@ def named_batches(data: Any) -> tuple[Any, Iterator[Any]]:
     except ImportError:
         raise
     except Exception:  # a producer that cannot convert a column quotes what it failed on
-        raise TypeError(UNREADABLE) from None
-    return schema, _each(pa, batches)
+        raise TypeError(_FAILED if is_query(data) else UNREADABLE) from None
+    return schema, _each(pa, schema, batches)
 
 
-def _each(pa: ModuleType, batches: Iterator[Any]) -> Iterator[Any]:
+def _each(pa: ModuleType, schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
     while True:
         try:
             batch = next(batches, None)
@@ -236,7 +246,15 @@ def _each(pa: ModuleType, batches: Iterator[Any]) -> Iterator[Any]:
             batch.validate()  # that no buffer ends too early, whatever a producer says
         except pa.ArrowException:
             raise TypeError(UNREADABLE) from None
+        if not (batch.schema.equals(schema) or _has_columns_of(batch, schema)):
+            raise TypeError(f"data has a batch that is not of its schema: {_CAST}")
         yield batch
+
+
+def _has_columns_of(batch: Any, schema: Any) -> bool:
+    """Whether names and types are those of a schema, whatever it says of nulls."""
+    own = batch.schema
+    return bool(own.names == schema.names and own.types == schema.types)
 
 
 def _batches(pa: ModuleType, data: Any) -> tuple[Any, Iterator[Any]]:
@@ -275,7 +293,7 @@ def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) ->
         raise TypeError(f"columns must be a sequence of names, got one string: [{columns!r}]?")
     chosen = list(columns or ())
     if columns is None:  # pandas stores an index beside the data
-        chosen = [name for name in names if not name.startswith("__index_level_")]
+        chosen = _own_columns(names)
     if columns is None and not chosen:
         raise ValueError(f"{source} has no columns to read: name at least one")
     times, wanted = Counter(names), Counter(chosen)
@@ -285,6 +303,10 @@ def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) ->
         if times[name] > 1 or wanted[name] > 1:
             raise ValueError(f"column {name!r} comes twice in {source}: name each column once")
     return chosen
+
+
+def _own_columns(names: Sequence[str]) -> list[str]:
+    return [name for name in names if not name.startswith("__index_level_")]
 
 
 def _storage_type(pa: ModuleType, kind: Any) -> Any:

@@ -153,6 +153,8 @@ def list_block(pa: ModuleType, column: Any, d: int) -> NDArray[Any]:
     array = storage(pa, column)
     refuse_early(array, array.values)
     if pa.types.is_fixed_size_list(array.type):
+        if len(array.values) < (array.offset + len(array)) * d:  # pyarrow looks at the length alone
+            raise TypeError(UNREADABLE)
         values = _numbers(pa, array.values.slice(array.offset * d, len(array) * d))
         block = values.reshape(-1, d)
         return _blank(block, _nulls(array)) if array.null_count else block

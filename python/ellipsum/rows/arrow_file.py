@@ -20,6 +20,10 @@ from .sources import (
 __all__ = ["ArrowFile", "ArrowStream"]
 
 
+#: What a stream ends with: a message of no bytes.
+_END = b"\xff\xff\xff\xff\0\0\0\0"
+
+
 class _ArrowSource(Source):
     """Arrow IPC, as a file or as a stream."""
 
@@ -36,6 +40,7 @@ class _ArrowSource(Source):
         self.by = by
         self._layout = layout_of(path, schema, columns, by)
         self.columns, self.d = self._layout.columns, self._layout.d
+        self.others = [name for name in self._layout.others if name not in by]
         self.units = self._layout.units
         self._fields = sorted(schema.get_field_index(name) for name in [*self.columns, *by])
 
@@ -93,3 +98,9 @@ class ArrowStream(_ArrowSource):
             with reading(self.path):
                 if file.tell() < self.nbytes:  # zeros, as a broken disk leaves them, are an end
                     raise EOFError
+                file.seek(max(0, self.nbytes - len(_END)))
+                ended = file.read(len(_END)) == _END
+            if not ended:  # as one that was cut between two batches does
+                raise OSError(
+                    f"{self.path} lacks the mark of a stream's end: write it again, whole"
+                )

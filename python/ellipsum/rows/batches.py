@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from typing import Any
@@ -108,11 +110,7 @@ def kernel_batches(
     if type(data) is np.ndarray:
         return iter([_validate.rows("data", data, d=d)])
     refuse_far_rows(data)
-    if isinstance(data, (str, bytes, Mapping, set, frozenset)) or hasattr(data, "__fspath__"):
-        raise TypeError(
-            f"data must be rows of numbers, got {type(data).__name__}: "
-            "read files by open_rows(paths), and make a mapping an array or a table first"
-        )
+    _refuse_known(data)
     names = frame_names(data)
     if (numbers := number_columns(data, d)) is not None:
         order = columns.order_of(names, units=frame_units(data))
@@ -131,6 +129,28 @@ def kernel_batches(
     raise TypeError(
         f"data must be an array, an iterable of rows or Arrow data, got {type(data).__name__}"
     )
+
+
+def _refuse_known(data: Any) -> None:
+    """Raise TypeError for what is iterable and no rows, by its type: each item would be a record of
+    no numbers, and the release one of noise."""
+    kind = type(data)
+    package, _, module = kind.__module__.partition(".")
+    if isinstance(data, (str, bytes, io.IOBase)) or hasattr(data, "__fspath__"):
+        advice = "read files by open_rows(paths)"
+    elif isinstance(data, (Mapping, set, frozenset)):
+        advice = "read files by open_rows(paths), and make a mapping an array or a table first"
+    elif package == "scipy" and module.startswith("sparse"):
+        advice = "make it dense first, or batch by batch: by toarray()"
+    elif package == "pandas" and "GroupBy" in kind.__name__:
+        advice = "give the frame itself; for sums by group there is by= of the groups' mechanisms"
+    elif package == "_csv":
+        advice = "its cells are text: read the file by open_rows(paths)"
+    elif isinstance(data, (range, array)):
+        advice = "make it an array of shape (n, d) first"
+    else:
+        return
+    raise TypeError(f"data must be rows of numbers, got {kind.__name__}: {advice}")
 
 
 def _is_frame(data: Any) -> bool:
@@ -193,9 +213,11 @@ def _blocks(records: Iterator[Any], d: int) -> Iterator[NDArray[Any]]:
 
 
 def is_batch(item: Any) -> bool:
-    """Whether an item is a batch and no record, by its type: arrays (n, d) and Arrow data."""
+    """Whether an item is a batch and no record, by its type: arrays (n, d), Arrow data, files."""
     if isinstance(item, (list, tuple)):
         return False
+    if isinstance(item, Rows):
+        return True
     try:
         return bool(is_arrow(item) or (hasattr(item, "__array__") and item.ndim == 2))
     except _validate.OWN_ERRORS:  # of the item's own code

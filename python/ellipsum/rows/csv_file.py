@@ -48,6 +48,9 @@ _PART_BYTES = 1 << 20
 #: What a line that is too long is read as: no number, and too few cells.
 _NO_ROW = b" "
 
+#: Characters of no text: of what is compressed, or binary, a line that has none of them is rare.
+_NO_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff]")
+
 _READS = (
     "cells are separated by commas (by tabs in a .tsv), numbers have decimal points, and "
     "no line is a comment"
@@ -96,6 +99,8 @@ class CsvFile(Source):
             self._labels = [names.index(name) for name in by]
             self._width, self._chosen = len(names), self._choose(names)
             self.columns = [names[j] for j in self._chosen]
+            known = {"", *self.columns, *by}
+            self.others = [name for name in names if name not in known]
         else:
             cells = _cells(first, self._delimiter)
             self._labels = self._places(by)
@@ -139,6 +144,11 @@ class CsvFile(Source):
         if "\r" in text:
             raise ValueError(
                 f"the first line of {self.path} has a carriage return in it: end lines by a newline"
+            )
+        if _NO_TEXT.search(text):
+            raise ValueError(
+                f"the first line of {self.path} is no text: is it compressed, or another format "
+                "under the name of a text file?"
             )
 
     def _check_one_name(self, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from .arrow_file import ArrowFile, ArrowStream
 from .csv_file import CsvFile
@@ -17,6 +17,15 @@ from .sources import Source, reading
 __all__ = ["open_file"]
 
 _MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"\x93NUMPY": "npy"}
+#: Compressions of text, and what files of each begin with: those that are read, and others.
+_READ = {
+    ".gz": b"\x1f\x8b",
+    ".bz2": b"BZh",
+    ".zst": b"\x28\xb5\x2f\xfd",
+    ".lz4": b"\x04\x22\x4d\x18",
+}
+_UNREAD = {".xz": b"\xfd7zXZ", ".zip": b"PK\x03\x04", ".7z": b"7z\xbc\xaf", ".rar": b"Rar!"}
+_UNREAD_SUFFIXES = (*_UNREAD, ".tar", ".tgz", ".br", ".lzma", ".z", ".sz", ".snappy")
 _SUFFIXES = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -62,7 +71,9 @@ def _format(path: str, header: bool) -> str:
         raise OSError(f"{path} is not a regular file: write it as one first")
     with reading(path), open(path, "rb") as file:
         start = file.read(8)
-    kind = next((k for s, k in _SUFFIXES.items() if s in _suffixes(path)), "")
+    kind = next((_SUFFIXES[s] for s in _suffixes(path) if s in _SUFFIXES), "")
+    if kind == "csv" and _suffixes(path)[0] in _UNREAD_SUFFIXES:
+        _raise_unread(path, _suffixes(path)[0])
     if kind == "csv" and not header:  # it begins with a record, which decides nothing
         return kind
     for magic, known in _MAGIC.items():
@@ -70,13 +81,34 @@ def _format(path: str, header: bool) -> str:
             return known
     if start == CHECKPOINT_MAGIC:
         raise OSError(f"{path} is a checkpoint, no rows: move it and its .lock elsewhere")
+    if kind == "csv":
+        _refuse_compressed(path, start)
     if kind == "csv" or (kind == "npz" and start.startswith(b"PK")):
         return kind
     if kind in ("arrow", "stream") and start[:4] in (b"\xff\xff\xff\xff", b""):
         return "stream"
     if kind:
         raise OSError(f"{path} is not what its suffix says: write it again, or rename it")
-    raise OSError(f"{path} has no known format: give {', '.join(_SUFFIXES)}")
+    known = ", ".join(_SUFFIXES)
+    raise OSError(f"{path} has no known format: give {known}, text also as .csv.gz and alike")
+
+
+def _refuse_compressed(path: str, start: bytes) -> None:
+    """Raise OSError for text that is compressed in another way than its name says: what it begins
+    with is no record, but a line of names."""
+    for suffix, magic in _READ.items():
+        if start.startswith(magic) and suffix != _suffixes(path)[0]:
+            raise OSError(f"{path} is compressed: give it a name that ends in .csv{suffix}")
+    for suffix, magic in _UNREAD.items():
+        if start.startswith(magic):
+            _raise_unread(path, suffix)
+
+
+def _raise_unread(path: str, suffix: str) -> NoReturn:
+    raise OSError(
+        f"{path} is compressed as {suffix[1:]}, which is not read: decompress it, or write it as "
+        f"{', '.join('.csv' + each for each in _READ)}"
+    )
 
 
 def _suffixes(path: str) -> list[str]:

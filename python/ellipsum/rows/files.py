@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from ..column_names import Columns, coordinate_names
 from ..column_units import NO_UNITS, Units
-from .agreement import agree, common_d, common_units, said_of
+from .agreement import check_agreement, common_d, common_units, said_of
 from .ahead import read_ahead
 from .columns import ColumnBlock, as_arrays
 from .file_kinds import open_file
 from .folders import folder_columns
-from .paths import files_named
+from .paths import files_named, listed
 from .progress import DrawnMeter, Meter, watch
 from .sources import LabelledBlock, Source
 
@@ -270,6 +270,8 @@ class Rows:
         units = {k: unit for k, unit in self._said.items() if isinstance(k, str) and k in own}
         other = open_rows(self.paths, columns, **known, progress=self._progress, units=units)
         other.named = self.named
+        for source, again in zip(self._sources, other._sources, strict=True):
+            source.check_same(again)
         return other
 
     def _read(self, d: int) -> Generator[tuple[LabelledBlock, float], None, None]:
@@ -366,11 +368,13 @@ def open_rows(
     ImportError
         pyarrow is needed and missing.
     """
-    named = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    named = listed(paths)
     if not named:
         raise ValueError("paths must name at least one file")
     if isinstance(columns, str):
         raise TypeError(f"columns must be a sequence of names: give [{columns!r}]")
+    if columns is not None and not all(isinstance(name, str) for name in columns):
+        raise TypeError("columns must be names: without a header they are f0, f1, and so on")
     if not isinstance(header, bool):
         raise TypeError(f"header must be True or False, got {type(header).__name__}")
     if columns is not None and not columns and not by:
@@ -382,11 +386,7 @@ def open_rows(
     sources = [open_file(names[0], columns, header, labels, folders[0])]
     for name, own in zip(names[1:], folders[1:], strict=True):
         source = open_file(name, sources[0].columns, header, labels, own)
-        if not agree(source, sources[0]):
-            raise ValueError(
-                f"{source.path} and {sources[0].path} do not agree: the files of one data set "
-                "must have the same columns and dimension"
-            )
+        check_agreement(source, sources[0], all_columns=columns is None)
         sources.append(source)
     rows = Rows(sources, progress=progress, header=header, units=said_of(sources, units))
     rows.named = tuple(map(os.path.abspath, given))

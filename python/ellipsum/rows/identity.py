@@ -15,8 +15,9 @@ __all__ = ["decoder_of", "inputs_of"]
 
 
 def inputs_of(rows: Rows) -> list[list[Any]]:
-    """Path, size and time of change of each file: what a job is of."""
-    return [[os.path.realpath(path), *facts_of(path)] for path in rows.paths]
+    """Path, size and time of change of each file: what a job is of. A copy that was put in its
+    place, with its time, is the file."""
+    return [[os.path.realpath(path), *facts_of(path)[:2]] for path in rows.paths]
 
 
 def decoder_of(rows: Rows) -> dict[str, str]:

@@ -31,6 +31,8 @@ class NumpyFile(SeekableSource):
                 f"{path} must have two dimensions, rows and coordinates, got {header.ndim}: "
                 "reshape it before saving"
             )
+        if header.offset + header.nbytes != self.nbytes:  # a bit of the header may have changed
+            raise OSError(f"{path} is longer than its header says, or damaged: write it again")
         self._all, self.d = header.shape
         self.n = self._all
         self._dtype = header.dtype

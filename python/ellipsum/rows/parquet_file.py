@@ -94,6 +94,7 @@ class ParquetFile(SeekableSource):
         self.n, self._groups = sum(groups), groups
         self.parts = range(len(groups))
         self.columns, self.d = self._layout.columns, self._layout.d
+        self.others = [name for name in self._layout.others if name not in by]
         self.units = self._layout.units
 
     def _labelled(self, d: int) -> Iterator[LabelledBlock]:
@@ -173,7 +174,12 @@ class ParquetFile(SeekableSource):
             # buffer of its own: of a thousand columns they would take a gigabyte.
             least, most = _PAGE_BUFFER_BYTES
             each = max(least, min(most, _FILE_BUFFER_BYTES // max(1, columns)))
-            return pyarrow.parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=each)
+            return pyarrow.parquet.ParquetFile(
+                self.path,
+                pre_buffer=False,
+                buffer_size=each,
+                page_checksum_verification=True,  # where the file has some
+            )
 
 
 def _repeated(pa: Any, value: Any, times: int) -> Any:

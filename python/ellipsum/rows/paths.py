@@ -6,13 +6,28 @@ import fnmatch
 import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from .sources import reading
 
-__all__ = ["CHECKPOINT_MAGIC", "files_named", "named_by"]
+__all__ = ["CHECKPOINT_MAGIC", "files_named", "listed", "named_by"]
 
 #: What a checkpoint begins with: it is never read as rows.
 CHECKPOINT_MAGIC = b"ELLIPJOB"
+
+
+def listed(paths: Any) -> list[Any]:
+    """One path or several; an open file, or a table, is iterable, too."""
+    if isinstance(paths, (str, os.PathLike)):
+        return [paths]
+    known = isinstance(paths, bytes) or hasattr(paths, "read")
+    named = list(paths) if isinstance(paths, Iterable) and not known else [None]
+    if not all(isinstance(path, (str, bytes, os.PathLike)) for path in named):
+        raise TypeError(
+            f"paths must be a path or several, got {type(paths).__name__}: give the names of the "
+            "files; rows in memory are given to the mechanism itself"
+        )
+    return named
 
 
 def files_named(names: Iterable[str]) -> list[str]:

@@ -55,7 +55,8 @@ def reading(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise FileNotFoundError(f"{path} is not there: check its name") from None
+        far = "copy it here first" if "://" in path else "check its name"
+        raise FileNotFoundError(f"{path} is not there: {far}") from None
     except PermissionError:
         raise PermissionError(f"{path} may not be read: check its permissions") from None
     except MemoryError:
@@ -81,6 +82,8 @@ class Source(ABC):
         Columns that are read from the names of its folders, and their values.
     units : dict
         Of the columns that its schema tells a unit of.
+    others : sequence of str
+        Names of columns that are not read.
     quotable : bool
         Whether a message may quote the names: not where they could be a person's record.
     position : float
@@ -97,6 +100,7 @@ class Source(ABC):
     by: tuple[str, ...] = ()
     folders: Mapping[str, Any] = MappingProxyType({})
     units: Units = NO_UNITS
+    others: Sequence[str] = ()
     quotable = True
     jobs = 1
     whole = True
@@ -147,7 +151,15 @@ class Source(ABC):
 
     def _check_facts(self) -> None:
         if facts_of(self.path) != self._facts:
-            raise OSError(f"{self.path} has changed since it was opened: read it again")
+            self._raise_changed()
+
+    def check_same(self, again: Source) -> None:
+        """Raise OSError unless one that was opened later is of the file as this one knows it."""
+        if again._facts != self._facts:
+            self._raise_changed()
+
+    def _raise_changed(self) -> None:
+        raise OSError(f"{self.path} has changed since it was opened: open it again")
 
 
 class SeekableSource(Source):
@@ -210,11 +222,12 @@ class SeekableSource(Source):
         return self.nbytes * (part - self.parts.start) / max(1, len(self.parts))
 
 
-def facts_of(path: str) -> tuple[int, int]:
-    """Bytes of a file, and the time when it changed, in nanoseconds since 1970."""
+def facts_of(path: str) -> tuple[int, int, int]:
+    """Bytes of a file, the time when it changed, in nanoseconds since 1970, and its number: another
+    file in its place may have the time of the first."""
     with reading(path):
         facts = os.stat(path)
-    return facts.st_size, facts.st_mtime_ns
+    return facts.st_size, facts.st_mtime_ns, facts.st_ino
 
 
 def labelled_blocks(

@@ -301,7 +301,7 @@ class FewRows:
         pass
 
     def add(self, rows):
-        return None
+        return False
 
 
 def clip_sum(

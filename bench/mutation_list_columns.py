@@ -1,0 +1,50 @@
+"""The mutations of ``mutations.py`` in columns of numbers that are no floats."""
+
+from __future__ import annotations
+
+from mutation import C, Mutation
+
+COLUMNS = [
+    Mutation(
+        "columns, C++: integers are rounded twice",
+        C + "clip/convert.inl",
+        "  else return double(x);",
+        "  else return double(float(x));",
+        "tests/test_number_columns.py",
+    ),
+    Mutation(
+        "columns, C++: halves of large integers are signed",
+        C + "clip/convert.inl",
+        "double(std::int64_t(x >> 32))",
+        "double(std::int32_t(x >> 32))",
+        "tests/test_number_columns.py",
+    ),
+    Mutation(
+        "columns, C++: a truth value's own byte is its number",
+        C + "clip/convert.inl",
+        "from[i] != 0 ? 1.0 : 0.0",
+        "double(from[i])",
+        "tests/test_number_columns.py -k bytes",
+    ),
+    Mutation(
+        "columns, C++: converted columns have the nulls of the first rows",
+        C + "clip/table.cpp",
+        "{batch.valid[j].bits, batch.valid[j].first + from}",
+        "{batch.valid[j].bits, batch.valid[j].first}",
+        "tests/test_number_columns.py",
+    ),
+    Mutation(
+        "columns, C++: floats beside converted columns are those of the first rows",
+        C + "clip/table.cpp",
+        "static_cast<const char*>(batch.columns[j]) + from * size_of(type);",
+        "static_cast<const char*>(batch.columns[j]);",
+        "tests/test_number_columns.py",
+    ),
+    Mutation(
+        "columns, C++: truth values begin with a byte",
+        C + "../bindings/table_view.cpp",
+        "to[k] = std::uint8_t(bits[k] >> shift | above);",
+        "to[k] = std::uint8_t(bits[k] | above);",
+        "tests/test_number_columns.py -k byte",
+    ),
+]
