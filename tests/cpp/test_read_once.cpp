@@ -81,13 +81,14 @@ struct Kind {
 struct Case {
   std::vector<double> center, scale, limit, matrix, edges, factors, lower, upper;
   Region region{};
-  Case(Kind kind, std::size_t d)
+  Case(Kind kind, std::size_t d, bool whole)
       : center(d, 0.25),
         scale(d, 0x1p22),
         limit(d, 0x1p20),
         edges{0x1p20, 0x1p23, 0x1p30},
         lower(d, -7),
         upper(d, 7) {
+    if (whole) center[d - 1] = 0;  // of the column that has whole numbers
     if (kind.matrix) matrix.resize(d * d, 0x1p10);
     for (std::size_t j = 0; j < matrix.size(); j += d + 1) matrix[j] = 0x1p22;
     region = {kind.task,
@@ -216,7 +217,7 @@ Result changing(const Choice& kernels, const Batch& batch, const Region& region,
 template <class T>
 void test_change(const Choice& kernels, Kind kind, const Batch& batch, double before,
                  double after) {
-  const Case c(kind, batch.d);
+  const Case c(kind, batch.d, std::is_integral_v<T>);
   Result fixed[2];
   const double values[2] = {before, after};
   for (int k = 0; k < 2; ++k) {
@@ -248,7 +249,7 @@ void test_batch(const Choice& kernels, Kind kind, std::size_t n, std::size_t d, 
       if (before != after) test_change<T>(kernels, kind, batch, values[before], values[after]);
   const T ordinary = T(inside);  // without exceptional rows: one reading, literally
   std::memcpy(memory.number, &ordinary, sizeof ordinary);
-  const Case c(kind, d);
+  const Case c(kind, d, whole);
   changing(kernels, batch, c.region, 2, false);
   if (memory.readings != 1)
     report(kernels, kind, batch, "readings of an ordinary row", inside, inside, memory.readings);
