@@ -226,10 +226,11 @@ def test_a_stream_that_was_read_is_refused():
 class Lying:
     """A struct array by Arrow's C interface, a number of which was changed."""
 
-    def __init__(self, what, value, child):
+    def __init__(self, what, value, child, dtype="f8"):
         import ctypes
 
-        self.array = pa.StructArray.from_arrays([np.ones(512), np.ones(512)], names=["a", "b"])
+        column = np.ones(512, dtype)
+        self.array = pa.StructArray.from_arrays([column, column], names=["a", "b"])
         self.capsules = self.array.__arrow_c_array__()
         get = ctypes.pythonapi.PyCapsule_GetPointer
         get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -258,6 +259,19 @@ def test_structs_that_are_not_what_they_say_do_not_end_the_process(kernel_set, w
     total = ExactSum(Ellipsoid.ball(1.0, d=2))
     with pytest.raises((TypeError, OSError), match="Arrow"):
         total.add(Lying(what, value, child))
+    assert total.count == 0
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i8", "f4"])
+@pytest.mark.parametrize(
+    ("what", "child"), [("offset", True), ("offset", False), ("length", False)]
+)
+def test_places_that_no_memory_has_are_refused_of_every_type(kernel_set, what, child, dtype):
+    """Of one byte a number their size in bytes does not overflow, so that pyarrow believes them."""
+    total = ExactSum(Ellipsoid.ball(1.0, d=2))
+    for value in (2**47, 2**61, 2**62):
+        with pytest.raises((TypeError, OSError), match="Arrow"):
+            total.add(Lying(what, value, child, dtype))
     assert total.count == 0
 
 

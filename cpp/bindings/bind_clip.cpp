@@ -196,8 +196,7 @@ void bind_clip(py::module_& m) {
            py::arg("high"))
       .def("add", &FewRows::add, py::arg("rows"),
            "Add (d,) or (n, d) in place, and rows, clipped and nonfinite ones behind the sums; "
-           "False "
-           "for an array that is not native, aligned float32 or float64 of that shape.");
+           "False for an array that is not native, aligned float32 or float64 of that shape.");
   m.attr("CLIP_ROWS_LIMIT") = ellipsum::clip_rows_limit;
   m.def(
       "clip_sum", &clip_sum, py::arg("rows"), py::arg("center"), py::arg("scale"),

@@ -32,6 +32,9 @@ template <class T> const T& in_capsule(const py::object& capsule, const char* na
   return *static_cast<const T*>(held);
 }
 
+// Where an array may begin: beyond that no memory reaches.
+bool is_place(std::int64_t offset) { return offset >= 0 && offset < std::int64_t{1} << 46; }
+
 Dtype type_of(const ArrowSchema& column) {
   if (column.dictionary || std::strlen(column.format) != 1) bad_view("column");
   switch (column.format[0]) {
@@ -139,9 +142,9 @@ void ColumnViews::add_batch(const py::tuple& capsules) {
     const ArrowArray& column = *batch.children[j];
     const Dtype type = type_of(*schema.children[j]);
     if (column.n_buffers != 2 || column.length < batch.offset + batch.length) bad_view("column");
-    if (column.offset < 0 || batch.offset < 0)
+    if (!is_place(column.offset) || !is_place(batch.offset))
       throw py::type_error(
-          "data is not readable as Arrow data, it begins before its buffers: make it anew");
+          "data is not readable as Arrow data, it begins outside of its buffers: make it anew");
     const auto first = std::size_t(batch.offset + column.offset);
     const auto* bits = static_cast<const std::uint8_t*>(column.buffers[0]);
     if (!column.null_count) bits = nullptr;  // -1: nobody has counted them

@@ -61,7 +61,7 @@ std::vector<Share> make_shares(const Batch& batch, const Region& region, std::si
   for (std::size_t t = 0; t < count; ++t) {
     const std::size_t first = batch.n / count * t + std::min(t, batch.n % count);
     shares[t].batch = part_of(batch, first, batch.n / count + (t < batch.n % count));
-    shares[t].converted = ConvertedColumns(batch);
+    shares[t].converted = ConvertedColumns(shares[t].batch);
     shares[t].scratch = allocate(clip_plan(passed, region).doubles);
     if (moves) shares[t].moved = allocate(rows_moved(region) * region.d + norm_lanes);
     shares[t].partial.resize(sums_of(region) + round_up(batch.d, norm_lanes));

@@ -8,8 +8,16 @@ namespace ellipsum {
 namespace {
 
 constexpr std::size_t doubles_of_line = 8;
-// Numbers of a stretch. Of more columns its rows are more than a kernel's start costs.
-constexpr std::size_t stretch_numbers = std::size_t{1} << 16, least_rows = 512;
+// Numbers of a stretch. Of more columns it has so many rows that they take longer than a kernel's start,
+// and of very many no more numbers than 32 MiB.
+constexpr std::size_t stretch_numbers = std::size_t{1} << 16, enough_rows = 512,
+                      most_numbers = std::size_t{1} << 22;
+
+std::size_t rows_of_stretch(const Batch& batch) {
+  const std::size_t enough = std::min(enough_rows, most_numbers / batch.d);
+  const std::size_t rows = std::min(std::max(stretch_numbers / batch.d, enough), batch.n);
+  return (rows / doubles_of_line + 1) * doubles_of_line;
+}
 
 // The first lines of a column from a number on.
 void ask_for(const Batch& batch, std::size_t j, std::size_t from) {
@@ -53,10 +61,10 @@ ConvertedColumns::ConvertedColumns(const Batch& batch) {
   if (!batch.converts) return;
   std::size_t converted = 0;
   for (std::size_t j = 0; j < batch.d; ++j) converted += !is_floating(batch.types[j]);
-  rows_ = std::max(stretch_numbers / batch.d, least_rows) / doubles_of_line * doubles_of_line;
+  rows_ = rows_of_stretch(batch);
   // An odd number of lines: columns a power of two apart would share a set of the cache.
   step_ = rows_ / doubles_of_line % 2 ? rows_ : rows_ + doubles_of_line;
-  numbers_.resize(converted * step_ + doubles_of_line);
+  numbers_.reset(new double[converted * step_ + doubles_of_line]);
   columns_.resize(batch.d);
   if (batch.valid) valid_.resize(batch.d);
   types_.assign(batch.types, batch.types + batch.d);
@@ -65,7 +73,7 @@ ConvertedColumns::ConvertedColumns(const Batch& batch) {
 
 Batch ConvertedColumns::stretch(const Kernels& kernels, const Batch& batch, std::size_t first,
                                 std::size_t n) {
-  double* to = numbers_.data();
+  double* to = numbers_.get();
   while (reinterpret_cast<std::uintptr_t>(to) % (doubles_of_line * sizeof(double))) ++to;
   const std::size_t from = batch.first + first;
   bool narrow = false;

@@ -1,6 +1,7 @@
 // Rows whose coordinates are columns of a table, each in memory of its own.
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "batch.hpp"
@@ -50,7 +51,7 @@ class ConvertedColumns {
 
  private:
   std::size_t rows_ = 0, step_ = 0;  // doubles from one converted column to the next
-  std::vector<double> numbers_;
+  std::unique_ptr<double[]> numbers_;
   std::vector<const void*> columns_;
   std::vector<Validity> valid_;
   std::vector<Dtype> types_;

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ..column_names import Columns, coordinate_names, in_order
 from ..column_units import NO_UNITS, Units, frame_units, schema_units
 from .arrow_columns import (
+    MOST_ROWS,
     UNREADABLE,
     ArrowBlock,
     column_block,
@@ -242,6 +243,8 @@ def _each(pa: ModuleType, schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
             raise OSError(f"data: {_BROKEN}") from None
         if batch is None:
             return
+        if batch.num_rows > MOST_ROWS:
+            raise TypeError(UNREADABLE)
         try:
             batch.validate()  # that no buffer ends too early, whatever a producer says
         except pa.ArrowException:

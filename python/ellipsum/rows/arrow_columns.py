@@ -13,6 +13,7 @@ from .columns import ColumnBlock
 from .decimals import decimals
 
 __all__ = [
+    "MOST_ROWS",
     "UNREADABLE",
     "ArrowBlock",
     "column_block",
@@ -26,6 +27,10 @@ UNREADABLE = (
     "data has a column that is not numeric, or is not readable as Arrow data: "
     "cast its columns to float64"
 )
+
+
+#: No memory holds more: of a length or an offset beyond it some address would wrap around.
+MOST_ROWS = 1 << 46
 
 
 class ArrowBlock(ColumnBlock):
@@ -84,8 +89,9 @@ def dtypes_in_place(pa: ModuleType) -> dict[int, np.dtype[Any]]:
 
 
 def refuse_early(*arrays: Any) -> None:
-    """Raise TypeError where an array begins before its buffers, which pyarrow lets pass."""
-    if any(array.offset < 0 for array in arrays):
+    """Raise TypeError where an array begins before its buffers, or where no memory reaches: pyarrow
+    lets both pass."""
+    if any(not 0 <= array.offset <= MOST_ROWS - len(array) for array in arrays):
         raise TypeError(UNREADABLE)
 
 
