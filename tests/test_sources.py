@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import zipfile
 from functools import partial
 
 import duckdb
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
@@ -342,3 +345,26 @@ def test_small_row_groups_are_read_together_and_large_ones_alone(tmp_path):
         assert list(spans(groups, range(len(groups)), rows)) == wanted
     read = np.concatenate([np.asarray(b).ravel() for b in open_rows(tmp_path / "x.parquet")])
     assert (read == np.arange(30.0)).all()
+
+
+def write_all(folder, frame):
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    frame.to_parquet(folder / "x.parquet")
+    frame.to_csv(folder / "x.csv", index=False)
+    np.save(folder / "x.npy", frame.to_numpy())
+    np.savez(folder / "x.npz", **{name: frame[name] for name in frame})
+    for name, writer in [("x.arrow", pa.ipc.new_file), ("x.arrows", pa.ipc.new_stream)]:
+        with pa.OSFile(str(folder / name), "wb") as file, writer(file, table.schema) as to:
+            to.write_table(table)
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.csv", "x.npy", "x.npz", "x.arrow", "x.arrows"])
+def test_files_go_to_another_process(tmp_path, name):
+    frame = pd.DataFrame({"a": np.arange(50.0), "b": np.arange(50.0) / 8})
+    write_all(tmp_path, frame)
+    rows = open_rows(tmp_path / name)
+    for again in (pickle.loads(pickle.dumps(rows)), copy.deepcopy(rows)):
+        np.testing.assert_array_equal(np.concatenate(list(again)), frame.to_numpy())
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(OSError, match="has changed"):
+        list(pickle.loads(pickle.dumps(rows)))

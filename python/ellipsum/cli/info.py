@@ -55,11 +55,14 @@ def run(*, as_json: bool, compile_now: bool = False) -> int:
     return Exit.OK
 
 
+_FORCED = ("ELLIPSUM_CPU is for the C++ core", "ELLIPSUM_CPU forces one")
+
+
 def _text(found: dict[str, Any]) -> str:
     lines = [
         f"ellipsum {found['ellipsum']}, {found['python']} on {found['machine']}",
         f"backend   {found['backend']} ({found['cpu']}): {found['reason']}",
-        f"targets   {', '.join(found['cpus supported'])} (ELLIPSUM_CPU forces one)",
+        f"targets   {', '.join(found['cpus supported'])} ({_FORCED[found['backend'] == 'cpp']})",
         f"threads   {found['threads']} of {found['cores']} cores (ELLIPSUM_THREADS, --threads)",
         "packages  " + ", ".join(f"{name} {number}" for name, number in found["packages"].items()),
         "optional  " + "\n          ".join(_optional(found["optional"])),

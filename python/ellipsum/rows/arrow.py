@@ -35,6 +35,7 @@ from .queries import is_query, opened_query, refuse_inferred
 
 __all__ = [
     "Layout",
+    "UsesPyarrow",
     "has_threads_left",
     "is_arrow",
     "named_batches",
@@ -46,6 +47,9 @@ __all__ = [
 #: Bytes of wide columns converted at once: large enough to pay for the microseconds that each
 #: column costs, whatever its length. Floats are views, of any length.
 PART_BYTES = 64 << 20
+
+#: Names that a message shows of those that there are.
+_FEW_NAMES = 10
 
 #: Metadata of the schema of an array that is no table: its column's name is made up.
 _NAMELESS = {b"ellipsum": b"no names"}
@@ -76,7 +80,18 @@ def has_threads_left(jobs: int) -> bool:
     return jobs == 1 or pyarrow("reading files").cpu_count() > jobs
 
 
-class Layout:
+class UsesPyarrow:
+    """What keeps the module goes to another process without it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_pa"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._pa = pyarrow("reading these rows")
+
+
+class Layout(UsesPyarrow):
     """How the columns of a schema make rows: all numeric columns side by side, or one column
     of lists.
 
@@ -302,7 +317,8 @@ def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) ->
     times, wanted = Counter(names), Counter(chosen)
     for name in chosen:
         if times[name] == 0:
-            raise ValueError(f"{source} has no column {name!r}: choose from its {len(names)} names")
+            few = ", ".join(map(repr, names[:_FEW_NAMES])) + ", ..." * (len(names) > _FEW_NAMES)
+            raise ValueError(f"{source} has no column {name!r}: it has {few or 'none'}")
         if times[name] > 1 or wanted[name] > 1:
             raise ValueError(f"column {name!r} comes twice in {source}: name each column once")
     return chosen
@@ -334,10 +350,10 @@ def _is_numeric(pa: ModuleType, kind: Any) -> bool:
 def _not_numeric(pa: ModuleType, source: str, name: str, kind: Any) -> str:
     if _is_list(pa, kind) and _is_numeric(pa, _storage_type(pa, kind.value_type)):
         return f"column {name!r} of {source} holds lists: read it alone, columns=[{name!r}]"
-    return (
-        f"column {name!r} of {source} is not numeric, its type is {_type_name(kind)}: "
-        "leave it out, or cast it to float64"
-    )
+    advice = "leave it out" if pa.types.is_nested(kind) else "leave it out, or cast it to float64"
+    if pa.types.is_struct(kind):
+        advice += ", or flatten the table first"
+    return f"column {name!r} of {source} is not numeric, its type is {_type_name(kind)}: {advice}"
 
 
 def _type_name(kind: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from .arrow import pyarrow, validate
+from .arrow import UsesPyarrow, pyarrow, validate
 from .sources import (
     LabelledBlock,
     SeekableSource,
@@ -24,7 +24,7 @@ __all__ = ["ArrowFile", "ArrowStream"]
 _END = b"\xff\xff\xff\xff\0\0\0\0"
 
 
-class _ArrowSource(Source):
+class _ArrowSource(UsesPyarrow, Source):
     """Arrow IPC, as a file or as a stream."""
 
     _opener: str

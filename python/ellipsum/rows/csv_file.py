@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .ahead import mapped_ahead
-from .arrow import pyarrow
+from .arrow import UsesPyarrow, pyarrow
 from .arrow_columns import ArrowBlock
 from .columns import ColumnBlock
 from .csv_cells import as_numbers
@@ -57,7 +57,7 @@ _READS = (
 )
 
 
-class CsvFile(Source):
+class CsvFile(UsesPyarrow, Source):
     """Numbers in columns, with a line of names or without one.
 
     The columns' types are not written anywhere, and nothing is refused because of what stands in
