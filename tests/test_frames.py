@@ -88,8 +88,10 @@ def test_columns_apart_are_copied_block_by_block_and_mixed_floats_become_doubles
 @pytest.mark.parametrize(
     "frame",
     [
-        pd.DataFrame({"a": [1, None], "b": [1, 2]}, dtype="Int64"),
-        pd.DataFrame({"a": [1.0, None], "b": [1.0, 2.0]}, dtype="Float64"),
+        pd.concat([pd.DataFrame({"a": [1, None], "b": [1, 2]}, dtype="Int64")] * 5000),
+        pd.DataFrame({"a": [1.0, None], "b": [1.0, 2.0]}, dtype="double[pyarrow]"),
+        pd.DataFrame({"a": ["1", "2"], "b": [1.0, 2.0]}, dtype="string"),
+        pd.DataFrame({"a": ["1", "2"], "b": [1.0, 2.0]}, dtype="category"),
         pd.DataFrame({"a": [1j, 2j], "b": [1.0, 2.0]}),
         pd.DataFrame({"a": pd.to_datetime(["2020", "2021"]), "b": [1.0, 2.0]}),
         pd.DataFrame({"a": np.ones(2, ">f8"), "b": [1.0, 2.0]}),

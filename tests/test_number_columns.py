@@ -141,6 +141,29 @@ def test_frames_of_numbers_are_their_doubles(kernel_set, frame):
     assert (ExactSum(region).add(frame).integers() == wanted).all()
 
 
+@pytest.mark.parametrize("n", [3, 5000, 9000])
+def test_pandas_own_numbers_with_nulls_are_the_same_in_few_rows_and_in_many(kernel_set, n):
+    """Few are copied, many go by Arrow; the ends of a type are rounded alike."""
+    kinds = ["Int64", "UInt8", "Float32", "Float64", "boolean", "UInt64"]
+    rng = np.random.default_rng(n)
+    columns = {}
+    for j, kind in enumerate(kinds):
+        numbers = numbers_of(
+            {"boolean": "?", "F": "i1"}.get(kind, "i8" if j == 0 else "u1"), n, rng
+        )
+        series = pd.Series(numbers).astype(kind)
+        series[rng.random(n) < 0.3] = pd.NA
+        columns[f"c{j}"] = series
+    frame = pd.DataFrame(columns)
+    frame["plain"] = rng.normal(size=n)
+    for missing in ("center", "ignore"):
+        region = Ellipsoid.ball(60.5, center=[0.25] * 7)
+        totals = [ExactSum(region, missing=missing) for _ in range(2)]
+        totals[0].add(frame)
+        totals[1].add(pa.Table.from_pandas(frame, preserve_index=False))
+        assert totals[0].to_bytes() == totals[1].to_bytes()
+
+
 @pytest.mark.parametrize("dtype", [*TYPES, ">i4", "f2"])
 def test_arrays_of_numbers_by_columns_are_their_doubles(kernel_set, dtype):
     rows = np.random.default_rng(2).integers(0, 2, (300, 5)).astype(dtype)

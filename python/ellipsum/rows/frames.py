@@ -19,6 +19,10 @@ __all__ = ["frame_batches", "number_columns"]
 
 Columns = list[NDArray[Any]]
 
+#: Names of pandas' own types of numbers with nulls.
+_NULLABLE = {f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)}
+_NULLABLE |= {"Float32", "Float64", "boolean"}
+
 #: Rows that are copied in less than the 16 us that pandas takes to find a column.
 _FEW_ROWS = 1 << 13
 
@@ -26,7 +30,7 @@ _FEW_ROWS = 1 << 13
 def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | None:
     """A pandas frame of d columns, if all are NumPy floats of 32 or 64 bits, integers or truth
     values: one view (n, d) of it where pandas has one, else a view of each column, or a copy of few
-    rows.
+    rows; of those with nulls, too, which are NaN.
 
     Others go by Arrow, which says what each type means and refuses what is no number.
     """
@@ -35,14 +39,15 @@ def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | None:
         return None
     if data.shape[1] != d or not data.columns.is_unique:
         return None
-    if not all(isinstance(kind, np.dtype) and _is_number(kind) for kind in set(data.dtypes)):
-        return None
+    kinds = set(data.dtypes)
+    if not all(isinstance(kind, np.dtype) and _is_number(kind) for kind in kinds):
+        few = len(data) <= _FEW_ROWS and all(_is_number_or_null(pandas, kind) for kind in kinds)
+        return _copied(data) if few else None  # Arrow takes no copy, but 30 us a column
     view = _one_array(data, d)
     if view is not None:
         return view
     if len(data) <= _FEW_ROWS:
-        with np.errstate(all="ignore"):  # a warning would tell of a value
-            return np.asarray(data.to_numpy(np.float64))
+        return _copied(data)
     return [_column(data, j) for j in range(d)]
 
 
@@ -57,6 +62,18 @@ def frame_batches(columns: Columns | NDArray[Any]) -> Iterator[NDArray[Any] | Co
         size = max(1, WIDE_BYTES // (8 * len(columns)))
         for start in range(0, len(columns[0]), size):
             yield wide_block([column[start : start + size] for column in columns])
+
+
+def _copied(data: Any) -> NDArray[Any]:
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        return np.asarray(data.to_numpy(np.float64, na_value=np.nan))
+
+
+def _is_number_or_null(pandas: Any, kind: Any) -> bool:
+    """Whether a column holds numbers or truth values, pandas' own included, which have nulls."""
+    if isinstance(kind, np.dtype):
+        return _is_number(kind)
+    return str(kind) in _NULLABLE and isinstance(kind, pandas.api.extensions.ExtensionDtype)
 
 
 def _is_number(kind: np.dtype[Any]) -> bool:
