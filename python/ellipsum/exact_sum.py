@@ -125,10 +125,8 @@ class ExactSum:
             self._columns = self._columns.joined(columns)
             self._marks = self._marks or lineage.new_marks()
             totals = self._totals.plus(more.with_counts(count, clipped, nonfinite, absent))
-            self._totals, self._few = (
-                totals,
-                None,
-            )  # all of it or, where an interrupt comes, nothing
+            # Where an interrupt comes, all of it is there or nothing.
+            self._totals, self._few = totals, None
         return self
 
     def _add_few(self, batch: NDArray[Any]) -> bool:
