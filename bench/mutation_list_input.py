@@ -99,7 +99,7 @@ INPUT = [
     Mutation(
         "arrow: a column before its buffer is read",
         P + "rows/arrow_columns.py",
-        "if any(array.offset < 0 for array in arrays):",
+        "if any(not 0 <= array.offset <= MOST_ROWS - len(array) for array in arrays):",
         "if False:",
         "tests/test_arrow_columns.py -k before_its",
     ),
