@@ -24,7 +24,7 @@ static void convert_booleans(const char* from, std::size_t n, double* to) {
 
 // Bits, the lowest of a byte first, from bit `first` on.
 static void convert_bits(const std::uint8_t* bits, std::size_t first, std::size_t n, double* to) {
-  const Gaps here = gaps_from({bits, first}, 0);
+  const Gaps here{bits + first / 8, unsigned(first % 8), first % 8 ? 1u : 0u};
   std::size_t i = 0;
   for (; i + vec_lanes <= n; i += vec_lanes) {
     const std::int64_t eight = there(here, i / vec_lanes);

@@ -14,8 +14,9 @@ constexpr std::size_t stretch_numbers = std::size_t{1} << 16, enough_rows = 512,
                       most_numbers = std::size_t{1} << 22;
 
 std::size_t rows_of_stretch(const Batch& batch) {
-  const std::size_t enough = std::min(enough_rows, most_numbers / batch.d);
-  const std::size_t rows = std::min(std::max(stretch_numbers / batch.d, enough), batch.n);
+  const std::size_t d = std::max(batch.d, std::size_t{1});
+  const std::size_t enough = std::min(enough_rows, most_numbers / d);
+  const std::size_t rows = std::min(std::max(stretch_numbers / d, enough), batch.n);
   return (rows / doubles_of_line + 1) * doubles_of_line;
 }
 
