@@ -3,8 +3,8 @@
 // Included into each target's namespace.
 
 template <class T> static inline double as_double(T x) {
-  if constexpr (sizeof(T) == 8 &&
-                std::is_unsigned_v<T>)  // the halves are exact, their sum is rounded
+  // The halves of 64 unsigned bits are exact, their sum is rounded.
+  if constexpr (sizeof(T) == 8 && std::is_unsigned_v<T>)
     return double(std::int64_t(x >> 32)) * 0x1p32 + double(std::int64_t(x & 0xffffffff));
   else return double(x);
 }

@@ -297,9 +297,8 @@ class KeptPasses:
         """Number of rows: counted once in a job."""
         if "rows" not in self._job.facts:
             count = self._passes.count_rows()
-            self._job.facts["rows"] = (
-                f"{count:020d}"  # as long for any number, which may be private
-            )
+            # As long for any number of rows, which may be private.
+            self._job.facts["rows"] = f"{count:020d}"
             self._finish(count if self._passes.reads(self._rows) else None)  # else of users
         self._passes.count = int(self._job.facts["rows"])
         return self._passes.count
