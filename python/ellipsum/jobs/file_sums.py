@@ -83,7 +83,7 @@ class FileSums(Generic[_Part]):
         self.rows.expect(1)
         todo = [k for k in range(len(self.splits)) if k not in self.finished]
         for k, split in enumerate(self.splits):
-            split.position = 0.0 if k in todo else float(split.nbytes)
+            split.handed = 0.0 if k in todo else float(split.nbytes)
         self.meter = self.rows.meter() if todo else Meter()
         try:
             self._read(todo)
@@ -128,16 +128,20 @@ class FileSums(Generic[_Part]):
 
     def _blocks(self, k: int) -> Iterator[Any]:
         start = self.places[k][0] if k in self.places else None
-        return self.splits[k].labelled_from(self.d, start)
+        split = self.splits[k]
+        for (block, labels), place in split.labelled_from(self.d, start):
+            yield block, labels, place, split.position
+            del block, labels  # none is kept while the next one is made
 
     def _split(self, k: int, blocks: Iterator[Any]) -> None:
         part: _Part = self.empty.empty_copy()
         if k in self.places:
             part.merge_partial(self.places[k][1])
         since = 0
-        for (block, labels), place in blocks:
+        for block, labels, place, position in blocks:
             if self.stop:
                 return
+            self.splits[k].handed = position
             if len(block):
                 self.add(part, block, labels)
             self.meter.add(len(block))
@@ -147,7 +151,7 @@ class FileSums(Generic[_Part]):
                     self.places[k] = (place, bytes(part.partial()))
                     self._keep_soon()
                 since = 0
-        self.splits[k].position = float(self.splits[k].nbytes)
+        self.splits[k].handed = float(self.splits[k].nbytes)
         with self.lock:
             self.done.merge(part)
             self.finished.add(k)

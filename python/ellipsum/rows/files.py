@@ -72,7 +72,6 @@ class Rows:
         self._pass = 0
         self._passes: int | None = None
         self._several = False
-        self._handed: float | None = None
         self.paths = tuple(source.path for source in sources)
         self.named: tuple[str, ...] = self.paths  # files, and the folders and patterns asked for
         self.columns = sources[0].columns
@@ -100,12 +99,7 @@ class Rows:
     @property
     def fraction(self) -> float:
         """How much of the latest pass is done, by bytes, from 0 to 1."""
-        done = self._position if self._handed is None else self._handed
-        return min(1.0, done / max(1, self.nbytes))
-
-    @property
-    def _position(self) -> float:
-        return sum(source.position for source in self._read_as)
+        return min(1.0, sum(source.handed for source in self._read_as) / max(1, self.nbytes))
 
     def batches(self, d: int) -> Iterator[NDArray[Any]]:
         """Yield every row once, in blocks of shape (n, d).
@@ -193,7 +187,7 @@ class Rows:
             for split in source.splits(known, max(1, round(each * source.nbytes)))
         ]
         for split in self._read_as:
-            split.jobs, split.position = min(jobs, len(self._read_as)), 0.0
+            split.jobs, split.handed = min(jobs, len(self._read_as)), 0.0
         return self._read_as
 
     def each_split(self, jobs: int, d: int) -> list[Rows]:
@@ -274,25 +268,23 @@ class Rows:
             source.check_same(again)
         return other
 
-    def _read(self, d: int) -> Generator[tuple[LabelledBlock, float], None, None]:
-        self._read_as = self._sources
-        for source in self._sources:
-            source.position = 0.0
+    def _read(self, d: int) -> Generator[tuple[LabelledBlock, Source, float], None, None]:
         for source in self._sources:
             for block in source.labelled(d):
-                yield block, self._position
+                yield block, source, source.position
                 del block  # no block is kept while the next one is made
-            source.position = float(source.nbytes)
 
     def _hand_out(self, blocks: Generator[Any, None, None]) -> Generator[LabelledBlock, None, None]:
-        # Progress is of blocks handed out: the one ahead may be a whole file.
-        try:
-            with closing(blocks):
-                for block, self._handed in blocks:
-                    yield block
-                    del block
-        finally:
-            self._handed = None
+        self._read_as = self._sources
+        for source in self._sources:
+            source.handed = 0.0
+        with closing(blocks):
+            for block, source, position in blocks:
+                source.handed = position
+                yield block
+                del block
+        for source in self._sources:  # what is behind the last rows of a file
+            source.handed = float(source.nbytes)
 
 
 def _stretch(column: Any, start: int, count: int) -> Any:

@@ -87,7 +87,9 @@ class Source(ABC):
     quotable : bool
         Whether a message may quote the names: not where they could be a person's record.
     position : float
-        Bytes of the file read so far, for a progress bar.
+        Bytes of the file up to the end of the latest block made, which may be one ahead.
+    handed : float
+        Bytes up to the end of the latest block handed out, for a progress bar.
     jobs : int
         Files, or splits of them, that are read at the same time.
     whole : bool
@@ -106,7 +108,7 @@ class Source(ABC):
     whole = True
 
     def __init__(self, path: str) -> None:
-        self.path, self.position = path, 0.0
+        self.path, self.position, self.handed = path, 0.0, 0.0
         self._facts = facts_of(path)
         self.nbytes = self._facts[0]
 
@@ -213,7 +215,7 @@ class SeekableSource(Source):
 
     def _split(self, parts: range) -> SeekableSource:
         split = copy.copy(self)
-        split.parts, split.n, split.position = parts, self._rows_of(parts), 0.0
+        split.parts, split.n = parts, self._rows_of(parts)
         split.whole = False
         split.nbytes = int(self._bytes_before(parts.stop) - self._bytes_before(parts.start))
         return split
