@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 
 import peers
 
@@ -63,6 +64,21 @@ def holders(numbers: np.ndarray) -> Iterator[tuple[str, str, object]]:
     yield "Arrow", "int64, 5 % null", pa.table(arrays, names=names)
 
 
+def views(numbers: np.ndarray) -> Iterator[tuple[str, str, object]]:
+    """The same as float64, where they do not lie one after the other, or come piece by piece."""
+    rows = numbers.astype(np.float64)
+    yield "array", "first half of the columns", np.hstack([rows, rows])[:, : rows.shape[1]]
+    yield "array", "every other column", np.repeat(rows, 2, axis=1)[:, ::2]
+    yield "array", "columns backwards", np.ascontiguousarray(rows[:, ::-1])[:, ::-1]
+    yield "array", "every other row", np.repeat(rows, 2, axis=0)[::2]
+    yield "array", "of the other byte order", rows.astype(rows.dtype.newbyteorder())
+    yield "list", "of arrays, one a row", list(rows)
+    names = [f"x{j}" for j in range(rows.shape[1])]
+    table = pa.table([np.ascontiguousarray(c) for c in rows.T], names=names)
+    for size in (1000, 10_000):
+        yield "Arrow", f"batches of {size} rows", pa.Table.from_batches(table.to_batches(size))
+
+
 def total_of(rows: object, region: Ellipsoid) -> np.ndarray:
     return ExactSum(region).add(rows).integers()
 
@@ -71,7 +87,7 @@ def table_of(n: int, d: int) -> list[dict[str, object]]:
     numbers, region = numbers_of(n, d), Ellipsoid.ball(0.7 * d**0.5, d=d)
     plain = numbers.astype(np.float64)
     lines = []
-    for container, name, data in holders(numbers):
+    for container, name, data in chain(holders(numbers), views(numbers)):
         if "5 %" not in name:
             assert (total_of(data, region) == total_of(plain, region)).all(), (container, name)
         jobs = [partial(total_of, rows, region) for rows in (plain, data)]

@@ -6,6 +6,7 @@ from mutation import FLOOR_TESTS, SUM_TESTS, Mutation, P, T
 from mutation_list_budget import BUDGET
 from mutation_list_columns import COLUMNS
 from mutation_list_core import CORE
+from mutation_list_holes import HOLES
 from mutation_list_input import INPUT
 from mutation_list_learned import LEARNED
 
@@ -391,4 +392,5 @@ MUTATIONS = [
     ),
     *CORE,
     *COLUMNS,
+    *HOLES,
 ]

@@ -95,6 +95,42 @@ def test_slabs_of_every_kind_follow_each_other(variant, kind, dtype):
         assert region.sums_and_holes(_core, rows) == region.sums_and_holes(twins, rows)
 
 
+def rows_with_holes_by_turns(d, dtype):
+    """Stretches of rows of which none, some, most or all have holes, huge numbers among them, and
+    rows of nothing else: what the walk of rows with holes begins with, ends with, and drops."""
+    rng = np.random.default_rng(d)
+    shares = np.repeat(
+        [0.0, 0.2, 1.0, 0.0, 0.9, 0.1, 0.0, 1.0], [150, 470, 600, 530, 301, 700, 257, 98]
+    )
+    rows = gaussian_rows(len(shares), d, dtype)
+    for share, number in ((0.7, np.nan), (0.2, np.inf), (0.1, -np.inf)):
+        at = rng.random(len(rows)) < share * shares
+        rows[at, rng.integers(0, d, at.sum())] = number
+    rows[rng.random(len(rows)) < 0.03, rng.integers(0, d)] = np.clip(
+        1e300, *RANGES[rows.dtype.char]
+    )
+    rows[rng.random(len(rows)) < 0.02 * shares] = np.nan
+    return rows
+
+
+@pytest.mark.parametrize(
+    "variant", [v for v in _core.variants() if "columns" not in v], indirect=True
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["ball", "box", "halves", "distances", "matrix"])
+def test_rows_with_holes_come_and_go(variant, kind, dtype):
+    """Where many rows have holes they go another way, and come back from it."""
+    for d in (9, 16, 33, 100):
+        region = Region(kind, d, unit=2.0**26)
+        rows = rows_with_holes_by_turns(d, dtype)
+        for region.stretch in (False, True):
+            wanted = region.sums_and_holes(twins, rows)
+            assert region.sums_and_holes(_core, rows) == wanted, (d, region.stretch)
+            assert region.sums_and_holes(_core, rows[:1900], threads=2) == region.sums_and_holes(
+                twins, rows[:1900]
+            ), (d, region.stretch)
+
+
 def test_a_centre_so_far_that_a_zero_would_be_infinite_changes_no_arrangement(variant):
     """Rows that are kept as they were read leave zeros behind, which have to be finite."""
     for d in (9, 70):
@@ -213,7 +249,9 @@ for _ in range(200):
     if known == "fastest":
         break
 others = [_core.variant_of(few, True), _core.variant_of(few.astype("f8"))]
-if "{order}" == "C":
+if "{order}" == "C":  # a class is a quarter of an octave
+    assert _core.variant_of(np.ascontiguousarray(few[:, :57]))[1] == "fastest"
+    others += [_core.variant_of(np.ascontiguousarray(few[:, :56]))]
     others += [_core.variant_of(few[:, :32]), _core.variant_of(np.asfortranarray(few))]
 print(*dict.fromkeys(seen), "and", *{{known for _, known in others}}, sep=", ")
 """

@@ -153,12 +153,16 @@ def test_every_twin_is_cached_by_the_one_decorator():
         assert "cache=True" not in path.read_text() or path.name == "jit.py"
 
 
-def test_import_loads_no_module_that_takes_longer_than_the_rest():
+def test_import_and_a_first_sum_load_no_module_that_takes_longer_than_the_rest():
     """Most of the time would be SciPy's: its parts load when first used."""
     pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
     slow = (
         "('scipy.special', 'scipy.optimize', 'scipy.stats', 'scipy.integrate', 'scipy.spatial', "
-        "'pyarrow')"
+        "'pyarrow', 'numpy.ma')"
     )
-    code = f"import sys, ellipsum; print([name for name in {slow} if name in sys.modules])"
+    code = f"""
+import sys, numpy, ellipsum
+total = ellipsum.ExactSum(ellipsum.Ellipsoid.ball(1.0, d=9))
+total.add(numpy.ones((5000, 9))).add([numpy.ones(9)])
+print([name for name in {slow} if name in sys.modules])"""
     assert run(code, ELLIPSUM_BACKEND="cpp").stdout.strip() == "[]"

@@ -26,6 +26,8 @@ namespace {
 constexpr std::size_t page = 4096, front = 16 * page;
 // Of columns more than one block (pages of a column), a short one, and a slab.
 constexpr std::size_t rows_in_blocks = 1024 + 512 + 64 + 8;
+// So many rows with holes before the last eight that these go the way of rows with holes.
+constexpr std::size_t holed_rows = 256 + 8;
 
 // Pages under test: seen by the kernel, and written by way of a second mapping. The first number of
 // the last page is the one that changes.
@@ -156,7 +158,7 @@ void report(const Choice& kernels, Kind kind, const Batch& batch, const char* wh
               batch.row_stride, batch.column_stride, before, after, reading);
 }
 
-enum class Layout { rows, columns, typed };
+enum class Layout { rows, holed, columns, typed };
 
 // Where columns have types of their own: all but the last are of the other type than that.
 struct {
@@ -186,12 +188,14 @@ template <class T> Batch make_table(std::size_t n, std::size_t d) {
           nullptr, table.types.data(), converts};
 }
 
-// Rows at the centre but for the last, of 0.5 but for its last number, on the last page.
+// Rows at the centre but for the last, of 0.5 but for its last number, on the last page. Others may
+// have a hole.
 template <class T> Batch make_rows(std::size_t n, std::size_t d, Layout layout) {
   if (layout == Layout::typed || std::is_integral_v<T>) return make_table<T>(n, d);
   const bool columns = layout == Layout::columns;
   const std::size_t row = columns ? 1 : d, column = columns ? n : 1;
   std::vector<T> data(n * d, T(0.25));
+  for (std::size_t i = 0; layout == Layout::holed && i + 1 < n; ++i) data[i * d] = T(std::nan(""));
   for (std::size_t j = 0; j < d; ++j) data[(n - 1) * row + j * column] = T(0.5);
   memory.size = sizeof(T);
   const std::size_t first = front - (n * d - 1) * sizeof(T);
@@ -272,11 +276,14 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
   for (Kind kind : kinds)
     for (std::size_t d : {1u, 3u, 8u, 9u, 16u, 20u})
       for (std::size_t n : {std::size_t{1}, std::size_t{8}, std::size_t{9}, std::size_t{16},
-                            std::size_t{32}, rows_in_blocks})
-        for (Layout layout : {Layout::rows, Layout::columns, Layout::typed}) {
-          const bool columns = layout != Layout::rows;
+                            std::size_t{32}, holed_rows, rows_in_blocks})
+        for (Layout layout : {Layout::rows, Layout::holed, Layout::columns, Layout::typed}) {
+          const bool columns = layout == Layout::columns || layout == Layout::typed;
+          const bool holed = layout == Layout::holed;
+          if (holed != (n == holed_rows) || (holed && d <= 8)) continue;
           if (layout == Layout::typed && d != 3 && d != 20) continue;
-          if ((columns && n == 1) || (!columns && n > 9) || (n > 32 && d != 3)) continue;
+          if ((columns && n == 1) || (!columns && n > 9 && !holed)) continue;
+          if (n > 32 && d != 3 && !holed) continue;
           if (n <= 32 && n * d * 8 > page) continue;
           if (columns ? !of_columns || kind.matrix || kind.rank : of_columns) continue;
           if (!first && !columns && d <= 8 && !kind.matrix && !kind.rank) continue;

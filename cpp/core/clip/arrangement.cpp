@@ -61,7 +61,9 @@ constexpr std::size_t slice_bytes = std::size_t{1} << 20, column_slice_bytes = 4
 // arrangement (1, 2, 3, 4 or 8 rows), or the rows left over decide.
 constexpr std::size_t slice_rows = 48;
 constexpr std::size_t most_variants = 2 * widest_count + narrow_count;
-constexpr std::size_t bits_of_d = 64, types = 2, tasks = 4, layouts = 5;
+// Of d there is a class for each quarter of an octave, and of the last bits for all that are longer:
+// where scratch leaves a level of cache, an arrangement loses half of its speed within an octave.
+constexpr std::size_t bits_of_d = 24, quarters = 4, types = 2, tasks = 4, layouts = 5;
 
 // Seconds since it was made that its thread ran: what else the machine does is not in them, as files are
 // read meanwhile. Where a thread's clock ticks too rarely to tell, as on some virtual machines, by the
@@ -165,7 +167,7 @@ struct Choice::PassClass {
   std::atomic<int> fastest{-1}, leader{-1};  // leader: of the short rounds, until then
   std::size_t trials = 0;
   bool out[most_variants] = {};
-  double least[most_variants];  // seconds a row
+  float least[most_variants];  // seconds a row
 
   bool in_short_round(std::size_t variants) const { return trials < short_rounds * variants; }
 
@@ -178,22 +180,23 @@ struct Choice::PassClass {
                (each.registers && batch.d > most_in_registers) ||
                (columns && !each.block && batch.d > most_in_slabs);
     }
-    std::fill_n(least, variants.size(), HUGE_VAL);
+    std::fill_n(least, variants.size(), HUGE_VALF);
     while (out[trials]) ++trials;
   }
 
   void record(std::size_t variants, double seconds) {
-    double& best = least[trials % variants];
-    best = std::min(best, seconds);
+    float& best = least[trials % variants];
+    best = std::min(best, float(seconds));
     const std::size_t all = (short_rounds + long_rounds) * variants;
     const bool sorting = in_short_round(variants);
     do ++trials;
     while (trials < all && out[trials % variants]);
     if (sorting && !in_short_round(variants)) {
-      const double* best_of_all = std::min_element(least, least + variants);
+      const float* best_of_all = std::min_element(least, least + variants);
       leader.store(int(best_of_all - least), std::memory_order_release);
-      for (std::size_t k = 0; k < variants; ++k) out[k] |= least[k] > hopeless * *best_of_all;
-      std::fill_n(least, variants, HUGE_VAL);
+      for (std::size_t k = 0; k < variants; ++k)
+        out[k] |= double(least[k]) > hopeless * double(*best_of_all);
+      std::fill_n(least, variants, HUGE_VALF);
       while (out[trials % variants]) ++trials;
     }
     if (trials < all) return;
@@ -218,7 +221,7 @@ Choice::Choice(std::string_view forced) {
   add(target);
   // Two vectors of 256 bits may be faster than one of 512.
   if (forced.empty() && is_wide(target)) add(choose_kernels("avx2"));
-  classes_ = std::make_unique<PassClass[]>(layouts * tasks * types * bits_of_d);
+  classes_ = std::make_unique<PassClass[]>(layouts * tasks * types * bits_of_d * quarters);
 }
 
 Choice::~Choice() = default;
@@ -229,7 +232,9 @@ Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) co
       !(columns || (in_rows(batch) && batch.d >= least_d)))
     return nullptr;
   std::size_t bits = 0;
-  for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;  // 9 to 16 are one class
+  for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;
+  const std::size_t quarter = ((batch.d - 1) * quarters >> (bits - 1)) % quarters;  // 9, 10 are one
+  bits = std::min(bits, bits_of_d - 1);
   const std::size_t task = std::size_t(region.task), type = batch.dtype == Dtype::float32;
   // Tables come from those who decode them, which leaves them in the cache, and what was converted is
   // there; arrays come from memory.
@@ -237,7 +242,8 @@ Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) co
                              : batch.valid   ? 3
                              : batch.columns ? 2
                                              : std::size_t(columns);
-  return &classes_[((layout * tasks + task) * types + type) * bits_of_d + bits];
+  return &classes_[(((layout * tasks + task) * types + type) * bits_of_d + bits) * quarters +
+                   quarter];
 }
 
 const std::vector<Variant>& Choice::variants_of(const Batch& batch) const {

@@ -58,7 +58,7 @@ struct Chosen {
 };
 
 // The variants that a process may use, and the fastest of them for each task, type, layout and class
-// of d (its number of bits). Calls from any number of threads are safe.
+// of d (a quarter of an octave). Calls from any number of threads are safe.
 class Choice {
  public:
   // `forced`: a target, "target:arrangement", or empty for the best of all; throws for what is

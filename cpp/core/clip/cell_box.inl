@@ -2,7 +2,8 @@
 // passes then take. A number is read once, and what follows is of that reading. Included into each
 // target's namespace.
 
-static inline Vec moved(const Vec& x, const CellBox& box, std::size_t at) {
+static inline Vec moved(Vec x, const CellBox& box, std::size_t at) {
+  hold(x);
   const Vec inside = clamp(x, load<double>(box.lower + at), load<double>(box.upper + at));
   return fill_holes(inside, holes_of(x), load<double>(box.center + at));
 }
@@ -12,8 +13,8 @@ template <class T>
 static void move_line(const char* from, std::size_t n, const CellBox& box, double* to) {
   std::size_t j = 0;
   for (; j + vec_lanes <= n; j += vec_lanes)
-    store(to + j, moved(held(load<T>(from + j * sizeof(T))), box, j));
-  if (j < n) store(to + j, moved(held(load_first<T>(from + j * sizeof(T), n - j)), box, j));
+    store(to + j, moved(load<T>(from + j * sizeof(T)), box, j));
+  if (j < n) store(to + j, moved(load_first<T>(from + j * sizeof(T), n - j), box, j));
 }
 
 // Rows whose coordinates are apart: eight columns at a time, so that their lines are read once.
@@ -24,7 +25,7 @@ template <class T> static void move_columns(const Batch& batch, const CellBox& b
     for (std::size_t i = 0; i < batch.n; ++i) {
       for (std::size_t l = 0; l < vec_lanes; ++l) eight[l] = 0;
       for (std::size_t l = 0; l < most; ++l) eight[l] = number_of<T>(batch, j + l, i);
-      store(eight, moved(held(load<double>(eight)), box, j));
+      store(eight, moved(load<double>(eight), box, j));
       std::memcpy(to + i * batch.d + j, eight, most * sizeof *to);
     }
   }

@@ -5,8 +5,10 @@
 // place of a batch. Here: short rows go side by side (short_rows.inl), longer ones stream
 // (stream.inl), those with a matrix or strided coordinates by way of a block of scratch.
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "clip/clip.hpp"
 #include "dispatch.hpp"
@@ -32,6 +34,7 @@ constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 #include "clip/matrix.inl"
 #include "clip/ahead.inl"
 #include "clip/stream.inl"
+#include "clip/holed_rows.inl"
 #include "clip/rows.inl"
 #include "clip/columns.inl"
 #include "clip/column_blocks.inl"
@@ -95,6 +98,8 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
     if (region.task == Task::box) record[limit_slot] = region.limit[j];
   }
   s.absent = absent;
+  if (!is_mixed(region) && region.task != Task::distances)
+    s.spare = scratch.take(chunks * (y_slot(region.task) + holed_in_flight * vec_lanes));
   s.bins = make_bins(region, scratch);
   return s;
 }
@@ -113,11 +118,23 @@ MatrixScratch make_matrix_scratch(const Region& region, const ClipPlan& plan, Sc
           region.stretch ? scratch.take(plan.block + vec_lanes) : nullptr};
 }
 
-// A block of rows with contiguous coordinates, for batches whose own are strided. Eight
-// columns at a time: a cache line of a Fortran-ordered batch is read once a block.
+// A block of rows with contiguous coordinates, for batches whose own are strided. Where those of a
+// row are nearest, row by row; else eight columns at a time: a cache line of a Fortran-ordered batch
+// is read once a block.
 template <class T> void pack_rows(const Batch& batch, std::size_t first, std::size_t n, T* to) {
   constexpr std::size_t columns = 8;
   const bool whole = !batch.types && !batch.valid;
+  if (!batch.columns && std::abs(batch.column_stride) < std::abs(batch.row_stride)) {
+    const std::ptrdiff_t step = batch.column_stride, ahead = 4 * batch.row_stride;
+    for (std::size_t i = 0; i < n; ++i) {
+      const char* at = row_at(batch, first + i);
+      for (std::size_t j = 0; j < batch.d; ++j, at += step) {
+        __builtin_prefetch(at + ahead);  // no hardware follows rows that are read backwards
+        std::memcpy(to++, at, sizeof(T));
+      }
+    }
+    return;
+  }
   for (std::size_t j0 = 0; j0 < batch.d; j0 += columns) {
     const std::size_t j1 = j0 + columns < batch.d ? j0 + columns : batch.d;
     for (std::size_t i = 0; i < n; ++i)

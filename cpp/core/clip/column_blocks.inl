@@ -97,7 +97,7 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
       Vec x;
       if constexpr (how == Reading::kept) x = copy_numbers<T>(from + r * sizeof(T), waiting);
       else x = load<T>(from + r * sizeof(T));
-      if (task == Task::box || holes) x = held(x);
+      if (task == Task::box || holes) hold(x);
       if (holes) {
         Holes hole = holes_of(x);
         if (gaps.at) hole = with_gaps(hole, gaps, r / vec_lanes);
@@ -185,7 +185,7 @@ static inline bool norms_of_block(const Columns& s, const Block& b) {
                                   : ((lane(0) + lane(4)) + (lane(2) + lane(6))) +
                                         ((lane(1) + lane(5)) + (lane(3) + lane(7)));
     if (holes && s.region.stretch)
-      norm2 = norm2 * stretches_of(load_ints(integers_at(b.missing + r)), s.batch.d);
+      norm2 = norm2 * stretches_of(as_doubles(load_ints(integers_at(b.missing + r))), s.batch.d);
     ordinary &= bool(all_below(norm2, fill(exceptional_norm2)));
     store(b.lanes + r, norm2);
   }

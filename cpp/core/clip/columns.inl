@@ -99,7 +99,7 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
   ELLIPSUM_UNROLL
   for (int v = 0; v < V; ++v) {
     Vec x = load<T>(from + v * vec_lanes * int(sizeof(T)));
-    if (task == Task::box || holes) x = held(x);
+    if (task == Task::box || holes) hold(x);
     if (holes) {
       Holes hole = holes_of(x);
       if (gaps.at) hole = with_gaps(hole, gaps, std::size_t(v));
@@ -255,7 +255,7 @@ template <int V, Task task> static inline void add_waiting(const Columns& s, Sla
 // Norms of a slab that was read with its holes filled, as they count. Is no row exceptional?
 template <int V> static inline bool stretch_norms(const Columns& s, Slab<V>& slab) {
   for (int v = 0; v < V && s.region.stretch; ++v)
-    slab.norm2[v] = slab.norm2[v] * stretches_of(slab.holes[v], s.batch.d);
+    slab.norm2[v] = slab.norm2[v] * stretches_of(as_doubles(slab.holes[v]), s.batch.d);
   return is_ordinary(slab);
 }
 

@@ -1,8 +1,7 @@
 // Rows whose squared norm is not below 2^1000 or is no number: rows with holes (cells that hold a
 // NaN or an infinity), and finite numbers so large that exponents are taken out before anything is
-// multiplied. The one place where the time of a pass depends on the data. Tables with holes come
-// here with nearly every row, so that these are copied, filled and scaled in vectors; huge rows
-// are rare, and scalar. Included into each target's namespace.
+// multiplied. With holed_rows.inl the one place where the time of a pass depends on the data. Rows
+// with holes are copied, filled and scaled in vectors; huge rows are rare, and scalar. Included into each target's namespace.
 //
 // The vector passes keep no copy of the numbers that they read. A row that they find exceptional
 // is copied (copy_row), and all that it adds follows from the copy: where its holes are, whether
@@ -61,14 +60,19 @@ static std::int64_t copy_row(const char* row, std::size_t d, const double* cente
   return count;
 }
 
-// stretch_of of eight rows of d.
-static inline Vec stretches_of(const VecInt& holes, std::size_t d) {
+// Counts as doubles.
+static inline Vec as_doubles(const VecInt& counts) {
   Vec r;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p)
     r.part[p] =
-        Doubles(holes.part[p] + std::int64_t(rounding_magic_bits)) - broadcast(rounding_magic);
-  return fill(double(d)) / maximum(fill(double(d)) - r, fill(1.0));
+        Doubles(counts.part[p] + std::int64_t(rounding_magic_bits)) - broadcast(rounding_magic);
+  return r;
+}
+
+// stretch_of of eight rows of d.
+static inline Vec stretches_of(const Vec& holes, std::size_t d) {
+  return fill(double(d)) / maximum(fill(double(d)) - holes, fill(1.0));
 }
 
 static double squared_norm(std::size_t d, const double* y) {

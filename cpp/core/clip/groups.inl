@@ -25,7 +25,7 @@ static inline Vec read_group(Stream& s, const Batch& rows, std::size_t i, VecInt
       const char* from = row[r] + j * sizeof(S);
       __builtin_prefetch(from + R * rows.row_stride);
       Vec x = j + vec_lanes <= s.d ? load<S>(from) : load_first<S>(from, s.d - j);
-      if (task == Task::box) x = held(x);
+      if (task == Task::box) hold(x);
       Vec y = (x - center) * scale;
       if (task == Task::box) {
         const Vec inside = clamp(y, load<double>(record + limit_slot));

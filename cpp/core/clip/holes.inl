@@ -25,8 +25,8 @@ static ELLIPSUM_INLINE unsigned there(const Gaps& gaps, std::size_t k) {
 using Holes = __mmask8;
 
 static inline Holes holes_of(const Vec& x) {
-  // x - x is 0 for finite numbers alone. NOLINTNEXTLINE(misc-redundant-expression)
-  return _mm512_cmp_pd_mask(x.part[0] - x.part[0], Doubles{}, _CMP_NEQ_UQ);
+  constexpr int quiet_nan = 0x01, above = 0x08, below = 0x10, signalling_nan = 0x80;
+  return _mm512_fpclass_pd_mask(x.part[0], quiet_nan | above | below | signalling_nan);
 }
 
 // And of those that are left out.
@@ -36,6 +36,14 @@ static ELLIPSUM_INLINE Holes with_gaps(Holes holes, const Gaps& gaps, std::size_
 
 static inline Vec fill_holes(const Vec& x, Holes holes, const Vec& filling) {
   return {{_mm512_mask_mov_pd(x.part[0], holes, filling.part[0])}};
+}
+
+// 0 in the lanes of holes.
+static inline Vec empty_holes(const Vec& x, Holes holes) { return fill_holes(x, holes, fill(0.0)); }
+
+// What is no finite number in the lanes of holes, which are 0 in y: what was read, or a NaN.
+static inline Vec mark_holes(const Vec& y, Holes holes, const Vec& read) {
+  return fill_holes(y, holes, read);
 }
 
 // One more in each lane of a hole.
@@ -78,6 +86,21 @@ static inline Vec fill_holes(const Vec& x, const Holes& holes, const Vec& fillin
   for (int p = 0; p < vec_parts; ++p)
     r.part[p] =
         Doubles((Mask(x.part[p]) & ~holes.part[p]) | (Mask(filling.part[p]) & holes.part[p]));
+  return r;
+}
+
+static inline Vec empty_holes(const Vec& x, const Holes& holes) {
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = Doubles(Mask(x.part[p]) & ~holes.part[p]);
+  return r;
+}
+
+// NaN in the lanes of holes, which are 0 in y: all bits are one operation in place of two.
+static inline Vec mark_holes(const Vec& y, const Holes& holes, const Vec&) {
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = Doubles(Mask(y.part[p]) | holes.part[p]);
   return r;
 }
 

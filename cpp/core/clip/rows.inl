@@ -34,7 +34,12 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
   }
   std::uint64_t quantised = 0;
   const Ahead ahead = plan_ahead(rows, sizeof(S), R, arrangement);
+  HoledWindow window(i, s.counts);
   for (; i + R <= rows.n; i += R) {
+    if (window.ends(i) && window.count(i, s.counts) > often_holed && s.spare) {
+      s.holed = true;
+      break;
+    }
     Asking asking{row_at(rows, i) + ahead.offset, ahead.length};
     Vec y[chunks][R];
     Group<R> g;
@@ -50,7 +55,7 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
       for (int r = 0; r < R; ++r) {
         const char* at = g.row[r] + c * vec_lanes * int(sizeof(S));
         Vec x = c + 1 < chunks || left == vec_lanes ? load<S>(at) : load_first<S>(at, left);
-        if (task == Task::box) x = held(x);
+        if (task == Task::box) hold(x);
         y[c][r] = (x - center[c]) * scale[c];
         if (task == Task::box) {
           const Vec inside = clamp(y[c][r], limit[c]);
@@ -113,10 +118,10 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
   }
 }
 
+// Until the rows end, or so many have holes that the next ones should go another way.
 template <class S, class T, Task task>
-static void stream(Stream& s, const Batch& rows, const Origin& from,
-                   const Arrangement& arrangement) {
-  std::size_t i = 0;
+static void stream_plain(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
+                         const Arrangement& arrangement) {
   if constexpr (register_lanes == 8) {
     if (arrangement.registers && s.d > vec_lanes && s.d <= most_in_registers)
       stream_few<S, T, 8, 2, task>(s, rows, from, i, arrangement);
@@ -133,4 +138,17 @@ static void stream(Stream& s, const Batch& rows, const Origin& from,
   else if (arrangement.rows == 3) stream_groups<S, T, 3, task>(s, rows, from, i, arrangement);
   else if (arrangement.rows == 2) stream_groups<S, T, 2, task>(s, rows, from, i, arrangement);
   stream_groups<S, T, 1, task>(s, rows, from, i, arrangement);
+}
+
+template <class S, class T, Task task>
+static void stream(Stream& s, const Batch& rows, const Origin& from,
+                   const Arrangement& arrangement) {
+  std::size_t i = 0;
+  for (;;) {
+    s.holed = false;
+    stream_plain<S, T, task>(s, rows, from, i, arrangement);
+    if (!s.holed) return;
+    if constexpr (task != Task::distances && std::is_same_v<S, T>)
+      stream_holed<T, task>(s, rows, from, i, arrangement);
+  }
 }

@@ -70,7 +70,8 @@ static inline bool eight_short_rows(const Region& region, const char* rows, Eigh
   Holes hole[D];
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) {
-    Vec x = task == Task::box || holes ? held(y[j]) : y[j];
+    Vec x = y[j];
+    if (task == Task::box || holes) hold(x);
     if (holes) {
       hole[j] = holes_of(x);
       missing = count_holes(missing, hole[j]);
@@ -88,7 +89,7 @@ static inline bool eight_short_rows(const Region& region, const char* rows, Eigh
   }
   Vec norm2 =
       ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
-  if (holes && region.stretch) norm2 = norm2 * stretches_of(missing, D);
+  if (holes && region.stretch) norm2 = norm2 * stretches_of(as_doubles(missing), D);
   if (!all_below(norm2, fill(exceptional_norm2))) return false;
   if (holes) {
     to.counts.nonfinite += count_nonzero(missing);

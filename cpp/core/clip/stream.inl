@@ -25,11 +25,36 @@ struct Stream {
   RowScratch alone;  // for exceptional rows
   Ahead ahead;
   std::int64_t* absent;  // holes of each coordinate
+  double* spare;  // other records, of rows with holes (holed_rows.inl); null where there are none
   Bins bins;
   // What moves with the rows.
   double factor[vec_lanes];
   std::uint64_t quantised;  // magic numbers in each sum
+  bool holed;               // so many rows have holes that the next ones go another way
   ClipCounts counts;
+};
+
+// Which way the next rows go is decided by how many of so many had holes: so that either costs less
+// than the other, as measured on each target's instructions.
+constexpr std::size_t holed_window = 256;
+constexpr std::int64_t often_holed = register_lanes == 8 ? 12 : register_lanes == 4 ? 48 : 112;
+constexpr std::int64_t seldom_holed = often_holed / 2;
+
+class HoledWindow {
+ public:
+  HoledWindow(std::size_t i, const ClipCounts& counts)
+      : last_(i + holed_window), before_(counts.nonfinite) {}
+  bool ends(std::size_t i) const { return i >= last_; }
+  // How many of its rows had holes; the next one begins.
+  std::int64_t count(std::size_t i, const ClipCounts& counts) {
+    const std::int64_t holed = counts.nonfinite - before_;
+    *this = HoledWindow(i, counts);
+    return holed;
+  }
+
+ private:
+  std::size_t last_;
+  std::int64_t before_;
 };
 
 template <int R> struct Group {
@@ -98,7 +123,7 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, double* record, std::size_t j
     if constexpr (keeps)
       x = count == vec_lanes ? copy_numbers<T>(from, kept) : copy_first<T>(from, kept, count);
     else x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
-    if (task == Task::box) x = held(x);
+    if (task == Task::box) hold(x);
     Vec y = (x - center) * scale;
     if (task == Task::box) {
       const Vec inside = clamp(y, load<double>(record + limit_slot));
@@ -288,14 +313,19 @@ static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from
 template <class S, class T, int R, Task task, bool keeps = false>
 static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                           const Arrangement& arrangement) {
-  if (i + R > rows.n) return;
+  if (s.holed || i + R > rows.n) return;
   Group<R> g;
   for (double& factor : s.factor) factor = task == Task::box ? 1.0 : 0.0;
   for (std::size_t j = 0; j < s.d; j += vec_lanes)
     std::memset(s.records + j / vec_lanes * s.stride + y_slot(task), 0,
                 R * vec_lanes * (keeps ? sizeof(S) : sizeof(double)));
   s.ahead = plan_ahead(rows, sizeof(S), R, arrangement);
+  HoledWindow window(i, s.counts);
   for (; i + R <= rows.n; i += R) {
+    if (window.ends(i) && window.count(i, s.counts) > often_holed && s.spare) {
+      s.holed = true;
+      break;
+    }
     for (int r = 0; r < R; ++r) g.row[r] = row_at(rows, i + std::size_t(r));
     walk<S, R, task, true, keeps>(s, g);
     finish_group<T, R, task, keeps>(s, g, from, i);

@@ -109,16 +109,15 @@ template <class T> inline Vec load_first(const void* p, std::size_t count) {
 #endif
 }
 
-// a, which the compiler must now keep in registers: where a number is used twice, it could as well
-// read it twice.
-inline Vec held(Vec a) {
+// The compiler must now keep a in registers: where a number is used twice, it could as well read it
+// twice. In place: what is returned by value, GCC 12 copies by pieces on AVX2.
+ELLIPSUM_INLINE void hold(Vec& a) {
 #if defined(__SSE2__)
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) __asm__("" : "+x"(a.part[p]));
 #else
   __asm__("" : "+m"(a));
 #endif
-  return a;
 }
 
 // Register by register: a copy of all 64 bytes goes by pieces that no later load of a register can

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validate import is_masked
 from .arrow import pyarrow
 from .cells import (
     BYTES,
@@ -101,7 +102,7 @@ def labels_of(name: str, column: Any) -> Labels:
     TypeError
         For a column whose type is none of the kinds, as dates and booleans, and for masked arrays.
     """
-    if isinstance(column, np.ma.MaskedArray):  # as of rows: what lies below is nobody's value
+    if is_masked(type(column)):  # as of rows: what lies below is nobody's value
         raise TypeError(f"{name} is a masked array: give a list with None where it masks")
     if isinstance(column, np.ndarray):
         return _of_numpy(name, column)

@@ -1,0 +1,66 @@
+"""The mutations of ``mutations.py`` in rows of which many have holes."""
+
+from __future__ import annotations
+
+from mutation import C, Mutation
+
+TESTS = "tests/test_arrangements.py -k come_and_go"
+
+HOLES = [
+    Mutation(
+        "rows with holes, C++: an exceptional one is counted twice",
+        C + "clip/holed_rows.inl",
+        "s.counts.nonfinite -= n2[r] >= exceptional_norm2 && missing[r] > 0;",
+        "(void)missing;",
+        TESTS,
+    ),
+    Mutation(
+        "rows with holes, C++: their holes are not marked where they wait",
+        C + "clip/holed_rows.inl",
+        "store(at, mark_holes(y, holes, x));",
+        "store(at, y);",
+        TESTS,
+    ),
+    Mutation(
+        "rows with holes, C++: their norm is not stretched",
+        C + "clip/holed_rows.inl",
+        "if (from.region.stretch) norm2 =",
+        "if (from.region.stretch && from.stretch) norm2 =",
+        TESTS,
+    ),
+    Mutation(
+        "rows with holes, C++: the last of them are left behind",
+        C + "clip/holed_rows.inl",
+        "  walk_holed<T, R, task, false>(s, g, found);\n  for",
+        "  for",
+        TESTS,
+    ),
+    Mutation(
+        "rows with holes, C++: magnitudes of halves stay in their own records",
+        C + "clip/holed_rows.inl",
+        "if (task == Task::halves) add(limit_slot);",
+        "",
+        TESTS,
+    ),
+    Mutation(
+        "rows with holes, C++: a hole in a box is clamped to its centre as any number",
+        C + "clip/holed_rows.inl",
+        "g.changed[r] = or_difference(g.changed[r], y, inside);",
+        "g.changed[r] = or_difference(g.changed[r], x, inside);",
+        TESTS,
+    ),
+    Mutation(
+        "rows with holes, C++: their magic numbers are not counted",
+        C + "clip/holed_rows.inl",
+        "  other.quantised += s.quantised;\n",
+        "",
+        TESTS,
+    ),
+    Mutation(
+        "arrangements, C++: one is chosen for a whole octave",
+        C + "clip/arrangement.cpp",
+        "((batch.d - 1) * quarters >> (bits - 1)) % quarters;",
+        "0 * ((batch.d - 1) * quarters >> (bits - 1)) % quarters;",
+        "tests/test_arrangements.py -k what_leads",
+    ),
+]
