@@ -27,6 +27,7 @@ from .rows.files import Rows
 from .rows.labelled import labelled_batches, one_kind
 from .rows.labels import mixed
 from .rows.partitioned import Partitioned
+from .rows.words import changes, nonzero, taken
 
 __all__ = [
     "STATISTICS",
@@ -198,8 +199,11 @@ class UserRows:
                 with lock:
                     (self._kind,) = one_kind([self._kind], [labels.kind])
             words = labels.rows()
-            if (named := words.any(1)).any():  # a row without a user is nobody's
-                yield rows[named], words[named]
+            named = nonzero(words)  # a row without a user is nobody's
+            if named.all():
+                yield rows, words
+            elif named.any():
+                yield taken(rows, named), taken(words, named)
 
 
 def rows_of_users(
@@ -282,7 +286,7 @@ def _runs(
     state = np.zeros((d, kernels().RUN_STATE_WORDS), np.int64)
     open_words: Words | None = None
     for rows, words in batches:
-        new = np.flatnonzero((words[1:] != words[:-1]).any(1)) + 1
+        new = np.flatnonzero(changes(words)) + 1
         if open_words is not None and (words[0] != open_words).any():
             new = np.concatenate([[0], new])
         done = _finished(rows, new, state, divide, words, open_words)
@@ -302,15 +306,15 @@ def _least(batches: Iterator[tuple[Array, Words]], d: int, most: int) -> Iterato
             plain = np.ascontiguousarray(more, np.float64)
         rank = np.concatenate([rank, _ranks(plain, more_words)])
         rows, words = np.concatenate([rows, plain]), np.concatenate([words, more_words])
-        run = np.cumsum(np.append(False, (words[1:] != words[:-1]).any(1)))
+        run = np.cumsum(np.append(False, changes(words)))
         order = np.lexsort((rank, run))
         place = np.arange(len(run)) - np.searchsorted(run, run)
         kept = order[place < most]
         done = kept[run[kept] < run[-1]]
         if len(done):
-            yield rows[done]
+            yield taken(rows, done)
         rest = kept[run[kept] == run[-1]]
-        rows, words, rank = rows[rest], words[rest], rank[rest]
+        rows, words, rank = taken(rows, rest), taken(words, rest), rank[rest]
     if len(rows):
         yield rows
 

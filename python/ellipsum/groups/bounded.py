@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..guarantee import Neighbors
 from ..rows.ahead import ended
 from ..rows.labelled import one_kind
+from ..rows.words import nonzero, taken
 from .keys import KeyBook, chosen_keys
 
 __all__ = ["Users", "limited"]
@@ -41,16 +42,16 @@ class Users:
         with ended(batches):
             for rows, labels in batches:
                 user = labels[-1].rows()
-                named = user.any(1)
+                named = nonzero(user)
                 with self._lock:
                     self._check_kinds([label.kind for label in labels])
                     if self.counted and named.any():
-                        self._seen.update(map(bytes, np.unique(user[named].view("V16"))))
+                        self._seen.update(map(bytes, np.unique(taken(user, named).view("V16"))))
                     index = index_of(book, rows, labels)
                 kept = named & (index >= 0)
                 if kept.any():
-                    words = np.column_stack([user[kept], index[kept].astype(np.uint64)])
-                    yield rows[kept], words
+                    own = [taken(user, kept), index[kept].astype(np.uint64)]
+                    yield taken(rows, kept), np.column_stack(own)
 
     def _check_kinds(self, kinds: list[str]) -> None:
         self._kinds = one_kind(self._kinds, kinds)
@@ -66,15 +67,15 @@ def limited(
     def chosen(end: int) -> tuple[Array, Ints]:
         index = words[:end, 2].astype(np.int64)
         kept = chosen_keys(words[:end, :2], index, digests, max_keys)
-        return rows[:end][kept], index[kept]
+        return taken(rows[:end], kept), index[kept]
 
     for more, more_words in runs:
         rows = more if not len(rows) else np.concatenate([rows, more])
         words = np.concatenate([words, more_words])
         if len(digests) != len(book):
             digests = book.digests()
-        last = (words[:, :2] == words[-1, :2]).all(1)
-        end = int(np.flatnonzero(~last)[-1]) + 1 if not last.all() else 0
+        other = np.flatnonzero(nonzero(words[:, :2] ^ words[-1, :2]))
+        end = int(other[-1]) + 1 if len(other) else 0
         if end:
             yield chosen(end)
             rows, words = rows[end:], words[end:]

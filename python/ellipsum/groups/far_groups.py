@@ -25,6 +25,7 @@ from ..rows.labelled import label_batches, labelled_batches
 from ..rows.labels import Labels
 from ..rows.partitioned import InOnePiece, NamesSeen, Partitioned, check_labels, once_each
 from ..rows.pieces import Seen, last_piece, pieces_of, read_pieces
+from ..rows.words import nonzero, taken
 from ..users import divided_runs
 from .bounded import Users, limited
 from .file_groups import Grouping, Table, table_of
@@ -138,10 +139,10 @@ class UserGroupTask(GroupTask):
             for rows, labels in self.batches(data, columns):
                 state.seen.add([label.kind for label in labels])
                 user, index = labels[-1].rows(), self.groups(book, rows, labels)
-                kept = user.any(1) & (self.counted | (index >= 0))
+                kept = nonzero(user) & (self.counted | (index >= 0))
                 if kept.any():
                     place = np.where(index >= 0, index.astype(np.uint64), _NO_GROUP)
-                    yield rows[kept], np.column_stack([user[kept], place[kept]])
+                    yield taken(rows, kept), np.column_stack([taken(user, kept), place[kept]])
 
         def mark() -> NDArray[np.uint8]:
             """Of each key, whether a piece has it."""
@@ -175,8 +176,9 @@ class UserGroupTask(GroupTask):
                 if (kept := own != _NO_GROUP).any():
                     if (own[kept] >= len(places)).any():
                         raise ValueError(_DAMAGED)
-                    words = np.column_stack([users[kept], places[own[kept].astype(np.int64)]])
-                    divided.add(piece.rows[kept], words)
+                    at = places[own[kept].astype(np.int64)]
+                    words = np.column_stack([taken(users, kept), at])
+                    divided.add(taken(piece.rows, kept), words)
             for _, runs in divided_runs(divided, table.d, self.divide):
                 for rows, index in limited(runs, table.book, self.max_keys):
                     table.add_indexed(rows, index)

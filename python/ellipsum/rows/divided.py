@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .ahead import ended
+from .words import taken
 
 if TYPE_CHECKING:
     from .files import Rows
@@ -71,11 +72,11 @@ class Divided:
         """Add rows (n, d) and their digests (n, k), n > 0."""
         if self._done.size:
             left = ~np.isin(self._part_of(words), self._done)
-            rows, words = rows[left], words[left]
-        step = max(1, _NUMBERS_PER_BLOCK // self.d)
+            rows, words = taken(rows, left), taken(words, left)
+        step = max(1, MEMORY_BYTES // (8 * max(1, self.d)))  # one part, if it fits: no copy later
         for start in range(0, len(rows), step):
             with np.errstate(all="ignore"):  # a warning would tell of a value
-                part = np.array(rows[start : start + step], np.float64)
+                part = np.array(rows[start : start + step], np.float64, order="C")
             self._keep(part, words[start : start + step])
 
     def _keep(self, part: Array, words: Words) -> None:
@@ -95,9 +96,11 @@ class Divided:
             self._files = [_File() for _ in range(_PARTS)]
         for rows, words in self._rows:
             part = self._part_of(words)
-            for k in np.unique(part):
-                here = part == k
-                self._files[int(k)].append(rows[here], words[here])
+            order = np.argsort(part, kind="stable")
+            found, starts = np.unique(part[order], return_index=True)
+            for k, start, end in zip(found, starts, [*starts[1:], len(order)], strict=True):
+                here = order[start:end]
+                self._files[int(k)].append(taken(rows, here), taken(words, here))
         self._rows, self._bytes = [], 0
 
     def parts(self) -> Iterator[tuple[int | None, Iterator[tuple[Array, Words]]]]:
@@ -130,13 +133,26 @@ class Divided:
 def _in_order(parts: list[tuple[Array, Words]]) -> Iterator[tuple[Array, Words]]:
     if not parts:
         return
-    rows = np.concatenate([part for part, _ in parts])
-    words = np.concatenate([part for _, part in parts])
+    rows, words = _joined(parts)
     order = _together(words)
     step = max(1, _NUMBERS_PER_BLOCK // rows.shape[1])
     for start in range(0, len(order), step):
         here = order[start : start + step]
-        yield rows[here], words[here]
+        yield taken(rows, here), taken(words, here)
+
+
+def _joined(parts: list[tuple[Array, Words]]) -> tuple[Array, Words]:
+    """All parts as one, which they are lost to: no more than one of them is held twice."""
+    if len(parts) == 1:
+        return parts.pop()
+    n = sum(len(rows) for rows, _ in parts)
+    all_rows = np.empty((n, parts[0][0].shape[1]))
+    all_words = np.empty((n, parts[0][1].shape[1]), np.uint64)
+    while parts:
+        rows, words = parts.pop()
+        all_rows[n - len(rows) : n], all_words[n - len(rows) : n] = rows, words
+        n -= len(rows)
+    return all_rows, all_words
 
 
 def _together(words: Words) -> NDArray[np.int64]:
@@ -147,7 +163,7 @@ def _together(words: Words) -> NDArray[np.int64]:
     order = np.argsort(words[:, 0])
     same = np.ones(max(len(words) - 1, 0), np.bool_)
     for column in range(1, words.shape[1]):
-        before, here = words[order, column - 1], words[order, column]
+        before, here = taken(words[:, column - 1 : column + 1], order).T
         same &= before[1:] == before[:-1]
         if (same & (here[1:] != here[:-1])).any():
             if column == 1 or int(here.max()) >= 1 << 32:

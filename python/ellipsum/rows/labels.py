@@ -91,7 +91,7 @@ class Labels:
         found = of(self.cells.take(here))
         out = np.full((len(present), *found.shape[1:]), missing, found.dtype)
         out[here] = found
-        return out[self.codes]
+        return out.take(self.codes, axis=0)
 
 
 def labels_of(name: str, column: Any) -> Labels:

@@ -19,6 +19,7 @@ from ..sealed_bytes import CHECKSUM_BYTES, fields_of, is_whole, sealed
 from .labelled import one_kind
 from .labels import KINDS, mixed
 from .partitioned import NamesSeen
+from .words import nonzero, taken
 
 __all__ = ["Piece", "Seen", "last_piece", "pieces_of", "read_pieces"]
 
@@ -155,7 +156,7 @@ def read_pieces(data: Iterable[bytes], seen: Seen, d: int, words: int) -> Iterat
         piece = Piece.from_bytes(raw)
         shapes = len(piece.kinds), piece.rows.shape[1], piece.words.shape[1]
         fits = shapes == (len(seen.kinds), d, words)
-        if not fits or not piece.words[:, :2].any(1).all():
+        if not fits or not nonzero(piece.words[:, :2]).all():
             raise ValueError("the piece is damaged, or another task's: run the job again")
         seen.add(piece.kinds, piece.bucket, piece.mark)
         yield piece
@@ -219,6 +220,6 @@ def _divided(
     for number, start, end in zip(found, starts, [*starts[1:], len(order)], strict=True):
         for first in range(start, end, step):
             here = order[first : min(first + step, end)]
-            own, more = named(words[here])
-            piece = Piece([""] * labels, rows[here], own, more, int(number))
+            own, more = named(taken(words, here))
+            piece = Piece([""] * labels, taken(rows, here), own, more, int(number))
             yield piece.bucket, piece.to_bytes()
