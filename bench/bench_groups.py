@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 
 import peers
 
@@ -55,10 +56,9 @@ class Case:
     def pandas(self) -> object:
         return self.frame.groupby(self.keys).sum()
 
-    def users(self, grouped: bool) -> int:
-        order = np.argsort(self.keys) if grouped else slice(None)
-        rows, keys = self.rows[order], self.keys[order]
-        return sum(len(b) for b in UserRows(rows, rows.shape[1], keys, grouped=grouped).batches())
+    def users(self, keys: object, most: int | None = None) -> int:
+        users = UserRows(self.rows, self.rows.shape[1], keys, most=most)
+        return sum(len(batch) for batch in users.batches())
 
     def check(self) -> None:
         table = self.indexed()
@@ -72,8 +72,16 @@ def line(d: int, dtype: str) -> str:
     """One row of the table."""
     case = Case(d, dtype)
     case.check()
-    return row(f"| {d} | {dtype}", [case.one, case.indexed, *keyed(case), case.pandas,
-                                    lambda: case.users(False)], repeats=5)  # fmt: skip
+    users = [partial(case.users, case.keys), partial(case.users, case.text)]
+    jobs = [
+        case.one,
+        case.indexed,
+        *keyed(case),
+        case.pandas,
+        *users,
+        partial(case.users, case.keys, 2),
+    ]
+    return row(f"| {d} | {dtype}", jobs, repeats=5)
 
 
 def keyed(case: Case) -> list[Callable[[], object]]:
@@ -113,7 +121,7 @@ def main() -> None:
     text = (
         f"{N:,} rows, {KEYS:,} keys; CPU time over that of one sum of the same rows.\n\n"
         f"| d | | one sum | table, by index | {columns} | pandas' `groupby().sum()` "
-        f"| one row a user |\n{'|---' * 12}|\n"
+        f"| one row a user | by Arrow text | two rows a user |\n{'|---' * 14}|\n"
         + "\n".join(lines)
         + f"\n\nd = 16, float32, all of the keys new.\n\n| keys | one sum | {columns} |\n"
         + f"{'|---' * 8}|\n"

@@ -9,6 +9,7 @@ from mutation_list_core import CORE
 from mutation_list_holes import HOLES
 from mutation_list_input import INPUT
 from mutation_list_learned import LEARNED
+from mutation_list_users import USERS
 
 MUTATIONS = [
     # ---- sensitivity ----
@@ -393,4 +394,5 @@ MUTATIONS = [
     *CORE,
     *COLUMNS,
     *HOLES,
+    *USERS,
 ]

@@ -13,8 +13,9 @@ static void run_means(const py::array& rows, const py::array& ends, py::array st
   const std::int64_t* to = input_view<std::int64_t>(ends, runs, "ends");
   std::int64_t* open = output_view<std::int64_t>(state, batch.d * ellipsum::state_words, "state");
   double* means = output_view<double>(out, batch.d * runs, "out");
+  const ellipsum::Kernels& kernels = ::kernels();
   py::gil_scoped_release nogil;
-  ellipsum::run_means(batch, to, runs, open, means, divide);
+  ellipsum::run_means(kernels, batch, to, runs, open, means, divide);
 }
 
 void bind_users(py::module_& m) {

@@ -15,6 +15,7 @@ namespace ellipsum {
   void move_into_box(const Batch&, const CellBox&, double*);                                 \
   void convert_column(Dtype, const void*, std::size_t, std::size_t, double*);                 \
   void pack_matrix(const Region&, double*);                                                  \
+  std::size_t run_mean(const Batch&, bool, double*, std::uint32_t*);                          \
   void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*,          \
                  std::size_t);                                                                \
   std::size_t rounded_gaussian(const std::uint64_t*, std::size_t, const double*, std::size_t, \
@@ -36,6 +37,7 @@ namespace ellipsum {
    target::move_into_box,               \
    target::convert_column,              \
    target::pack_matrix,                 \
+   target::run_mean,                    \
    target::keystream,                   \
    target::rounded_gaussian,            \
    target::gaussian_stream,             \

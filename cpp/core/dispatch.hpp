@@ -23,6 +23,9 @@ struct Kernels {
   // n numbers of a column, no floats, from number `first` on, as doubles.
   void (*convert_column)(Dtype, const void* data, std::size_t first, std::size_t n, double* to);
   void (*pack_matrix)(const Region&, double* packed);  // its matrix, or its factors
+  // The mean, or sum, of a run of fewer than 2^24 contiguous rows, rounded once, as run_means; returns
+  // of how many coordinates it is not known, and their indices.
+  std::size_t (*run_mean)(const Batch& rows, bool divide, double* out, std::uint32_t* unsure);
   // ChaCha20 blocks block, block + 1, ...; key of 8 words, out of 8 * blocks words.
   void (*keystream)(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t block,
                     std::uint64_t* out, std::size_t blocks);

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
+#include "dispatch.hpp"
 #include "error.hpp"
 
 // The sum is exact, so that it depends on no order, and it is rounded once: the row of a run is a
@@ -12,6 +14,7 @@ namespace ellipsum {
 namespace {
 
 constexpr std::int64_t limb_mask = 0xffffffff;
+constexpr std::size_t kernel_rows = std::size_t{1} << 24;  // fewer than that: run_mean
 constexpr int fraction_bits = 52, exponent_mask = 0x7ff;
 // Indices of the state behind its limbs.
 // `bottom` counts limbs from the top, so that a state of zeros is empty.
@@ -127,38 +130,68 @@ double finish(std::int64_t* s, bool divide) {
   return value;
 }
 
+bool is_empty(const std::int64_t* state, std::size_t d) {
+  for (std::size_t j = 0; j < d; ++j)
+    if (state[j * state_words + count] != 0) return false;
+  return true;
+}
+
+template <class T> double number_at(const char* row, const Batch& batch, std::size_t j) {
+  T x;
+  std::memcpy(&x, row + std::ptrdiff_t(j) * batch.column_stride, sizeof x);
+  return double(x);
+}
+
+Batch rows_between(const Batch& batch, std::size_t first, std::size_t end) {
+  Batch part = batch;
+  part.data = static_cast<const char*>(batch.data) + std::ptrdiff_t(first) * batch.row_stride;
+  part.n = end - first;
+  return part;
+}
+
+// Whole runs by a kernel, and what it is not sure of, or is open, by exact sums.
 template <class T>
-void run(const Batch& batch, const std::int64_t* ends, std::size_t runs, std::int64_t* state,
-         double* out, bool divide) {
-  std::size_t i = 0;
-  for (std::size_t r = 0; r <= runs; ++r) {
-    const std::size_t end = r < runs ? std::size_t(ends[r]) : batch.n;
-    for (; i < end; ++i) {
-      const char* row = static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
-      for (std::size_t j = 0; j < batch.d; ++j) {
-        T x;
-        std::memcpy(&x, row + std::ptrdiff_t(j) * batch.column_stride, sizeof x);
-        add(state + j * state_words, double(x));
+void run(const Kernels& kernels, const Batch& batch, const std::int64_t* ends, std::size_t runs,
+         std::int64_t* state, double* out, bool divide) {
+  std::vector<std::uint32_t> unsure(batch.d + 1);
+  const bool contiguous = batch.column_stride == std::ptrdiff_t(sizeof(T));
+  const auto add_rows = [&](const Batch& rows, std::size_t j) {
+    const char* row = static_cast<const char*>(rows.data);
+    for (std::size_t i = 0; i < rows.n; ++i, row += rows.row_stride)
+      add(state + j * state_words, number_at<T>(row, rows, j));
+  };
+  bool empty = is_empty(state, batch.d);
+  for (std::size_t r = 0, i = 0; r <= runs; ++r, empty = true) {
+    const Batch rows = rows_between(batch, i, r < runs ? std::size_t(ends[r]) : batch.n);
+    double* to = out + r * batch.d;
+    i += rows.n;
+    if (r < runs && empty && contiguous && rows.n < kernel_rows) {
+      const std::size_t left = kernels.run_mean(rows, divide, to, unsure.data());
+      for (std::size_t k = 0; k < left; ++k) {
+        add_rows(rows, unsure[k]);
+        to[unsure[k]] = finish(state + unsure[k] * state_words, divide);
       }
+      continue;
     }
-    if (r == runs) return;
-    for (std::size_t j = 0; j < batch.d; ++j)
-      out[r * batch.d + j] = finish(state + j * state_words, divide);
+    for (std::size_t j = 0; j < batch.d; ++j) {
+      add_rows(rows, j);
+      if (r < runs) to[j] = finish(state + j * state_words, divide);
+    }
   }
 }
 
 }  // namespace
 
-void run_means(const Batch& batch, const std::int64_t* ends, std::size_t runs, std::int64_t* state,
-               double* out, bool divide) {
+void run_means(const Kernels& kernels, const Batch& batch, const std::int64_t* ends,
+               std::size_t runs, std::int64_t* state, double* out, bool divide) {
   std::int64_t before = 0;
   for (std::size_t r = 0; r < runs; ++r) {
     if (ends[r] < before || ends[r] > std::int64_t(batch.n))
       throw Exception(Error::invalid_argument, "internal: ends");
     before = ends[r];
   }
-  if (batch.dtype == Dtype::float32) run<float>(batch, ends, runs, state, out, divide);
-  else run<double>(batch, ends, runs, state, out, divide);
+  if (batch.dtype == Dtype::float32) run<float>(kernels, batch, ends, runs, state, out, divide);
+  else run<double>(kernels, batch, ends, runs, state, out, divide);
 }
 
 }  // namespace ellipsum

@@ -7,6 +7,8 @@
 
 namespace ellipsum {
 
+struct Kernels;
+
 // What is open of a user, per coordinate: the exact sum in units of 2^-1074 as `sum_limbs` signed
 // limbs of 32 bits (carries wait), how many of them were touched, how many numbers there were,
 // and the last one.
@@ -21,7 +23,7 @@ constexpr std::int64_t run_limit = std::int64_t{1} << 29;
 // run's row goes to out (runs x d): in each coordinate the sum of its finite numbers, divided by
 // their number if `divide`, rounded once to the nearest double, ties to even; the largest double
 // beyond it; NaN where there is no finite number.
-void run_means(const Batch& batch, const std::int64_t* ends, std::size_t runs, std::int64_t* state,
-               double* out, bool divide);
+void run_means(const Kernels& kernels, const Batch& batch, const std::int64_t* ends,
+               std::size_t runs, std::int64_t* state, double* out, bool divide);
 
 }  // namespace ellipsum

@@ -1,0 +1,59 @@
+"""The mutations of ``mutations.py`` in the rows of a user from two doubles."""
+
+from __future__ import annotations
+
+from mutation import C, Mutation
+
+FILE, TESTS = C + "users/mean_kernels.cpp", "tests/test_run_means.py"
+
+USERS = [
+    Mutation(
+        "users' means, C++: what e rounds is that of one number",
+        FILE,
+        "sums.size.part[p] * k, divisor",
+        "sums.size.part[p], divisor",
+        TESTS,
+    ),
+    Mutation(
+        "users' means, C++: what s rounds is lost",
+        FILE,
+        "to.e.part[p] = to.e.part[p] + error;",
+        "to.e.part[p] = to.e.part[p];",
+        TESTS,
+    ),
+    Mutation(
+        "users' means, C++: holes count as numbers",
+        FILE,
+        "Doubles(finite & Mask(broadcast(1.0)))",
+        "Doubles(Mask(broadcast(1.0)))",
+        TESTS,
+    ),
+    Mutation(
+        "users' means, C++: the rest of a division has 29 bits of the quotient",
+        FILE,
+        "(high - upper * k) - lower * k",
+        "(high - upper * k)",
+        TESTS,
+    ),
+    Mutation(
+        "users' means, C++: they are sure on both sides of a tie",
+        FILE,
+        "Mask(from == to)",
+        "Mask(from <= to)",
+        TESTS,
+    ),
+    Mutation(
+        "users' means, C++: a lone -0 is 0",
+        FILE,
+        "TwoSums sums{fill(-0.0),",
+        "TwoSums sums{fill(0.0),",
+        TESTS,
+    ),
+    Mutation(
+        "users' means, C++: a run that goes on begins anew",
+        C + "users/run_means.cpp",
+        "if (r < runs && empty && contiguous",
+        "if (r < runs && contiguous",
+        TESTS,
+    ),
+]

@@ -1,0 +1,126 @@
+// The mean or sum of a run of rows from two doubles a coordinate, compiled once per target: the value
+// that exact sums give (run_means.cpp), where two doubles can tell, and else the coordinate's index.
+// Cost per 8 numbers: 13 vector operations and 1 load.
+#include <cmath>
+#include <cstring>
+
+#include "batch.hpp"
+#include "simd/eight.hpp"
+
+namespace ellipsum {
+namespace ELLIPSUM_TARGET {
+namespace {
+
+using namespace simd;
+
+// The sum is s + e, but for what e's own additions round: at most `size` n 2^-53 for n of them.
+struct TwoSums {
+  Vec s, e, size, count;
+};
+
+static inline Mask below(const Doubles& a, double b) { return Mask(a < broadcast(b)); }
+
+// Knuth's sum of two: a + b = sum + error, exactly, unless it overflows.
+static inline Doubles error_of(const Doubles& a, const Doubles& b, const Doubles& sum) {
+  const Doubles own = sum - a;
+  return (a - (sum - own)) + (b - own);
+}
+
+// -0 in the place of what is not finite, which changes no sum, nor the sign of a lone -0.
+static ELLIPSUM_INLINE void add_numbers(TwoSums& to, const Vec& x) {
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) {
+    // NOLINTNEXTLINE(misc-redundant-expression): not 0 for what is not finite
+    const Mask finite = Mask(x.part[p] - x.part[p] == Doubles{});
+    const Doubles number = select(finite, x.part[p], broadcast(-0.0));
+    const Doubles sum = to.s.part[p] + number;
+    const Doubles error = error_of(to.s.part[p], number, sum);
+    to.s.part[p] = sum;
+    to.e.part[p] = to.e.part[p] + error;
+    to.size.part[p] = to.size.part[p] + magnitude(error);
+    to.count.part[p] = to.count.part[p] + Doubles(finite & Mask(broadcast(1.0)));
+  }
+}
+
+// The nearest double to the exact sum over k, and whether that is sure. With q the quotient of the
+// leading double, k < 2^24, the rest of the division is exact (q k in two products of 53 bits), and
+// what q lacks has two roundings beside e's, at most `rounded` 2^-53 over k: are both ends of that,
+// and of four times as much, nearest to one double?
+static inline Doubles nearest(const Doubles& s, const Doubles& e, const Doubles& rounded,
+                              const Doubles& k, Mask& sure) {
+  const Doubles high = s + e, low = error_of(s, e, high), q = high / k;
+  const Doubles shifted = q * broadcast(0x1.000001p24);  // Veltkamp: 29 bits and 24
+  const Doubles upper = shifted - (shifted - q), lower = q - upper;
+  const Doubles rest = (high - upper * k) - lower * k;
+  const Doubles lacks = (rest + low) / k;
+  const Doubles slack = magnitude(lacks) * broadcast(0x1p-50) + rounded / k * broadcast(0x1p-51) +
+                        broadcast(0x1p-1000);
+  const Doubles from = q + (lacks - slack), to = q + (lacks + slack);
+  const Doubles absolute = magnitude(high);
+  const Mask ordinary = below(absolute, 0x1p1000) & ~below(absolute, 0x1p-900);
+  const Mask zero = Mask(high == Doubles{}) & Mask(rounded == Doubles{});
+  sure = (ordinary & Mask(from == to)) | zero;
+  return select(zero, Doubles{}, from);
+}
+
+}  // namespace
+
+// One row is its own mean: a user who has no more is common.
+template <class T> static std::size_t copy_row(const Batch& rows, double* out) {
+  const char* at = static_cast<const char*>(rows.data);
+  for (std::size_t j = 0; j < rows.d; ++j, at += sizeof(T)) {
+    T x;
+    std::memcpy(&x, at, sizeof x);
+    out[j] = std::isfinite(x) ? double(x) : std::nan("");
+  }
+  return 0;
+}
+
+// out[j] <- the mean (`divide`) or sum of the finite numbers of coordinate j of fewer than 2^24 rows,
+// rounded once; NaN where there is none. Returns of how many coordinates it is not known: `unsure`.
+template <class T>
+static std::size_t mean_of(const Batch& rows, bool divide, double* out, std::uint32_t* unsure) {
+  if (rows.n == 1) return copy_row<T>(rows, out);
+  std::size_t count = 0;
+  for (std::size_t j = 0; j < rows.d; j += vec_lanes) {
+    const std::size_t left = rows.d - j;
+    const char* at = static_cast<const char*>(rows.data) + j * sizeof(T);
+    TwoSums sums{fill(-0.0), fill(0.0), fill(0.0), fill(0.0)};
+    if (left >= vec_lanes) {
+      for (std::size_t i = 0; i < rows.n; ++i, at += rows.row_stride)
+        add_numbers(sums, load<T>(at));
+    } else {
+      for (std::size_t i = 0; i < rows.n; ++i, at += rows.row_stride)
+        add_numbers(sums, load_first<T>(at, left));
+    }
+    double values[vec_lanes];
+    std::int64_t certain[vec_lanes];
+    ELLIPSUM_UNROLL
+    for (int p = 0; p < vec_parts; ++p) {
+      const Doubles k = sums.count.part[p], one = broadcast(1.0);
+      const Mask few = Mask(k <= one), none = Mask(k == Doubles{});
+      const Doubles divisor = divide ? select(few, one, k) : one;
+      Mask sure;
+      Doubles value = nearest(sums.s.part[p], sums.e.part[p], sums.size.part[p] * k, divisor, sure);
+      value = select(few, sums.s.part[p], value);  // of one number it is that
+      value = select(none, broadcast(std::nan("")), value);
+      sure |= few;
+      std::memcpy(values + p * register_lanes, &value, sizeof value);
+      std::memcpy(certain + p * register_lanes, &sure, sizeof sure);
+    }
+    for (std::size_t l = 0; l < vec_lanes && l < left; ++l) {
+      out[j + l] = values[l];
+      unsure[count] = std::uint32_t(j + l);
+      count += certain[l] == 0;
+    }
+  }
+  return count;
+}
+
+std::size_t run_mean(const Batch& rows, bool divide, double* out, std::uint32_t* unsure) {
+  return rows.dtype == Dtype::float32 ? mean_of<float>(rows, divide, out, unsure)
+                                      : mean_of<double>(rows, divide, out, unsure);
+}
+
+}  // namespace ELLIPSUM_TARGET
+}  // namespace ellipsum
