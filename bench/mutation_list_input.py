@@ -260,8 +260,8 @@ INPUT = [
     Mutation(
         "engines: rows of nobody are shuffled",
         P + "far_users.py",
-        "if (known := words.any(1)).any():",
-        "if (known := words.any(1) | True).any():",
+        "if (known := nonzero(words)).any():",
+        "if (known := nonzero(words) | True).any():",
         "tests/test_engine_groups.py -k rows_of_nobody",
     ),
     Mutation(

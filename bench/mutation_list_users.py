@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from mutation import C, Mutation
+from mutation import C, Mutation, P
 
 FILE, TESTS = C + "users/mean_kernels.cpp", "tests/test_run_means.py"
 
 USERS = [
+    Mutation(
+        "users: rows whose hashes nearly agree are in any order",
+        P + "rows/words.py",
+        "    if any((rank.take(here) != rank.take(after)).any() for rank in ranks):",
+        "    if len(here) > len(runs):",
+        "tests/test_words.py",
+    ),
+    Mutation(
+        "users: parts of rows are joined in the places of others",
+        P + "rows/divided.py",
+        "all_rows[n - len(rows) : n], all_words[n - len(rows) : n] = rows, words",
+        "all_rows[n - len(rows) : n], all_words[: len(rows)] = rows, words",
+        "tests/test_words.py -k joined",
+    ),
     Mutation(
         "users' means, C++: what e rounds is that of one number",
         FILE,

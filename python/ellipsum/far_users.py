@@ -15,10 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .column_names import Columns
+from .rows.cells import CellDigests
 from .rows.divided import Divided
 from .rows.labelled import labelled_batches, one_kind
 from .rows.partitioned import InOnePiece, Partitioned, PartPass, check_labels, once_each
 from .rows.pieces import Seen, last_piece, pieces_of, read_pieces
+from .rows.words import nonzero, taken
 from .users import UserRows, UserUnit, rows_of_users
 
 __all__ = ["FarUsers", "UserTask", "rows_of_unit"]
@@ -62,13 +64,14 @@ class UserTask(InOnePiece):
     def split(self, data: Any, buckets: int) -> Iterator[tuple[int, bytes]]:
         """Rows of one part by the user's bucket; a row without a user is nobody's."""
         kinds, columns = [""], Columns(self.names, units=None)
+        digests = CellDigests()
 
         def named() -> Iterator[tuple[Array, Words]]:
             for rows, (labels,) in labelled_batches(data, self.d, self.by, columns):
                 kinds[:] = one_kind(kinds, [labels.kind])
-                words = labels.rows()
-                if (known := words.any(1)).any():
-                    yield rows[known], words[known]
+                words = labels.rows(digests)
+                if (known := nonzero(words)).any():
+                    yield taken(rows, known), taken(words, known)
 
         yield from pieces_of(named(), buckets, 1)
         if any(kinds):

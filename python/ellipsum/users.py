@@ -21,13 +21,14 @@ from . import _validate
 from .column_names import Columns
 from .kernels.backend import kernels
 from .rows.batches import OF_USERS
+from .rows.cells import CellDigests
 from .rows.distinct import fixed_width
 from .rows.divided import Divided, Store
 from .rows.files import Rows
 from .rows.labelled import labelled_batches, one_kind
 from .rows.labels import mixed
 from .rows.partitioned import Partitioned
-from .rows.words import changes, nonzero, taken
+from .rows.words import changes, nonzero, order_within, taken
 
 __all__ = [
     "STATISTICS",
@@ -193,12 +194,12 @@ class UserRows:
     def _labelled(
         self, data: Any, lock: threading.Lock | None = None
     ) -> Iterator[tuple[Array, Words]]:
-        data = data() if callable(data) else data
+        data, digests = data() if callable(data) else data, CellDigests()
         for rows, (labels,) in labelled_batches(data, self.d, [self._user], self._columns):
             if lock is not None:
                 with lock:
                     (self._kind,) = one_kind([self._kind], [labels.kind])
-            words = labels.rows()
+            words = labels.rows(digests)
             named = nonzero(words)  # a row without a user is nobody's
             if named.all():
                 yield rows, words
@@ -307,7 +308,7 @@ def _least(batches: Iterator[tuple[Array, Words]], d: int, most: int) -> Iterato
         rank = np.concatenate([rank, _ranks(plain, more_words)])
         rows, words = np.concatenate([rows, plain]), np.concatenate([words, more_words])
         run = np.cumsum(np.append(False, changes(words)))
-        order = np.lexsort((rank, run))
+        order = order_within(run, rank)
         place = np.arange(len(run)) - np.searchsorted(run, run)
         kept = order[place < most]
         done = kept[run[kept] < run[-1]]

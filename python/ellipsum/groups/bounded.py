@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..guarantee import Neighbors
 from ..rows.ahead import ended
+from ..rows.cells import CellDigests
 from ..rows.labelled import one_kind
 from ..rows.words import nonzero, taken
 from .keys import KeyBook, chosen_keys
@@ -39,9 +40,10 @@ class Users:
     def of(
         self, batches: Iterator[Any], book: KeyBook, index_of: Callable[[KeyBook, Array, Any], Ints]
     ) -> Iterator[tuple[Array, NDArray[np.uint64]]]:
+        digests = CellDigests()
         with ended(batches):
             for rows, labels in batches:
-                user = labels[-1].rows()
+                user = labels[-1].rows(digests)
                 named = nonzero(user)
                 with self._lock:
                     self._check_kinds([label.kind for label in labels])

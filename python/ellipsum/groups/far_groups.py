@@ -19,6 +19,7 @@ from ..column_names import Columns
 from ..jobs.checkpoint import Job
 from ..jobs.inputs import check_rows
 from ..rows.batches import as_batches
+from ..rows.cells import CellDigests
 from ..rows.divided import Divided
 from ..rows.files import Rows
 from ..rows.labelled import label_batches, labelled_batches
@@ -133,12 +134,12 @@ class UserGroupTask(GroupTask):
     def split(self, data: Any, buckets: int) -> Iterator[tuple[int, bytes]]:
         """Rows of one part by the user's bucket, with their keys; those of nobody stay here."""
         state, columns = self._empty(), Columns(self.names, units=None)
-        book, sent = state.table.book, bytearray()
+        book, sent, digests = state.table.book, bytearray(), CellDigests()
 
         def known() -> Iterator[tuple[Array, Words]]:
             for rows, labels in self.batches(data, columns):
                 state.seen.add([label.kind for label in labels])
-                user, index = labels[-1].rows(), self.groups(book, rows, labels)
+                user, index = labels[-1].rows(digests), self.groups(book, rows, labels)
                 kept = nonzero(user) & (self.counted | (index >= 0))
                 if kept.any():
                     place = np.where(index >= 0, index.astype(np.uint64), _NO_GROUP)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..rows.cells import BYTES, NUMBER, TEXT, Cells
 from ..rows.distinct import StringTable, newcomers
 from ..rows.labels import Labels, labels_of_cells, mixed
+from ..rows.words import changes, order_within, taken
 
 __all__ = ["KeyBook", "chosen_keys", "key_order"]
 
@@ -235,11 +236,11 @@ def chosen_keys(users: Words, index: Ints, digests: Words, max_keys: int) -> NDA
     digests : array (groups, 2), of the keys
     max_keys : int
     """
-    key = digests[index]
+    key = taken(digests, index)
     rank = mixed(users[:, 0] ^ mixed(users[:, 1] ^ mixed(key[:, 0] ^ mixed(key[:, 1]))))
-    new = np.append(True, (users[1:] != users[:-1]).any(1))
+    new = np.append(True, changes(users))
     run = np.cumsum(new) - 1
-    order = np.lexsort((key[:, 1], key[:, 0], rank, run))
+    order = order_within(run, rank, key[:, 0], key[:, 1])
     start = np.flatnonzero(new)
     place = np.empty(len(users), np.int64)
     place[order] = np.arange(len(users)) - start[run]

@@ -21,12 +21,12 @@ __all__ = [
     "BYTES",
     "NUMBER",
     "TEXT",
+    "CellDigests",
     "Cells",
     "Column",
     "FixedWidth",
     "Integers",
     "Mixed",
-    "cell_digests",
     "number_digest",
     "number_text",
     "plain_value",
@@ -44,6 +44,8 @@ _WORD = (1 << 64) - 1
 #: Integers from so many bits on are written in base 16: Python may refuse to print more than 4,300
 #: digits, and takes a time that grows with their square.
 _PRINTED_BITS = 2048
+#: Distinct texts whose digests are kept from one batch to the next (some 10 MB).
+_MOST_KNOWN = 1 << 17
 #: Cells that are looked at together: what is made of them stays in the cache.
 _BLOCK = 1 << 15
 #: Bytes of NumPy's text, or bytes, that are looked at together.
@@ -212,23 +214,38 @@ def _of_numbers(numbers: list[Any]) -> Strings:
     return fixed_width(np.array([number_digest(x) for x in numbers], np.uint64), _DIGEST_BYTES)
 
 
-def cell_digests(cells: Cells) -> Words:
-    """128 bits of each cell (n, 2), never (0, 0) for a value: for text and bytes BLAKE2b."""
-    out = np.zeros((len(cells), 2), np.uint64)
-    tables: dict[str, tuple[StringTable, list[Words]]] = {}
-    for kind, at, strings in cells.parts():
-        if kind == NUMBER:
-            known = isinstance(strings, Numbers)
-            out[at] = strings.digests() if known else strings.data.view(np.uint64).reshape(-1, 2)
-            continue
-        table, digests = tables.setdefault(kind, (StringTable(), [np.zeros((1, 2), np.uint64)]))
-        before = len(table)
-        places = table.find(strings, add=True)
-        if len(table) > before:  # each is digested once
-            digests.append(table.known(before).digests(kind.encode()))
-            digests[:] = [np.concatenate(digests)]
-        out[at] = digests[0][places + 1]
-    return out
+def _words(strings: Strings) -> Words:
+    return strings.data.view(np.uint64).reshape(-1, 2)
+
+
+class CellDigests:
+    """128 bits of each cell (n, 2), never (0, 0) for a value: for text and bytes BLAKE2b.
+
+    Each text is digested once, in later batches too, as long as there are not too many.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[StringTable, list[Words]]] = {}
+
+    def __call__(self, cells: Cells) -> Words:
+        for kind, (table, _) in list(self._known.items()):
+            if len(table) > _MOST_KNOWN:
+                del self._known[kind]
+        out = np.zeros((len(cells), 2), np.uint64)
+        for kind, at, strings in cells.parts():
+            if kind == NUMBER:
+                known = isinstance(strings, Numbers)
+                out[at] = strings.digests() if known else _words(strings)
+                continue
+            none = StringTable(), [np.zeros((1, 2), np.uint64)]
+            table, digests = self._known.setdefault(kind, none)
+            before = len(table)
+            places = table.find(strings, add=True)
+            if len(table) > before:
+                digests.append(table.known(before).digests(kind.encode()))
+                digests[:] = [np.concatenate(digests)]
+            out[at] = digests[0].take(places + 1, axis=0)
+        return out
 
 
 def number_text(number: int | float) -> str:

@@ -20,12 +20,12 @@ from .arrow import pyarrow
 from .cells import (
     BYTES,
     TEXT,
+    CellDigests,
     Cells,
     Column,
     FixedWidth,
     Integers,
     Mixed,
-    cell_digests,
     plain_value,
 )
 from .distinct import Strings, python_texts
@@ -72,9 +72,10 @@ class Labels:
             return Labels(self.kind, None, self.cells[part])
         return Labels(self.kind, self.codes[part], self.cells)
 
-    def rows(self) -> Words:
-        """The digest of each row (n, 2): 128 bits of its value; zeros without one."""
-        return self.each(cell_digests, 0)
+    def rows(self, digests: CellDigests | None = None) -> Words:
+        """The digest of each row (n, 2): 128 bits of its value; zeros without one. Batches of one
+        pass share the ``digests`` that they come from."""
+        return self.each(digests or CellDigests(), 0)
 
     def codes_of(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Codes of other rows, by the row of these that each is equal to; -1 stays -1."""

@@ -1,0 +1,71 @@
+"""Rows and words by NumPy's faster ways: what its plain ways say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ellipsum.rows import cells
+from ellipsum.rows.divided import Divided
+from ellipsum.rows.labels import labels_of
+from ellipsum.rows.words import changes, nonzero, order_within, taken
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_words_are_compared_as_whole_rows(k):
+    rng = np.random.default_rng(k)
+    for n in (0, 1, 2, 500):
+        words = rng.integers(0, 2, (n, k)).astype(np.uint64)
+        assert nonzero(words).tolist() == words.any(1).tolist()
+        assert changes(words).tolist() == (words[1:] != words[:-1]).any(1).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, ">f8", np.int64])
+def test_rows_are_taken_by_place_and_by_mask(dtype):
+    rows = np.arange(60).reshape(20, 3).astype(dtype)[:, ::2]
+    mask = np.arange(20) % 3 == 0
+    for where in (mask, np.flatnonzero(mask)[::-1], mask & False):
+        assert taken(rows, where).tolist() == rows[where].tolist()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_order_within_runs_is_that_of_a_sort_by_all_keys(seed):
+    """Ranks that differ at all, or in bits that the one key has no room for, or not at all."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(0, 400))
+    runs = np.cumsum(rng.random(n) < rng.choice([0.0, 0.1, 1.0]))
+    runs -= runs[0] if n else 0
+    first = rng.integers(0, 2**64, n, dtype=np.uint64)
+    if seed % 3:
+        first &= np.uint64(rng.choice([0x3, 0xFFFF000000000003, 0xF000000000000001]))
+    second = rng.integers(0, 3, n).astype(np.uint64)
+    for ranks in ((first,), (first, second)):
+        wanted = np.lexsort((*ranks[::-1], runs))
+        got = order_within(runs, *ranks)
+        assert sorted(got.tolist()) == list(range(n))
+        for key in (runs, *ranks):
+            assert key[got].tolist() == key[wanted].tolist()
+
+
+def test_digests_of_texts_are_the_same_whatever_was_seen_before(monkeypatch):
+    monkeypatch.setattr(cells, "_MOST_KNOWN", 300)
+    rng, digests = np.random.default_rng(0), cells.CellDigests()
+    for batch in range(40):
+        texts = [f"user {k}" for k in rng.integers(0, 50 * batch + 1, 100).tolist()]
+        mixed = [None if k % 7 == 0 else k if k % 5 == 0 else t for k, t in enumerate(texts)]
+        for column in (texts, np.array(texts), mixed, [t.encode() for t in texts]):
+            labels = labels_of("users", column)
+            assert (labels.rows(digests) == labels.rows()).all()
+    known = {kind: len(table) for kind, (table, _) in digests._known.items()}
+    assert set(known) == {"text", "bytes"} and max(known.values()) <= 400
+
+
+def test_parts_that_are_joined_are_in_their_order():
+    rng = np.random.default_rng(0)
+    rows, words = rng.normal(size=(100, 3)), rng.integers(0, 9, (100, 1)).astype(np.uint64)
+    with Divided(3) as divided:
+        divided.take(iter([(rows[:7], words[:7]), (rows[7:8], words[7:8]), (rows[8:], words[8:])]))
+        ((number, batches),) = divided.parts()
+        found = np.concatenate([np.column_stack([w[:, 0], r]) for r, w in batches])
+    assert number is None
+    assert sorted(found.tolist()) == sorted(np.column_stack([words, rows]).tolist())
