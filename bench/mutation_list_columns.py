@@ -6,6 +6,27 @@ from mutation import C, Mutation
 
 COLUMNS = [
     Mutation(
+        "columns in a box, C++: nulls are the numbers below them",
+        C + "clip/cell_box.inl",
+        "if (gaps.at) holes = with_gaps(holes, gaps, i / vec_lanes);",
+        "",
+        "tests/test_cell_box.py -k columns",
+    ),
+    Mutation(
+        "columns in a box, C++: a stretch has the nulls of the first",
+        C + "clip/table.cpp",
+        "  valid.first += from;\n",
+        "",
+        "tests/test_cell_box.py -k stretches",
+    ),
+    Mutation(
+        "columns in a box, C++: the last few numbers of a stretch have no nulls",
+        C + "clip/cell_box.inl",
+        "to[i] = is_valid(valid, i) ? number[0] : ends.center;",
+        "to[i] = number[0];",
+        "tests/test_cell_box.py -k columns",
+    ),
+    Mutation(
         "columns, C++: integers are rounded twice",
         C + "clip/convert.inl",
         "  else return double(x);",

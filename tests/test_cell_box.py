@@ -88,7 +88,27 @@ def test_many_rows_are_moved_in_blocks_whose_ends_are_not_seen(kernels):
         region, rows = Region("halves", d), gaussian_rows(n, d, np.float32)
         box = box_about(region)
         wanted = integers(region, twins, moved(rows, region.center, *box))
-        assert (integers(region, kernels, rows, box, threads=2) == wanted).all()
+        there = [np.packbits(np.ones(n + 5, np.uint8), bitorder="little") for _ in range(d)]
+        columns = [np.ascontiguousarray(column) for column in rows.T]
+        for held in (rows, np.asfortranarray(rows), ColumnBlock(columns, there, [5] * d)):
+            assert (integers(region, kernels, held, box, threads=2) == wanted).all()
+
+
+def test_many_rows_of_columns_are_moved_by_stretches_with_their_own_types_and_nulls(kernels):
+    rng = np.random.default_rng(1)
+    for n, d in ((40_003, 5), (2_011, 70)):
+        region = Region("halves", d)
+        box = box_about(region)
+        whole = rng.integers(-4, 5, (n, d))
+        kinds = [np.int64, np.float32, np.int8, np.float64, np.bool_]
+        columns = [column.astype(kinds[j % 5]) for j, column in enumerate(whole.T)]
+        there = rng.random((n + 3, d)) < 0.8
+        bits = [np.packbits(column, bitorder="little") for column in there.T]
+        valid = [each if j % 2 else None for j, each in enumerate(bits)]
+        seen = np.where(there[3:] | (np.arange(d) % 2 == 0), np.transpose(columns) * 1.0, np.nan)
+        wanted = integers(region, twins, moved(seen, region.center, *box))
+        found = integers(region, kernels, ColumnBlock(columns, valid, [3] * d), box, threads=2)
+        assert (found == wanted).all()
 
 
 @pytest.mark.parametrize("mixed", [False, True])

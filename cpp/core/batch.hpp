@@ -105,6 +105,11 @@ struct CellBox {
   std::size_t rows;  // in one line of them
 };
 
+// The same for one coordinate.
+struct CellEnds {
+  double lower, center, upper;
+};
+
 // Where a pass over groups adds its rows.
 struct GroupSums {
   const std::int64_t* index;  // of each row; -1 for a row in no group

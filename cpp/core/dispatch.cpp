@@ -13,6 +13,7 @@ namespace ellipsum {
                       std::int64_t*);                                                         \
   ClipCounts group_sums(const Batch&, const Region&, const GroupSums&, double*);              \
   void move_into_box(const Batch&, const CellBox&, double*);                                 \
+  void move_column(Dtype, const void*, const Validity&, std::size_t, CellEnds, double*);      \
   void convert_column(Dtype, const void*, std::size_t, std::size_t, double*);                 \
   void pack_matrix(const Region&, double*);                                                  \
   std::size_t run_mean(const Batch&, bool, double*, std::uint32_t*);                          \
@@ -35,6 +36,7 @@ namespace ellipsum {
    target::clip_sum,                    \
    target::group_sums,                  \
    target::move_into_box,               \
+   target::move_column,                 \
    target::convert_column,              \
    target::pack_matrix,                 \
    target::run_mean,                    \

@@ -20,6 +20,10 @@ struct Kernels {
   // The rows of a batch, their cells moved into a box, one after the other in double precision; room
   // for 8 doubles more.
   void (*move_into_box)(const Batch&, const CellBox&, double* to);
+  // n floats of a column, each moved between two ends, and what is no finite number, or not there, to
+  // the center.
+  void (*move_column)(Dtype, const void* numbers, const Validity&, std::size_t n, CellEnds,
+                      double* to);
   // n numbers of a column, no floats, from number `first` on, as doubles.
   void (*convert_column)(Dtype, const void* data, std::size_t first, std::size_t n, double* to);
   void (*pack_matrix)(const Region&, double* packed);  // its matrix, or its factors

@@ -31,6 +31,29 @@ template <class T> static void move_columns(const Batch& batch, const CellBox& b
   }
 }
 
+// n numbers of a column.
+template <class T>
+static void move_numbers(const char* from, const Validity& valid, std::size_t n,
+                         const CellEnds& ends, double* to) {
+  const Vec lower = fill(ends.lower), center = fill(ends.center), upper = fill(ends.upper);
+  const Gaps gaps = gaps_from(valid, 0);
+  std::size_t i = 0;
+  for (; i + vec_lanes <= n; i += vec_lanes) {
+    Vec x = load<T>(from + i * sizeof(T));
+    hold(x);
+    Holes holes = holes_of(x);
+    if (gaps.at) holes = with_gaps(holes, gaps, i / vec_lanes);
+    store(to + i, fill_holes(clamp(x, lower, upper), holes, center));
+  }
+  for (; i < n; ++i) {
+    double number[vec_lanes];
+    Vec x = load_first<T>(from + i * sizeof(T), 1);
+    hold(x);
+    store(number, fill_holes(clamp(x, lower, upper), holes_of(x), center));
+    to[i] = is_valid(valid, i) ? number[0] : ends.center;
+  }
+}
+
 template <class T> static void move_rows(const Batch& batch, const CellBox& box, double* to) {
   const std::size_t d = batch.d;
   if (batch.columns || batch.column_stride != std::ptrdiff_t(sizeof(T)))

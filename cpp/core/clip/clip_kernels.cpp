@@ -370,6 +370,13 @@ void move_into_box(const Batch& batch, const CellBox& box, double* to) {
                                 : move_rows<double>(batch, box, to);
 }
 
+void move_column(Dtype type, const void* numbers, const Validity& valid, std::size_t n,
+                 CellEnds ends, double* to) {
+  const char* from = static_cast<const char*>(numbers);
+  type == Dtype::float32 ? move_numbers<float>(from, valid, n, ends, to)
+                         : move_numbers<double>(from, valid, n, ends, to);
+}
+
 void convert_column(Dtype type, const void* data, std::size_t first, std::size_t n, double* to) {
   convert_numbers_of(type, data, first, n, to);
 }

@@ -56,15 +56,18 @@ struct Share {
 
 std::vector<Share> make_shares(const Batch& batch, const Region& region, std::size_t count) {
   std::vector<Share> shares(count);
-  const bool moves = region.lower;
-  const Batch passed = moves ? moved_rows(region, nullptr, 0) : batch;
   for (std::size_t t = 0; t < count; ++t) {
+    Share& share = shares[t];
     const std::size_t first = batch.n / count * t + std::min(t, batch.n % count);
-    shares[t].batch = part_of(batch, first, batch.n / count + (t < batch.n % count));
-    shares[t].converted = ConvertedColumns(shares[t].batch);
-    shares[t].scratch = allocate(clip_plan(passed, region).doubles);
-    if (moves) shares[t].moved = allocate(rows_moved(region) * region.d + norm_lanes);
-    shares[t].partial.resize(sums_of(region) + round_up(batch.d, norm_lanes));
+    share.batch = part_of(batch, first, batch.n / count + (t < batch.n % count));
+    share.converted = ConvertedColumns(share.batch, region);
+    const bool moves = region.lower && !share.converted.moves();
+    const Batch passed = moves                     ? moved_rows(region, nullptr, 0)
+                         : share.converted.moves() ? share.converted.shape(batch)
+                                                   : batch;
+    share.scratch = allocate(clip_plan(passed, region).doubles);
+    if (moves) share.moved = allocate(rows_moved(region) * region.d + norm_lanes);
+    share.partial.resize(sums_of(region) + round_up(batch.d, norm_lanes));
   }
   return shares;
 }
@@ -138,16 +141,18 @@ void run_moved(const Choice& choice, const Region& region, const CellBox& box, S
 
 void run_share(const Choice& choice, const Prepared& prepared, Share& share, bool measures) {
   const Region& region = prepared.region;
-  if (region.lower) return run_moved(choice, region, prepared.box(), share);
   const Batch& all = share.batch;
+  const bool moves = share.converted.moves();
+  if (region.lower && !moves) return run_moved(choice, region, prepared.box(), share);
   const auto run = [&](const Variant& variant, std::size_t first, std::size_t n) {
     each_stretch(*variant.kernels, share, first, n, [&](const Batch& part) {
       add(share.counts, variant.kernels->clip_sum(part, region, *variant.arrangement,
                                                   share.scratch.get(), share.partial.data()));
     });
   };
-  const std::size_t done = measures ? choice.measure(all, region, run) : 0;
-  if (done < all.n || all.n == 0) run(choice.variant(all, region), done, all.n - done);
+  const std::size_t done = measures && !moves ? choice.measure(all, region, run) : 0;
+  const Batch passed = moves ? share.converted.shape(all) : all;
+  if (done < all.n || all.n == 0) run(choice.variant(passed, region), done, all.n - done);
 }
 
 std::size_t shares_of(std::size_t n, int threads) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "clip/clip.hpp"
 #include "dispatch.hpp"
 
 namespace ellipsum {
+using namespace compiled_once;
 namespace {
 
 constexpr std::size_t doubles_of_line = 8;
@@ -20,10 +22,21 @@ std::size_t rows_of_stretch(const Batch& batch) {
   return (rows / doubles_of_line + 1) * doubles_of_line;
 }
 
+Dtype type_of_column(const Batch& batch, std::size_t j) {
+  return batch.types ? batch.types[j] : batch.dtype;
+}
+
+// A column from a number on, `batch.first` of which are none of the batch's; bits are not told apart.
+const char* column_at(const Batch& batch, std::size_t j, std::size_t from) {
+  const std::size_t bytes = from * size_of(type_of_column(batch, j));
+  if (batch.columns) return static_cast<const char*>(batch.columns[j]) + bytes;
+  return static_cast<const char*>(batch.data) + std::ptrdiff_t(j) * batch.column_stride + bytes;
+}
+
 // The first lines of a column from a number on.
 void ask_for(const Batch& batch, std::size_t j, std::size_t from) {
   constexpr std::size_t bytes = 2048, line = 64;
-  const char* at = static_cast<const char*>(batch.columns[j]) + from * size_of(batch.types[j]);
+  const char* at = column_at(batch, j, from);
   for (std::size_t k = 0; k < bytes; k += line) __builtin_prefetch(at + k);
 }
 
@@ -58,18 +71,46 @@ Batch TableRows::batch() const {
           true};
 }
 
-ConvertedColumns::ConvertedColumns(const Batch& batch) {
-  if (!batch.converts) return;
+ConvertedColumns::ConvertedColumns(const Batch& batch, const Region& region)
+    : moves_(region.lower && clip_plan(batch, region).columns),
+      lower_(region.lower),
+      center_(region.center),
+      upper_(region.upper) {
+  if (!batch.converts && !moves_) return;
   std::size_t converted = 0;
-  for (std::size_t j = 0; j < batch.d; ++j) converted += !is_floating(batch.types[j]);
+  for (std::size_t j = 0; j < batch.d; ++j)
+    converted += moves_ || !is_floating(type_of_column(batch, j));
   rows_ = rows_of_stretch(batch);
   // An odd number of lines: columns a power of two apart would share a set of the cache.
   step_ = rows_ / doubles_of_line % 2 ? rows_ : rows_ + doubles_of_line;
   numbers_.reset(new double[converted * step_ + doubles_of_line]);
   columns_.resize(batch.d);
+  if (moves_) return;
   if (batch.valid) valid_.resize(batch.d);
   types_.assign(batch.types, batch.types + batch.d);
   for (Dtype& type : types_) type = type == Dtype::float32 ? type : Dtype::float64;
+}
+
+Batch ConvertedColumns::shape(const Batch& batch) const {
+  Batch shape = batch_of(Dtype::float64, batch.n, columns_, nullptr, nullptr);
+  shape.converts = true;
+  return shape;
+}
+
+// `to` <- n numbers of column j from number `from` on.
+const double* ConvertedColumns::convert(const Kernels& kernels, const Batch& batch, std::size_t j,
+                                        std::size_t from, std::size_t n, double* to) const {
+  Dtype type = type_of_column(batch, j);
+  const void* numbers = column_at(batch, j, from);
+  if (!is_floating(type)) {
+    kernels.convert_column(type, batch.columns[j], from, n, to);
+    type = Dtype::float64, numbers = to;
+  }
+  if (!moves_) return to;
+  Validity valid = batch.valid ? batch.valid[j] : Validity{};
+  valid.first += from;
+  kernels.move_column(type, numbers, valid, n, {lower_[j], center_[j], upper_[j]}, to);
+  return to;
 }
 
 Batch ConvertedColumns::stretch(const Kernels& kernels, const Batch& batch, std::size_t first,
@@ -77,21 +118,20 @@ Batch ConvertedColumns::stretch(const Kernels& kernels, const Batch& batch, std:
   double* to = numbers_.get();
   while (reinterpret_cast<std::uintptr_t>(to) % (doubles_of_line * sizeof(double))) ++to;
   const std::size_t from = batch.first + first;
+  const bool gaps = batch.valid && !moves_;
   bool narrow = false;
   for (std::size_t j = 0; j < batch.d; ++j) {
-    const Dtype type = batch.types[j];
-    if (is_floating(type)) {
-      columns_[j] = static_cast<const char*>(batch.columns[j]) + from * size_of(type);
-      narrow |= type == Dtype::float32;
-    } else {
-      if (j + 1 < batch.d) ask_for(batch, j + 1, from);
-      kernels.convert_column(type, batch.columns[j], from, n, to);
-      columns_[j] = to;
-      to += step_;
+    if (gaps) valid_[j] = {batch.valid[j].bits, batch.valid[j].first + from};
+    if (is_floating(type_of_column(batch, j)) && !moves_) {
+      columns_[j] = column_at(batch, j, from);
+      narrow |= batch.types[j] == Dtype::float32;
+      continue;
     }
-    if (batch.valid) valid_[j] = {batch.valid[j].bits, batch.valid[j].first + from};
+    if (j + 1 < batch.d) ask_for(batch, j + 1, from);
+    columns_[j] = convert(kernels, batch, j, from, n, to);
+    to += step_;
   }
-  return batch_of(Dtype::float64, n, columns_, batch.valid ? valid_.data() : nullptr,
+  return batch_of(Dtype::float64, n, columns_, gaps ? valid_.data() : nullptr,
                   narrow ? types_.data() : nullptr);
 }
 
