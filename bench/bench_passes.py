@@ -18,6 +18,7 @@ import peers
 peers.single_thread()
 
 import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
 import measure  # noqa: E402
@@ -100,7 +101,8 @@ class Case:
 
 
 def plans(megabytes: int, repeats: int) -> Table:
-    """A whole private mean from a box, against reading its rows once for each of its passes."""
+    """A whole private mean from a box, against reading its rows once for each of its passes; of an
+    array, and of a pandas frame of the same numbers."""
     table: Table = []
     for dtype in DTYPES:
         for d in (4, 16, 128):
@@ -109,12 +111,25 @@ def plans(megabytes: int, repeats: int) -> Table:
                 lower=np.full(d, -50.0), upper=np.full(d, 50.0), epsilon=1.0, delta=1e-6
             )
             passes = mean.plan(len(rows)).passes
-            read, ours = measure.best(
-                partial(measure.read_alone, rows), partial(mean, rows, seed=1), repeats=repeats
+            frame = pd.DataFrame(rows, columns=[f"x{j}" for j in range(d)])
+            read, ours, framed = measure.best(
+                partial(measure.read_alone, rows),
+                partial(mean, rows, seed=1),
+                partial(mean, frame, seed=1),
+                repeats=repeats,
             )
-            table.append({"dtype": dtype, "d": d, "rows": len(rows), "passes": passes,
-                          "seconds": ours, "GB/s of all passes": passes * rows.nbytes / 1e9 / ours,
-                          "ratio": passes * read / ours})  # fmt: skip
+            table.append(
+                {
+                    "dtype": dtype,
+                    "d": d,
+                    "rows": len(rows),
+                    "passes": passes,
+                    "seconds": ours,
+                    "GB/s of all passes": passes * rows.nbytes / 1e9 / ours,
+                    "ratio": passes * read / ours,
+                    "frame / array": framed / ours,
+                }
+            )
             print(table[-1], flush=True)
     return table
 
