@@ -8,6 +8,20 @@ FILE, TESTS = C + "users/mean_kernels.cpp", "tests/test_run_means.py"
 
 USERS = [
     Mutation(
+        "plans over files: what is kept ends where its room does",
+        P + "rows/kept.py",
+        "self._blocks = None if self._large else kept",
+        "self._blocks = kept",
+        "tests/test_kept_rows.py",
+    ),
+    Mutation(
+        "plans over files: a pass that ends early is the whole",
+        P + "rows/kept.py",
+        "            yield block\n            del block\n        self._blocks",
+        "            self._blocks = kept\n            yield block\n            del block\n        self._blocks",
+        "tests/test_kept_rows.py",
+    ),
+    Mutation(
         "users: rows whose hashes nearly agree are in any order",
         P + "rows/words.py",
         "    if any((rank.take(here) != rank.take(after)).any() for rank in ranks):",

@@ -7,6 +7,7 @@ neighbours the places shift): the kernels see to it (claims adaptive-1, adaptive
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..rows.arrow import is_arrow
 from ..rows.batches import is_batch, kernel_batches
 from ..rows.divided import Store
 from ..rows.files import Rows
+from ..rows.kept import KeptRows
 from ..rows.partitioned import Partitioned
 from ..rows.queries import is_query, scans_once, shape_of
 from .domain import Frame
@@ -99,6 +101,7 @@ class Passes:
         if not once and not callable(data) and one_shot(data):
             raise TypeError(_ONE_SHOT)
         self._data, self.d = data, d
+        self._kept = KeptRows(data) if isinstance(data, Rows) and not once else None
         self.columns = Columns() if columns is None else columns
         self._ahead: list[Any] = []
         if callable(data) and not once:  # before any pass, and so before any noise
@@ -146,7 +149,8 @@ class Passes:
         if callable(data):
             data = self._ahead.pop(0) if self._ahead else data()
         seen = 0
-        for batch in kernel_batches(data, self.d, self.columns):
+        read = partial(kernel_batches, data, self.d, self.columns)
+        for batch in read() if self._kept is None else self._kept.over(read):
             yield batch
             seen += len(batch)
         self._check(seen)

@@ -122,6 +122,7 @@ def _column(
     values = np.frombuffer(numbers, dtype, n, offset * dtype.itemsize)
     if not values.flags.aligned:
         values = values.copy()
+    values.flags.writeable = False  # Arrow's own, whatever the buffer says
     if not array.null_count:
         return values, None, 0
     return values, np.frombuffer(valid, np.uint8), offset

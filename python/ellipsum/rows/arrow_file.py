@@ -42,6 +42,7 @@ class _ArrowSource(UsesPyarrow, Source):
         self.columns, self.d = self._layout.columns, self._layout.d
         self.others = [name for name in self._layout.others if name not in by]
         self.units = self._layout.units
+        self.shares_memory = bool(self.others)  # a batch is one piece, as far as its reader tells
         self._fields = sorted(schema.get_field_index(name) for name in [*self.columns, *by])
 
     def _found(self, reader: Any) -> None:

@@ -101,6 +101,11 @@ class Rows:
         """How much of the latest pass is done, by bytes, from 0 to 1."""
         return min(1.0, sum(source.handed for source in self._read_as) / max(1, self.nbytes))
 
+    @property
+    def held_beside(self) -> int:
+        """Bytes that blocks may hold beside their own numbers: of the columns that are not read."""
+        return sum(source.nbytes for source in self._sources if source.shares_memory)
+
     def batches(self, d: int) -> Iterator[NDArray[Any]]:
         """Yield every row once, in blocks of shape (n, d).
 
@@ -315,7 +320,8 @@ def open_rows(
     """Open files as rows, which mechanisms take as data.
 
     Schemas are read and checked here; the rows are read by iterating, a block at a time, so
-    memory stays flat. Parquet, Arrow and CSV need pyarrow (``pip install pyarrow``).
+    memory stays flat. (What reads them several times keeps up to 256 MiB of them.) Parquet,
+    Arrow and CSV need pyarrow (``pip install pyarrow``).
 
     **Guarantees.** Errors depend on the files' schemas and health, never on a value. In CSV,
     one line is one record, and a line that is not d numbers counts as the centre; what is taken

@@ -94,6 +94,8 @@ class Source(ABC):
         Files, or splits of them, that are read at the same time.
     whole : bool
         Whether all of the file is read: not of a split.
+    shares_memory : bool
+        Whether a block may lie in one piece of memory with columns that are not read.
     """
 
     columns: list[str] | None
@@ -106,6 +108,7 @@ class Source(ABC):
     quotable = True
     jobs = 1
     whole = True
+    shares_memory = False
 
     def __init__(self, path: str) -> None:
         self.path, self.position, self.handed = path, 0.0, 0.0
