@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import tracemalloc
+from types import ModuleType
+
 import numpy as np
 import pytest
 
-from ellipsum.rows import cells
+from ellipsum import _validate
+from ellipsum.rows import cells, divided
 from ellipsum.rows.divided import Divided
 from ellipsum.rows.labels import labels_of
 from ellipsum.rows.words import changes, nonzero, order_within, taken
@@ -56,7 +61,7 @@ def test_digests_of_texts_are_the_same_whatever_was_seen_before(monkeypatch):
         for column in (texts, np.array(texts), mixed, [t.encode() for t in texts]):
             labels = labels_of("users", column)
             assert (labels.rows(digests) == labels.rows()).all()
-    known = {kind: len(table) for kind, (table, _) in digests._known.items()}
+    known = {kind: len(digested.table) for kind, digested in digests._known.items()}
     assert set(known) == {"text", "bytes"} and max(known.values()) <= 400
 
 
@@ -69,3 +74,38 @@ def test_parts_that_are_joined_are_in_their_order():
         found = np.concatenate([np.column_stack([w[:, 0], r]) for r, w in batches])
     assert number is None
     assert sorted(found.tolist()) == sorted(np.column_stack([words, rows]).tolist())
+
+
+@pytest.mark.parametrize("d", [1, 2, 16])
+def test_one_large_array_takes_no_more_memory_than_its_budget_and_a_few_blocks(monkeypatch, d):
+    """Its rows are in files then, and what divides them is made block by block."""
+    monkeypatch.setattr(divided, "MEMORY_BYTES", 1 << 21)
+    monkeypatch.setattr(divided, "_NUMBERS_PER_BLOCK", 1 << 13)
+    rows = np.ones((1 << 20) // d * d, np.float32).reshape(-1, d)
+    words = np.random.default_rng(0).integers(0, 2**64, (len(rows), 2), np.uint64)
+    with Divided(d) as kept:
+        tracemalloc.start()
+        kept.add(rows, words)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert sum(len(w) for _, part in kept.parts() for _, w in part) == len(rows)
+    assert peak < 4 << 20
+
+
+def test_words_that_are_reused_are_copied():
+    rows, words = np.ones((3, 1)), np.arange(1, 7, dtype=np.uint64).reshape(3, 2)
+    with Divided(1) as kept:
+        kept.add(rows, words)
+        rows[:], words[:] = np.nan, 0
+        ((_, batches),) = kept.parts()
+        ((found, labels),) = batches
+    assert (found == 1).all() and sorted(labels[:, 0].tolist()) == [1, 3, 5]
+
+
+def test_numpys_masked_arrays_may_be_on_their_way_in_another_thread(monkeypatch):
+    """The module is there, and its type not yet."""
+    monkeypatch.setitem(sys.modules, "numpy.ma", ModuleType("numpy.ma"))
+    rows = _validate.records([(1.0, 2.0), (3.0,), np.ones(2)], 2)
+    np.testing.assert_array_equal(rows, [[1, 2], [np.nan, np.nan], [1, 1]])
+    assert labels_of("users", np.arange(3)).kind == "integer"
+    assert _validate.rows("rows", np.ones((2, 2)), d=2).shape == (2, 2)

@@ -254,8 +254,9 @@ def eigenbasis(
 def is_masked(kind: type) -> bool:
     """Is it the type of a masked array? Where nobody has made one, NumPy's module for them, which
     takes 7 ms to load, is not asked for."""
-    masked = sys.modules.get("numpy.ma")
-    return masked is not None and issubclass(kind, masked.MaskedArray)
+    # Another thread may be loading it: then it has no such type yet, and nobody an array of it.
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return masked is not None and issubclass(kind, masked)
 
 
 def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
@@ -358,8 +359,9 @@ def _block(items: Sequence[Any], d: int) -> NDArray[Any]:
 
 def _read_record(item: Any, row: NDArray[np.float64]) -> None:
     """Put the numbers of a record into its row of NaN, if it has as many."""
+    masked = is_masked(type(item))
     try:
-        if is_masked(type(item)):
+        if masked:
             item = np.ma.filled(item.astype(np.float64), np.nan)
         cells = np.asarray(item)
         if row.size == 1 and cells.ndim == 0:

@@ -44,8 +44,8 @@ _WORD = (1 << 64) - 1
 #: Integers from so many bits on are written in base 16: Python may refuse to print more than 4,300
 #: digits, and takes a time that grows with their square.
 _PRINTED_BITS = 2048
-#: Distinct texts whose digests are kept from one batch to the next (some 10 MB).
-_MOST_KNOWN = 1 << 17
+#: Distinct texts whose digests are kept (some 64 MiB), of a batch and from one to the next.
+_MOST_KNOWN = 1 << 20
 #: Cells that are looked at together: what is made of them stays in the cache.
 _BLOCK = 1 << 15
 #: Bytes of NumPy's text, or bytes, that are looked at together.
@@ -214,10 +214,6 @@ def _of_numbers(numbers: list[Any]) -> Strings:
     return fixed_width(np.array([number_digest(x) for x in numbers], np.uint64), _DIGEST_BYTES)
 
 
-def _words(strings: Strings) -> Words:
-    return strings.data.view(np.uint64).reshape(-1, 2)
-
-
 class CellDigests:
     """128 bits of each cell (n, 2), never (0, 0) for a value: for text and bytes BLAKE2b.
 
@@ -225,27 +221,40 @@ class CellDigests:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[StringTable, list[Words]]] = {}
+        self._known: dict[str, _Digested] = {}
 
     def __call__(self, cells: Cells) -> Words:
-        for kind, (table, _) in list(self._known.items()):
-            if len(table) > _MOST_KNOWN:
-                del self._known[kind]
         out = np.zeros((len(cells), 2), np.uint64)
         for kind, at, strings in cells.parts():
-            if kind == NUMBER:
-                known = isinstance(strings, Numbers)
-                out[at] = strings.digests() if known else _words(strings)
-                continue
-            none = StringTable(), [np.zeros((1, 2), np.uint64)]
-            table, digests = self._known.setdefault(kind, none)
-            before = len(table)
-            places = table.find(strings, add=True)
-            if len(table) > before:
-                digests.append(table.known(before).digests(kind.encode()))
-                digests[:] = [np.concatenate(digests)]
-            out[at] = digests[0].take(places + 1, axis=0)
+            if kind != NUMBER:
+                if kind not in self._known or len(self._known[kind].table) > _MOST_KNOWN:
+                    self._known[kind] = _Digested(kind.encode())
+                out[at] = self._known[kind](strings)
+            elif isinstance(strings, Numbers):
+                out[at] = strings.digests()
+            else:
+                out[at] = strings.data.view(np.uint64).reshape(-1, 2)
         return out
+
+
+class _Digested:
+    """Distinct texts, or bytes, with their digests."""
+
+    def __init__(self, kind: bytes) -> None:
+        self.table, self._kind = StringTable(), kind
+        self._digests = np.zeros((1 << 10, 2), np.uint64)  # the first is of none
+
+    def __call__(self, strings: Strings) -> Words:
+        before = len(self.table)
+        places = self.table.find(strings, add=True)
+        end = len(self.table) + 1
+        if end > len(self._digests):
+            grown = np.empty((2 * end, 2), np.uint64)
+            grown[: before + 1] = self._digests[: before + 1]
+            self._digests = grown
+        if end > before + 1:
+            self._digests[before + 1 : end] = self.table.known(before).digests(self._kind)
+        return self._digests.take(places + 1, axis=0)
 
 
 def number_text(number: int | float) -> str:

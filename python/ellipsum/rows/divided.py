@@ -73,11 +73,13 @@ class Divided:
         if self._done.size:
             left = ~np.isin(self._part_of(words), self._done)
             rows, words = taken(rows, left), taken(words, left)
-        step = max(1, MEMORY_BYTES // (8 * max(1, self.d)))  # one part, if it fits: no copy later
+        step, size = self._step, 8 * self.d * len(rows) + words.nbytes
+        if self._bytes + size <= MEMORY_BYTES:
+            step = max(1, len(rows))  # one part: no copy later
         for start in range(0, len(rows), step):
             with np.errstate(all="ignore"):  # a warning would tell of a value
                 part = np.array(rows[start : start + step], np.float64, order="C")
-            self._keep(part, words[start : start + step])
+            self._keep(part, np.array(words[start : start + step]))
 
     def _keep(self, part: Array, words: Words) -> None:
         with self._lock:
@@ -88,13 +90,18 @@ class Divided:
             if self._bytes > MEMORY_BYTES:
                 self._spill()
 
+    @property
+    def _step(self) -> int:
+        """Rows that are worked on at a time."""
+        return max(1, _NUMBERS_PER_BLOCK // self.d)
+
     def _part_of(self, words: Words) -> Words:
         return words[:, 0] >> np.uint64(6 * self._place) & np.uint64(_PARTS - 1)
 
     def _spill(self) -> None:
         if not self._files:
             self._files = [_File() for _ in range(_PARTS)]
-        for rows, words in self._rows:
+        for rows, words in self._blocks():
             part = self._part_of(words)
             order = np.argsort(part, kind="stable")
             found, starts = np.unique(part[order], return_index=True)
@@ -102,6 +109,11 @@ class Divided:
                 here = order[start:end]
                 self._files[int(k)].append(taken(rows, here), taken(words, here))
         self._rows, self._bytes = [], 0
+
+    def _blocks(self) -> Iterator[tuple[Array, Words]]:
+        for rows, words in self._rows:
+            for start in range(0, len(rows), self._step):
+                yield rows[start : start + self._step], words[start : start + self._step]
 
     def parts(self) -> Iterator[tuple[int | None, Iterator[tuple[Array, Words]]]]:
         """Parts that no digest is in two of, each with equal digests together; None for the number
