@@ -3,6 +3,7 @@
     python bench/compare_builds.py OLD/python NEW/python
     python bench/compare_builds.py OLD/python NEW/python --backend numba --d 16 128
     python bench/compare_builds.py OLD/python NEW/python --columns --tasks ball --megabytes 128
+    python bench/compare_builds.py OLD/python NEW/python --holes 0.3 --megabytes 64 --target avx512
 
 Prints the least time of NEW over that of OLD for each shape, type and d; the passes alternate, so
 that what else the machine does meets both.
@@ -24,13 +25,16 @@ RADIUS = 2.0**23
 NONE = np.empty(0)
 
 
-def pass_of(backend, task: str, dtype: str, d: int, megabytes: float, order: str):
+def pass_of(backend, task: str, dtype: str, d: int, megabytes: float, order: str, holes: float):
     """A call without arguments that clips and adds Gaussian rows, half of them outside.
 
-    ``order``: "C" for rows that lie in rows, "F" in columns.
+    ``order``: "C" for rows that lie in rows, "F" in columns. ``holes``: the share of cells that are
+    NaN.
     """
     n = max(int(megabytes * 2**20) // np.dtype(dtype).itemsize // d, 8)
     rows = np.random.default_rng(0).standard_normal((n, d)).astype(dtype, order=order)
+    if holes:
+        rows[np.random.default_rng(1).random((n, d)) < holes] = np.nan
     center, scale = np.full(d, 0.01), np.full(d, RADIUS / np.sqrt(d))
     matrix = np.diag(scale).astype(np.float32).astype(float).ravel() if task == "matrix" else NONE
     limit = scale.copy() if task == "box" else NONE
@@ -44,15 +48,16 @@ def pass_of(backend, task: str, dtype: str, d: int, megabytes: float, order: str
 
 
 def work() -> None:
-    """Answer each line ``task dtype d megabytes order passes`` with the passes' least seconds."""
+    """Answer each line ``task dtype d megabytes order holes passes`` with the least seconds."""
     from ellipsum.kernels.backend import kernels
 
     calls: dict[str, object] = {}
     for line in sys.stdin:
         case, _, passes = line.strip().rpartition(" ")
         if case not in calls:
-            task, dtype, d, megabytes, order = case.split()
-            calls = {case: pass_of(kernels(), task, dtype, int(d), float(megabytes), order)}
+            task, dtype, d, *sizes, order, holes = case.split()
+            known = int(d), float(sizes[0]), order, float(holes)
+            calls = {case: pass_of(kernels(), task, dtype, *known)}
             calls[case]()
         least = float("inf")
         for _ in range(int(passes)):
@@ -89,6 +94,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=0.25)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
     parser.add_argument("--columns", action="store_true", help="rows that lie in columns")
+    parser.add_argument("--holes", type=float, default=0.0, help="share of cells that are NaN")
     parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--passes", type=int, default=10)
     options = parser.parse_args()
@@ -101,7 +107,7 @@ def main() -> None:
                 if task == "matrix" and d > 128:
                     continue
                 order = "F" if options.columns else "C"
-                case = f"{task} {dtype} {d} {options.megabytes} {order}"
+                case = f"{task} {dtype} {d} {options.megabytes} {order} {options.holes}"
                 least = [float("inf")] * 2
                 for turn in range(options.turns):
                     for k in (turn % 2, 1 - turn % 2):

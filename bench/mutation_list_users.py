@@ -18,7 +18,8 @@ USERS = [
         "plans over files: a pass that ends early is the whole",
         P + "rows/kept.py",
         "            yield block\n            del block\n        self._blocks",
-        "            self._blocks = kept\n            yield block\n            del block\n        self._blocks",
+        "            self._blocks = kept\n            yield block\n            del block\n"
+        "        self._blocks",
         "tests/test_kept_rows.py",
     ),
     Mutation(
