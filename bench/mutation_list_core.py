@@ -165,13 +165,6 @@ CORE = [
         "tests/test_arrangements.py",
     ),
     Mutation(
-        "columns, C++: a slab with holes is added as one without",
-        C + "clip/columns.inl",
-        "if (slab.filled != careful) add_waiting",
-        "if (slab.filled < careful) add_waiting",
-        "tests/test_arrangements.py",
-    ),
-    Mutation(
         "columns, C++: a slab without holes is added as one with some",
         C + "clip/columns.inl",
         "if (slab.filled != careful) add_waiting",
