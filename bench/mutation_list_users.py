@@ -8,6 +8,13 @@ FILE, TESTS = C + "users/mean_kernels.cpp", "tests/test_run_means.py"
 
 USERS = [
     Mutation(
+        "plans over files: small blocks count by their numbers alone",
+        P + "rows/kept.py",
+        "_BYTES_OF_ARRAY * (arrays + 1)",
+        "0 * (arrays + 1)",
+        "tests/test_kept_rows.py",
+    ),
+    Mutation(
         "plans over files: what is kept ends where its room does",
         P + "rows/kept.py",
         "self._blocks = None if self._large else kept",
@@ -17,9 +24,9 @@ USERS = [
     Mutation(
         "plans over files: a pass that ends early is the whole",
         P + "rows/kept.py",
-        "            yield block\n            del block\n        self._blocks",
-        "            self._blocks = kept\n            yield block\n            del block\n"
-        "        self._blocks",
+        "                yield block\n                del block\n        except",
+        "                self._blocks = kept\n                yield block\n                del block\n"
+        "        except",
         "tests/test_kept_rows.py",
     ),
     Mutation(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from traceback import walk_tb
+
 import numpy as np
 import pytest
 
@@ -100,11 +102,54 @@ def test_what_is_kept_cannot_be_written_to(folder, name):
     rows = opened(folder, name)
     kept = KeptRows(rows)
     first = list(kept.over(lambda: rows.kernel_batches(D)))
+    assert sum(map(len, first)) == 4000
     for block in kept.over(lambda: pytest.fail("they are read again")):
-        assert any(block is other for other in first)
         for array in [block] if isinstance(block, np.ndarray) else block.columns:
             with pytest.raises(ValueError, match="read-only"):
                 array[:1] = 0
+
+
+def test_arrays_that_a_pass_makes_of_arrow_data_are_not_kept(folder):
+    rows = opened(folder, "x.arrow")
+    kept = KeptRows(rows)
+    for _ in range(3):
+        for block in kept.over(lambda: rows.kernel_batches(D)):
+            assert "columns" not in vars(block)
+            assert np.asarray(block).shape[1] == D and "columns" in vars(block)
+
+
+def test_what_holds_the_numbers_of_small_blocks_counts_too(
+    folder, rows, reads, monkeypatch, tmp_path
+):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table([*rows[:600].T], names=["a", "b", "c"])
+    with pa.ipc.new_file(tmp_path / "x.arrow", table.schema) as file:
+        file.write_table(table, max_chunksize=1)
+    monkeypatch.setattr(divided, "MEMORY_BYTES", 40 * 600 * D)
+    PrivateMean(**BOX)(open_rows(tmp_path / "x.arrow"), seed=3)
+    assert len(reads) >= 6
+
+
+def test_after_an_error_nothing_is_held(folder):
+    """The error's frames live as long as it does."""
+
+    def broken():
+        yield from first
+        raise OSError("x.parquet is truncated or damaged: write it again")
+
+    rows = opened(folder, "c.npy")
+    first = list(rows.kernel_batches(D))
+    kept = KeptRows(rows)
+    with pytest.raises(OSError, match="damaged") as caught:
+        list(kept.over(broken))
+    frames = [frame for frame, _ in walk_tb(caught.tb) if frame.f_code.co_name == "_first"]
+    assert [frame.f_locals["kept"] for frame in frames] == [[]]
+
+
+def test_a_count_alone_keeps_nothing(folder, reads):
+    passes = Passes(opened(folder, "x.csv"), D)
+    assert passes.count_rows(alone=True) == 4000
+    assert sum(map(len, passes.batches())) == 4000 and len(reads) == 2
 
 
 def test_the_bar_goes_on_over_passes_that_read_no_file(folder, capfd):

@@ -360,7 +360,7 @@ class PrivateSum:
         if isinstance(data, ExactSum):
             rows = data.count
         elif countable(data):
-            rows = passes_over(data, self._shape.d).count_rows()
+            rows = passes_over(data, self._shape.d).count_rows(alone=True)
         else:
             raise ValueError(UNCOUNTED)
         return self.region_for(rows) if rows else self._shape.at()  # refused: no rows

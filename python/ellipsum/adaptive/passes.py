@@ -113,8 +113,11 @@ class Passes:
         self.count: int | None = None
         self._counting = 0  # passes over files that it took
 
-    def count_rows(self) -> int:
-        """Number of rows: from the shape where there is one, else by a pass."""
+    def count_rows(self, *, alone: bool = False) -> int:
+        """Number of rows: from the shape where there is one, else by a pass; ``alone``, if no other
+        pass follows."""
+        if alone:
+            self._kept = None
         shape = shape_of(self._data)
         if self.count is None and len(shape) == 2:
             self.count = int(shape[0])

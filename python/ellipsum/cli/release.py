@@ -95,7 +95,7 @@ def _announce(mechanism: PrivateSum, rows: Rows, d: int, *, whole: bool) -> None
     """Say the plan before it runs; for add-remove it depends on a noisy count, made later."""
     if mechanism.guarantee.unit != ROW:
         return  # the number of users is not known before they are read
-    if mechanism.guarantee.neighbors == "replace" and (n := Passes(rows, d).count_rows()):
+    if mechanism.guarantee.neighbors == "replace" and (n := Passes(rows, d).count_rows(alone=True)):
         plan = mechanism.plan(n)
         passes = f"{plan.passes} passes over the data (--plan says what each is for)"
         brief = plan.summary() if plan.infeasible else passes

@@ -70,6 +70,10 @@ class ArrowBlock(ColumnBlock):
     def _stretch(self, start: int, stop: int) -> ArrowBlock:
         return ArrowBlock(self._pa, self._batch[start:stop], self._dtypes)
 
+    def fresh(self) -> ArrowBlock:
+        """The same rows, without the arrays that were made of them."""
+        return ArrowBlock(self._pa, self._batch, self._dtypes)
+
     def reordered(self, order: Sequence[int]) -> ArrowBlock:
         """The same rows, with these columns as their coordinates."""
         batch = self._batch.select(list(order))

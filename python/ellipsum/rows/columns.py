@@ -64,6 +64,13 @@ class ColumnBlock:
         bits = [bit + start for bit in self.first_bits]
         return ColumnBlock([column[start:stop] for column in self.columns], self.valid, bits)
 
+    def fresh(self) -> ColumnBlock:
+        """The same rows, to be read again: nobody may write to them, and what was made of them is
+        not held by it."""
+        for column in self.columns:
+            column.flags.writeable = False
+        return self
+
     def reordered(self, order: Sequence[int]) -> ColumnBlock:
         """The same rows, with these columns as their coordinates."""
         columns, valid = [self.columns[j] for j in order], [self.valid[j] for j in order]

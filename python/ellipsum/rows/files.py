@@ -98,7 +98,7 @@ class Rows:
 
     @property
     def fraction(self) -> float:
-        """How much of the latest pass is done, by bytes, from 0 to 1."""
+        """How much of the latest pass over the files is done, by bytes, from 0 to 1."""
         return min(1.0, sum(source.handed for source in self._read_as) / max(1, self.nbytes))
 
     @property

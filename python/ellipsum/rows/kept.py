@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from . import divided
 from .columns import ColumnBlock
 from .files import Rows
 
 __all__ = ["KeptRows"]
+
+#: Bytes that the objects about an array or a column take, at most, beside its numbers.
+_BYTES_OF_ARRAY = 1 << 10
 
 
 class KeptRows:
@@ -35,15 +36,19 @@ class KeptRows:
     def _first(self, blocks: Iterator[Any]) -> Iterator[Any]:
         kept: list[Any] = []
         size = self._rows.held_beside
-        for block in blocks:
-            size += block.nbytes
-            self._large |= size > divided.MEMORY_BYTES
-            if self._large:
-                kept.clear()
-            else:
-                kept.append(_protected(block))
-            yield block
-            del block
+        try:
+            for block in blocks:
+                size += _bytes_of(block)
+                self._large |= size > divided.MEMORY_BYTES
+                if self._large:
+                    kept.clear()
+                else:
+                    kept.append(_protected(block))
+                yield block
+                del block
+        except BaseException:
+            kept.clear()  # which the error's frames hold
+            raise
         self._blocks = None if self._large else kept
 
     def _again(self, blocks: list[Any]) -> Iterator[Any]:
@@ -52,16 +57,23 @@ class KeptRows:
         meter = self._rows.meter(stored)
         try:
             for block in blocks:
-                yield block
+                yield block.fresh() if isinstance(block, ColumnBlock) else block
                 done += len(block)
                 meter.add(len(block))
         finally:
             meter.close()
 
 
+def _bytes_of(block: Any) -> int:
+    """What a block takes: its numbers, and what NumPy and Arrow hold for each of its arrays."""
+    arrays = block.shape[1] if isinstance(block, ColumnBlock) else 1
+    return int(block.nbytes + len(block) * arrays // 8 + _BYTES_OF_ARRAY * (arrays + 1))
+
+
 def _protected(block: Any) -> Any:
-    """The same, which nobody may write to: it is read again."""
-    for array in block.columns if type(block) is ColumnBlock else [block]:
-        if isinstance(array, np.ndarray):
-            array.flags.writeable = False
+    """The same, which nobody may write to, and without what is made of it meanwhile: it is read
+    again."""
+    if isinstance(block, ColumnBlock):
+        return block.fresh()
+    block.flags.writeable = False
     return block

@@ -341,7 +341,8 @@ def label_places(rows: Rows, by: Sequence[Any]) -> list[int]:
             raise TypeError("files have their labels by name: open_rows(..., by=[...])")
         if label not in rows.by:
             raise ValueError(
-                f"the files were opened without the column {label!r}: open_rows(..., by=[...])"
+                f"the files were opened without the column {label!r}: "
+                f"open_rows(..., by=[{label!r}])"
             )
     unused = [name for name in rows.by if name not in by]
     if unused:
