@@ -25,8 +25,8 @@ USERS = [
         "plans over files: a pass that ends early is the whole",
         P + "rows/kept.py",
         "                yield block\n                del block\n        except",
-        "                self._blocks = kept\n                yield block\n                del block\n"
-        "        except",
+        "                self._blocks = kept\n                yield block\n"
+        "                del block\n        except",
         "tests/test_kept_rows.py",
     ),
     Mutation(
