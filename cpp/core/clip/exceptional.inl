@@ -1,7 +1,8 @@
 // Rows whose squared norm is not below 2^1000 or is no number: rows with holes (cells that hold a
 // NaN or an infinity), and finite numbers so large that exponents are taken out before anything is
 // multiplied. With holed_rows.inl the one place where the time of a pass depends on the data. Rows
-// with holes are copied, filled and scaled in vectors; huge rows are rare, and scalar. Included into each target's namespace.
+// with holes are copied, filled and scaled in vectors; huge rows are rare, and scalar. Included into
+// each target's namespace.
 //
 // The vector passes keep no copy of the numbers that they read. A row that they find exceptional
 // is copied (copy_row), and all that it adds follows from the copy: where its holes are, whether
