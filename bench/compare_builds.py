@@ -21,11 +21,15 @@ import numpy as np
 
 TASKS = ("ball", "box", "halves", "distances", "matrix")
 DS = (2, 4, 8, 16, 64, 128, 1024, 16384)
+#: One centre and one scale for all coordinates, a centre of 0, or a centre and a scale of each.
+FORMS = ("ball", "ball-at-0", "ellipsoid")
 RADIUS = 2.0**23
 NONE = np.empty(0)
 
 
-def pass_of(backend, task: str, dtype: str, d: int, megabytes: float, order: str, holes: float):
+def pass_of(
+    backend, task: str, form: str, dtype: str, d: int, megabytes: float, order: str, holes: float
+):
     """A call without arguments that clips and adds Gaussian rows, half of them outside.
 
     ``order``: "C" for rows that lie in rows, "F" in columns. ``holes``: the share of cells that are
@@ -36,6 +40,10 @@ def pass_of(backend, task: str, dtype: str, d: int, megabytes: float, order: str
     if holes:
         rows[np.random.default_rng(1).random((n, d)) < holes] = np.nan
     center, scale = np.full(d, 0.01), np.full(d, RADIUS / np.sqrt(d))
+    if form == "ball-at-0":
+        center[:] = 0
+    if form == "ellipsoid":
+        center, scale = np.linspace(-0.01, 0.01, d), scale * np.linspace(0.8, 1.2, d)
     matrix = np.diag(scale).astype(np.float32).astype(float).ravel() if task == "matrix" else NONE
     limit = scale.copy() if task == "box" else NONE
     shape = center, NONE if task == "matrix" else scale, matrix
@@ -48,16 +56,16 @@ def pass_of(backend, task: str, dtype: str, d: int, megabytes: float, order: str
 
 
 def work() -> None:
-    """Answer each line ``task dtype d megabytes order holes passes`` with the least seconds."""
+    """Answer each line ``task form dtype d megabytes order holes passes``: least seconds."""
     from ellipsum.kernels.backend import kernels
 
     calls: dict[str, object] = {}
     for line in sys.stdin:
         case, _, passes = line.strip().rpartition(" ")
         if case not in calls:
-            task, dtype, d, *sizes, order, holes = case.split()
-            known = int(d), float(sizes[0]), order, float(holes)
-            calls = {case: pass_of(kernels(), task, dtype, *known)}
+            *what, d, megabytes, order, holes = case.split()
+            known = int(d), float(megabytes), order, float(holes)
+            calls = {case: pass_of(kernels(), *what, *known)}
             calls[case]()
         least = float("inf")
         for _ in range(int(passes)):
@@ -93,6 +101,7 @@ def main() -> None:
     parser.add_argument("--d", type=int, nargs="+", default=DS)
     parser.add_argument("--megabytes", type=float, default=0.25)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
+    parser.add_argument("--form", choices=FORMS, default=FORMS[0])
     parser.add_argument("--columns", action="store_true", help="rows that lie in columns")
     parser.add_argument("--holes", type=float, default=0.0, help="share of cells that are NaN")
     parser.add_argument("--turns", type=int, default=12)
@@ -107,7 +116,8 @@ def main() -> None:
                 if task == "matrix" and d > 128:
                     continue
                 order = "F" if options.columns else "C"
-                case = f"{task} {dtype} {d} {options.megabytes} {order} {options.holes}"
+                case = f"{task} {options.form} {dtype} {d}"
+                case += f" {options.megabytes} {order} {options.holes}"
                 least = [float("inf")] * 2
                 for turn in range(options.turns):
                     for k in (turn % 2, 1 - turn % 2):

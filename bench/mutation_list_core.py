@@ -256,10 +256,10 @@ CORE = [
         "tests/test_arrangements.py -k bitmap",
     ),
     Mutation(
-        "choice: what leads in the short trials serves nobody",
+        "choice: what leads so far serves nobody",
         C + "clip/arrangement.cpp",
-        "    if (leader >= 0)\n",
-        "    if (leader > 1000)\n",
+        "    if (leader >= 0) return",
+        "    if (leader > 1000) return",
         "tests/test_arrangements.py -k leads",
     ),
     Mutation(

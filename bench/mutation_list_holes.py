@@ -63,4 +63,32 @@ HOLES = [
         "0 * ((batch.d - 1) * quarters >> (bits - 1)) % quarters;",
         "tests/test_arrangements.py -k what_leads",
     ),
+    Mutation(
+        "balls, C++: what pads the last vector of a row has a scale, too",
+        C + "clip/stream.inl",
+        "last_scale = load<double>(stream.scale + j)",
+        "last_scale = scale",
+        "tests/test_arrangements.py -k twin",
+    ),
+    Mutation(
+        "balls, C++: each is around 0",
+        C + "clip/clip_sum.hpp",
+        "region.center[0] == 0 ?",
+        "region.center[0] == region.center[0] ?",
+        "tests/test_arrangements.py -k twin",
+    ),
+    Mutation(
+        "balls, C++: scales of their own are one",
+        C + "clip/clip_sum.hpp",
+        "region.center[j] != region.center[0] || region.scale[j] != region.scale[0]",
+        "region.center[j] != region.center[0]",
+        "tests/test_arrangements.py -k twin",
+    ),
+    Mutation(
+        "arrangements, C++: balls and ellipsoids are one class",
+        C + "clip/arrangement.cpp",
+        "!columns && region.form != Form::ellipsoid",
+        "false",
+        "tests/test_arrangements.py -k what_leads",
+    ),
 ]

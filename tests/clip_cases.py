@@ -9,6 +9,9 @@ from ellipsum.grid import round_bits
 RADIUS = 2.0**23 + 0.5  # a ball in grid units: C/g lies in [2^23, 2^24)
 NONE = np.empty(0)
 SUMS = ["ball", "box", "matrix", "low rank", "halves", "matrix halves", "low rank halves"]
+#: One center and one scale for all coordinates; a center of 0; that with scales of their own.
+TASKS = ["ball", "halves", "distances"]
+BALLS = [f"{form} {task}" for form in ("even", "central") for task in TASKS] + ["central ellipsoid"]
 KINDS = [*SUMS, "distances", "matrix distances", "low rank distances"]
 BINS = 23
 DTYPES = [np.float32, np.float64]
@@ -23,6 +26,9 @@ class Region:
         self.kind, self.d = kind, d
         self.center = rng.standard_normal(d)
         self.scale = RADIUS / np.sqrt(d) * np.exp(rng.standard_normal(d))
+        if kind in BALLS:
+            self.center[:] = self.center[0] if "even" in kind else rng.choice([0.0, -0.0], d)
+            self.scale[:] = self.scale if "ellipsoid" in kind else self.scale[0]
         self.matrix = self.limit = NONE
         if kind == "box":
             self.limit = RADIUS * np.abs(rng.standard_normal(d)) + 1

@@ -83,13 +83,14 @@ static py::tuple clip_sum(const py::object& rows, const py::array& center, const
 }
 
 // "target:arrangement" of a pass over such rows, and whether it was measured.
-static py::tuple variant_of(const py::object& rows, bool halves) {
+static py::tuple variant_of(const py::object& rows, bool halves, bool ball) {
   ellipsum::Region region{};
+  if (ball) region.form = ellipsum::Form::ball;
   region.task = halves ? ellipsum::Task::halves : ellipsum::Task::ball;
   const std::shared_ptr<const ellipsum::Choice> choice = clip_choice();
   const auto answer = [&](const ellipsum::Batch& batch) {
     const auto [variant, known] = choice->choose(batch, region);
-    const char* const names[] = {"unmeasured", "leader of short trials", "fastest"};
+    const char* const names[] = {"unmeasured", "leader so far", "fastest"};
     return py::make_tuple(std::string(variant.kernels->name) + ":" + variant.arrangement->name,
                           names[known]);
   };
@@ -211,8 +212,10 @@ void bind_clip(py::module_& m) {
       "these "
       "are given, and holes to the center; returns (clipped, nonfinite).");
   m.def("variant_of", &variant_of, py::arg("rows"), py::arg("halves") = false,
-        "Which 'target:arrangement' a pass over such rows would run, and how that is known: "
-        "'unmeasured', 'leader of short trials' or 'fastest'.");
+        py::arg("ball") = false,
+        "Which 'target:arrangement' a pass over such rows would run, in a region of one center and "
+        "one scale for all coordinates (`ball`) or of their own, and how that is known: "
+        "'unmeasured', 'leader so far' or 'fastest'.");
   m.def("group_sums", &group_sums, py::arg("rows"), py::arg("index"), py::arg("center"),
         py::arg("scale"), py::arg("matrix"), py::arg("limit"), py::arg("radius"), py::arg("table"),
         py::arg("counts"), py::arg("stretch") = false,

@@ -75,6 +75,10 @@ enum class Task {
   distances  // counted by the edges that |y| lies between: nothing is clipped or added
 };
 
+// What a region's coordinates share, found by clip_sum: all centers and all scales are the same (a
+// ball), and the centers 0. Kernels may make use of it.
+enum class Form { ellipsoid, ball, ball_at_zero };
+
 // The clip region in grid units, b/g and C/g, or the edges of the distances; `matrix`
 // (d x d, row-major) replaces `scale` where not null. With a rank, U V' is added to `scale`.
 struct Region {
@@ -96,6 +100,7 @@ struct Region {
   // lower <= center <= upper. Then no row has a hole.
   const double* lower;
   const double* upper;
+  Form form = Form::ellipsoid;
 };
 
 // What cells are moved into, for rows of d coordinates: the same numbers over and over, for whole

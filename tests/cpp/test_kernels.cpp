@@ -35,12 +35,24 @@ struct Kind {
   Task task;
   bool matrix;
   std::size_t rank = 0;  // at most, beside the scale
+  Form form = Form::ellipsoid;
 };
-constexpr Kind kinds[] = {{Task::ball, false},       {Task::box, false},
-                          {Task::ball, true},        {Task::halves, false},
-                          {Task::halves, true},      {Task::distances, false},
-                          {Task::distances, true},   {Task::ball, false, 5},
-                          {Task::halves, false, 20}, {Task::distances, false, 3}};
+constexpr Kind kinds[] = {{Task::ball, false},
+                          {Task::box, false},
+                          {Task::ball, true},
+                          {Task::halves, false},
+                          {Task::halves, true},
+                          {Task::distances, false},
+                          {Task::distances, true},
+                          {Task::ball, false, 5},
+                          {Task::halves, false, 20},
+                          {Task::distances, false, 3},
+                          {Task::ball, false, 0, Form::ball},
+                          {Task::halves, false, 0, Form::ball},
+                          {Task::distances, false, 0, Form::ball},
+                          {Task::ball, false, 0, Form::ball_at_zero},
+                          {Task::halves, false, 0, Form::ball_at_zero},
+                          {Task::distances, false, 0, Form::ball_at_zero}};
 
 // A region and the arrays that it points into.
 struct Case {
@@ -53,6 +65,9 @@ struct Case {
     if (kind.matrix) matrix.resize(d * d);
     for (double& b : matrix) b = float(0x1p23 * next_number() / double(d));
     for (std::size_t k = 0; k < edges.size(); ++k) edges[k] = std::ldexp(0x1p23, int(k) - 12);
+    for (std::size_t j = 0; j < d && kind.form != Form::ellipsoid; ++j) {
+      center[j] = kind.form == Form::ball ? center[0] : 0, scale[j] = scale[0];
+    }
     region.task = kind.task;
     region.d = d;
     region.center = center.data();

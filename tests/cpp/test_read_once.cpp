@@ -78,18 +78,21 @@ struct Kind {
   bool matrix;
   bool moved = false;    // cells into a box, first
   std::size_t rank = 0;  // at most, beside the scale
+  Form form = Form::ellipsoid;
+  double center() const { return form == Form::ball_at_zero ? 0 : 0.25; }
 };
 
 struct Case {
   std::vector<double> center, scale, limit, matrix, edges, factors, lower, upper;
   Region region{};
   Case(Kind kind, std::size_t d, bool whole)
-      : center(d, 0.25),
+      : center(d, kind.center()),
         scale(d, 0x1p22),
         limit(d, 0x1p20),
         edges{0x1p20, 0x1p23, 0x1p30},
         lower(d, -7),
         upper(d, 7) {
+    if (kind.form == Form::ellipsoid) scale[0] = 0x1p21;
     if (whole) center[d - 1] = 0;  // of the column that has whole numbers
     if (kind.matrix) matrix.resize(d * d, 0x1p10);
     for (std::size_t j = 0; j < matrix.size(); j += d + 1) matrix[j] = 0x1p22;
@@ -150,10 +153,12 @@ void report(const Choice& kernels, Kind kind, const Batch& batch, const char* wh
   if (++failures > 20) return;
   std::printf("FAILED: %s, %s, task %d%s, n = %zu, d = %zu, %s, strides %td, %td: %g to %g, %ld\n",
               what, kernels.name().c_str(), int(kind.task),
-              kind.matrix  ? ", matrix"
-              : kind.rank  ? ", factors"
-              : kind.moved ? ", moved"
-                           : "",
+              kind.form == Form::ball           ? ", one scale"
+              : kind.form == Form::ball_at_zero ? ", center 0"
+              : kind.matrix                     ? ", matrix"
+              : kind.rank                       ? ", factors"
+              : kind.moved                      ? ", moved"
+                                                : "",
               batch.n, batch.d, batch.dtype == Dtype::float32 ? "float32" : "float64",
               batch.row_stride, batch.column_stride, before, after, reading);
 }
@@ -190,11 +195,11 @@ template <class T> Batch make_table(std::size_t n, std::size_t d) {
 
 // Rows at the centre but for the last, of 0.5 but for its last number, on the last page. Others may
 // have a hole.
-template <class T> Batch make_rows(std::size_t n, std::size_t d, Layout layout) {
+template <class T> Batch make_rows(std::size_t n, std::size_t d, Layout layout, double center) {
   if (layout == Layout::typed || std::is_integral_v<T>) return make_table<T>(n, d);
   const bool columns = layout == Layout::columns;
   const std::size_t row = columns ? 1 : d, column = columns ? n : 1;
-  std::vector<T> data(n * d, T(0.25));
+  std::vector<T> data(n * d, T(center));
   for (std::size_t i = 0; layout == Layout::holed && i + 1 < n; ++i) data[i * d] = T(std::nan(""));
   for (std::size_t j = 0; j < d; ++j) data[(n - 1) * row + j * column] = T(0.5);
   memory.size = sizeof(T);
@@ -243,7 +248,7 @@ void test_change(const Choice& kernels, Kind kind, const Batch& batch, double be
 
 template <class T>
 void test_batch(const Choice& kernels, Kind kind, std::size_t n, std::size_t d, Layout layout) {
-  const Batch batch = make_rows<T>(n, d, layout);
+  const Batch batch = make_rows<T>(n, d, layout, kind.center());
   constexpr bool whole = std::is_integral_v<T>;
   const double inside = whole ? 0 : 0.3, huge = sizeof(T) == 4 ? 1e38 : 1e300;
   double values[] = {inside, 30.0, huge, double(INFINITY), std::nan("")};
@@ -272,7 +277,13 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
                         {Task::halves, false, false, 9},
                         {Task::distances, false, false, 1},
                         {Task::halves, false, true},
-                        {Task::distances, false, true}};
+                        {Task::distances, false, true},
+                        {Task::ball, false, false, 0, Form::ball},
+                        {Task::halves, false, false, 0, Form::ball},
+                        {Task::distances, false, false, 0, Form::ball},
+                        {Task::ball, false, false, 0, Form::ball_at_zero},
+                        {Task::halves, false, false, 0, Form::ball_at_zero},
+                        {Task::distances, false, false, 0, Form::ball_at_zero}};
   for (Kind kind : kinds)
     for (std::size_t d : {1u, 3u, 8u, 9u, 16u, 20u})
       for (std::size_t n : {std::size_t{1}, std::size_t{8}, std::size_t{9}, std::size_t{16},
@@ -285,6 +296,7 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
           if ((columns && n == 1) || (!columns && n > 9 && !holed)) continue;
           if (n > 32 && d != 3 && !holed) continue;
           if (n <= 32 && n * d * 8 > page) continue;
+          if (kind.form != Form::ellipsoid && (columns || d <= 8)) continue;
           if (columns ? !of_columns || kind.matrix || kind.rank : of_columns) continue;
           if (!first && !columns && d <= 8 && !kind.matrix && !kind.rank) continue;
           test_batch<float>(kernels, kind, n, d, layout);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <ctime>
 #include <mutex>
 
@@ -50,20 +51,29 @@ constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
 // From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.
 constexpr std::size_t least_d = 9;
-// The first rounds sort out what is hopeless, on slices that are short: every pass begins cold, and so
-// those that ask far ahead, or of many rows, are judged too hard by them; and the first of all pays for
-// pages of code and of scratch. The others are timed on longer ones. Of columns all are longer, since
-// every column begins cold.
-constexpr std::size_t short_rounds = 2, long_rounds = 2, longer = 4;
-constexpr double hopeless = 1.5;  // times the leader's seconds
-constexpr std::size_t slice_bytes = std::size_t{1} << 20, column_slice_bytes = 4 * slice_bytes;
+// Trials go by stages, of a few rounds each, on slices of so many bytes. The first sorts out what is
+// hopeless, on slices that are short: every pass begins cold, and so those that ask far ahead, or of many
+// rows, are judged too hard by them. The last is for few: some are at their full speed after megabytes
+// only (on a Zen 5 float32 of d = 256 `4-far`, which has 32 GB/s in the first four slices of 4 MiB, and 38
+// from then on). Of columns all are longer, since every column begins cold.
+struct Stage {
+  std::size_t rounds, bytes, column_bytes;
+  double hopeless;   // times the leader's seconds: those are not in the next stage,
+  std::size_t most;  // nor those behind so many
+};
+constexpr std::size_t mebi = std::size_t{1} << 20;
+constexpr Stage stages[] = {{2, mebi, 4 * mebi, 1.5, SIZE_MAX},
+                            {2, 4 * mebi, 16 * mebi, 1.2, 9},
+                            {1, 16 * mebi, 16 * mebi, 1.1, 3},
+                            {2, 16 * mebi, 16 * mebi, 1, 1}};
+constexpr std::size_t stage_count = sizeof stages / sizeof *stages;
 // At least so many rows, that the first and the last group count less, and whole groups of every
 // arrangement (1, 2, 3, 4 or 8 rows), or the rows left over decide.
 constexpr std::size_t slice_rows = 48;
 constexpr std::size_t most_variants = 2 * widest_count + narrow_count;
 // Of d there is a class for each quarter of an octave, and of the last bits for all that are longer:
 // where scratch leaves a level of cache, an arrangement loses half of its speed within an octave.
-constexpr std::size_t bits_of_d = 24, quarters = 4, types = 2, tasks = 4, layouts = 5;
+constexpr std::size_t bits_of_d = 24, quarters = 4, types = 2, tasks = 4, layouts = 6;
 
 // Seconds since it was made that its thread ran: what else the machine does is not in them, as files are
 // read meanwhile. Where a thread's clock ticks too rarely to tell, as on some virtual machines, by the
@@ -164,15 +174,14 @@ const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) 
 
 struct Choice::PassClass {
   std::mutex measuring;
-  std::atomic<int> fastest{-1}, leader{-1};  // leader: of the short rounds, until then
-  std::size_t trials = 0;
-  bool out[most_variants] = {};
+  std::atomic<int> fastest{-1}, leader{-1};  // leader: of the stage before, until then
+  std::size_t stage = 0, trial = 0;          // trial: of the stage
+  bool begun = false, out[most_variants] = {};
   float least[most_variants];  // seconds a row
 
-  bool in_short_round(std::size_t variants) const { return trials < short_rounds * variants; }
-
   void begin(const std::vector<Variant>& variants, const Batch& batch, const Region& region) {
-    if (trials) return;
+    if (begun) return;
+    begun = true;
     const bool keeping_matters = keeps_apart(batch, region), columns = in_columns(batch);
     for (std::size_t k = 0; k < variants.size(); ++k) {
       const Arrangement& each = *variants[k].arrangement;
@@ -180,28 +189,37 @@ struct Choice::PassClass {
                (each.registers && batch.d > most_in_registers) ||
                (columns && !each.block && batch.d > most_in_slabs);
     }
-    std::fill_n(least, variants.size(), HUGE_VALF);
-    while (out[trials]) ++trials;
+    begin_stage(variants.size());
+  }
+
+  void begin_stage(std::size_t variants) {
+    std::fill_n(least, variants, HUGE_VALF);
+    trial = 0;
+    while (out[trial]) ++trial;
   }
 
   void record(std::size_t variants, double seconds) {
-    float& best = least[trials % variants];
+    float& best = least[trial % variants];
     best = std::min(best, float(seconds));
-    const std::size_t all = (short_rounds + long_rounds) * variants;
-    const bool sorting = in_short_round(variants);
-    do ++trials;
-    while (trials < all && out[trials % variants]);
-    if (sorting && !in_short_round(variants)) {
-      const float* best_of_all = std::min_element(least, least + variants);
-      leader.store(int(best_of_all - least), std::memory_order_release);
-      for (std::size_t k = 0; k < variants; ++k)
-        out[k] |= double(least[k]) > hopeless * double(*best_of_all);
-      std::fill_n(least, variants, HUGE_VALF);
-      while (out[trials % variants]) ++trials;
-    }
-    if (trials < all) return;
-    fastest.store(int(std::min_element(least, least + variants) - least),
-                  std::memory_order_release);
+    const std::size_t all = stages[stage].rounds * variants;
+    do ++trial;
+    while (trial < all && out[trial % variants]);
+    if (trial >= all) end_stage(variants);
+  }
+
+  void end_stage(std::size_t variants) {
+    const int best = int(std::min_element(least, least + variants) - least);
+    if (stage + 1 == stage_count) return fastest.store(best, std::memory_order_release);
+    leader.store(best, std::memory_order_release);
+    const auto [rounds, bytes, column_bytes, hopeless, most] = stages[stage];
+    float sorted[most_variants];
+    std::copy_n(least, variants, sorted);
+    std::sort(sorted, sorted + variants);
+    const double limit =
+        std::min(hopeless * double(least[best]), double(sorted[std::min(most, variants) - 1]));
+    for (std::size_t k = 0; k < variants; ++k) out[k] |= double(least[k]) > limit;
+    ++stage;
+    begin_stage(variants);
   }
 };
 
@@ -238,10 +256,11 @@ Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) co
   const std::size_t task = std::size_t(region.task), type = batch.dtype == Dtype::float32;
   // Tables come from those who decode them, which leaves them in the cache, and what was converted is
   // there; arrays come from memory.
-  const std::size_t layout = batch.converts  ? 4
-                             : batch.valid   ? 3
-                             : batch.columns ? 2
-                                             : std::size_t(columns);
+  const std::size_t layout = !columns && region.form != Form::ellipsoid ? 5
+                             : batch.converts                           ? 4
+                             : batch.valid                              ? 3
+                             : batch.columns                            ? 2
+                                                                        : std::size_t(columns);
   return &classes_[(((layout * tasks + task) * types + type) * bits_of_d + bits) * quarters +
                    quarter];
 }
@@ -255,10 +274,9 @@ Chosen Choice::choose(const Batch& batch, const Region& region) const {
   if (const PassClass* pass = class_of(batch, region)) {
     const int fastest = pass->fastest.load(std::memory_order_acquire);
     if (fastest >= 0) return {variants_of(batch)[std::size_t(fastest)], Chosen::fastest};
-    // Batches that hold no slice of the long rounds go by what led in the short ones.
+    // Batches that hold no slice of the next stage go by what led in the one before.
     const int leader = pass->leader.load(std::memory_order_acquire);
-    if (leader >= 0)
-      return {variants_of(batch)[std::size_t(leader)], Chosen::leader_of_short_trials};
+    if (leader >= 0) return {variants_of(batch)[std::size_t(leader)], Chosen::leader};
   }
   return {{&kernels(), &first_arrangement(kernels(), batch)}, Chosen::unmeasured};
 }
@@ -269,16 +287,17 @@ std::size_t Choice::measure(const Batch& batch, const Region& region, const Run&
   const std::unique_lock<std::mutex> held(pass->measuring, std::try_to_lock);
   if (!held) return 0;
   const std::vector<Variant>& variants = variants_of(batch);
-  const std::size_t bytes = in_columns(batch) ? column_slice_bytes : slice_bytes;
+  const bool columns = in_columns(batch);
   pass->begin(variants, batch, region);
   std::size_t done = 0;
   while (pass->fastest.load(std::memory_order_relaxed) < 0) {
-    const std::size_t times = pass->in_short_round(variants.size()) ? 1 : longer;
-    const std::size_t fit = times * bytes / (batch.d * element_size(batch));
+    const Stage& stage = stages[pass->stage];
+    const std::size_t bytes = columns ? stage.column_bytes : stage.bytes;
+    const std::size_t fit = bytes / (batch.d * element_size(batch));
     const std::size_t slice = std::max(fit / slice_rows, std::size_t{1}) * slice_rows;
     if (batch.n - done < slice) break;
     const Watch watch;
-    run(variants[pass->trials % variants.size()], done, slice);
+    run(variants[pass->trial % variants.size()], done, slice);
     pass->record(variants.size(), watch.seconds() / double(slice));
     done += slice;
   }

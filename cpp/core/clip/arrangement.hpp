@@ -54,7 +54,7 @@ struct Variant {
 // One that a pass should run, and how that is known.
 struct Chosen {
   Variant variant;
-  enum Known { unmeasured, leader_of_short_trials, fastest } known;
+  enum Known { unmeasured, leader, fastest } known;
 };
 
 // The variants that a process may use, and the fastest of them for each task, type, layout and class
@@ -77,7 +77,7 @@ class Choice {
   }
 
   // Runs slices of the batch, from its first row on, in one variant after the other, until each
-  // was timed in each round (in this call or earlier ones) or the rows end; returns how many rows
+  // was timed as often as it should (in this call or earlier ones) or the rows end; returns how many rows
   // were run. None where nothing is to be measured, or another thread is measuring.
   using Run = std::function<void(const Variant&, std::size_t first, std::size_t rows)>;
   std::size_t measure(const Batch& batch, const Region& region, const Run& run) const;

@@ -198,7 +198,7 @@ constexpr std::size_t block_step = 16, most_block_bytes = std::size_t{1} << 21;
   const std::size_t packed = plan.contiguous ? 0 : plan.block * plan.stride;
   const std::size_t inputs = inputs_stride(batch.d) + inputs_stride(region.rank);
   const std::size_t product = is_mixed(region) ? plan.block * (inputs + plan.stride + 1) + 8 : 0;
-  plan.doubles = (2 * (record_slots + most_rows_in_flight) + 4) * plan.stride + packed + product;
+  plan.doubles = (2 * (record_slots + most_rows_in_flight) + 6) * plan.stride + packed + product;
   const std::size_t columns =
       plan.columns ? 8 * batch.d * (column_slots + 2 * most_column_vectors) + 3 * plan.stride +
                          (batch.d + 10) * rows_in_column_block(batch.d, std::size_t(size),

@@ -79,22 +79,24 @@ bool has_finite_zeros(const Region& region) {
 
 // `size`: bytes of a number of the batch.
 Stream make_stream(const Region& region, const Arrangement& arrangement, std::size_t size,
-                   std::int64_t* absent, Scratch& scratch) {
+                   std::int64_t* absent, Scratch& scratch, Form form) {
   const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;
   Stream s{};
   s.d = d;
   s.keeps = arrangement.keeps && arrangement.rows >= 4 && size == 4 && !is_mixed(region) &&
             (region.task == Task::ball || region.task == Task::halves) && has_finite_zeros(region);
-  s.stride = y_slot(region.task) +
+  s.form = region.task == Task::box ? Form::ellipsoid : form;
+  s.center = scratch.padded(is_mixed(region) ? nullptr : region.center, 0.0, d);
+  s.scale = scratch.padded(is_mixed(region) ? nullptr : region.scale, 1.0, d);
+  s.stride = y_slot(region.task) - (s.form == Form::ellipsoid ? 0 : sum_slot) +
              arrangement.rows * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double);
-  s.records = scratch.take(chunks * s.stride);
+  s.records = scratch.take(chunks * s.stride + sum_slot);
   s.radius = region.radius;
   s.alone = {scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
-  std::memset(s.records, 0, chunks * s.stride * sizeof *s.records);
-  for (std::size_t j = 0; j < d; ++j) {
+  std::memset(s.records, 0, (chunks * s.stride + sum_slot) * sizeof *s.records);
+  for (std::size_t j = 0; j < d && s.form == Form::ellipsoid; ++j) {
     double* record = s.records + j / vec_lanes * s.stride + j % vec_lanes;
-    record[center_slot] = is_mixed(region) ? 0.0 : region.center[j];
-    record[scale_slot] = is_mixed(region) ? 1.0 : region.scale[j];
+    record[center_slot] = s.center[j], record[scale_slot] = s.scale[j];
     if (region.task == Task::box) record[limit_slot] = region.limit[j];
   }
   s.absent = absent;
@@ -299,7 +301,8 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
     if (task == Task::distances) add_counts(sums.bins, batch.n - done, partial);
     return sums.counts;
   }
-  Stream s = make_stream(region, arrangement, sizeof(T), absent, scratch);
+  Stream s = make_stream(region, arrangement, sizeof(T), absent, scratch,
+                         is_mixed(region) ? Form::ball_at_zero : region.form);
   s.counts = counts;
   const MatrixScratch matrix =
       is_mixed(region) ? make_matrix_scratch(region, plan, scratch) : MatrixScratch{};
@@ -333,7 +336,7 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
   const ClipPlan plan = clip_plan(rows, region);
   Scratch scratch{memory};
   const Arrangement arrangement{"groups", most_in_groups, 0, 0, Fetch::hardware, false};
-  Stream s = make_stream(region, arrangement, sizeof(T), to.absent, scratch);
+  Stream s = make_stream(region, arrangement, sizeof(T), to.absent, scratch, Form::ellipsoid);
   if (!is_mixed(region)) {
     all_to_groups<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);
     return s.counts;

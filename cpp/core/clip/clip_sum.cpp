@@ -84,7 +84,7 @@ struct Prepared {
   std::vector<double> ends;
   std::size_t line = 0;  // rows
   Prepared(const Choice& choice, const Region& given, std::size_t n)
-      : region(on_the_line(given, given.d)) {
+      : region(as_passed(given, given.d)) {
     if (n > std::size_t(clip_rows_limit))
       throw Exception(Error::invalid_argument, "internal: more rows than a partial sum can hold");
     if (region.lower) repeat_box();

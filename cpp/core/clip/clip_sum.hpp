@@ -22,14 +22,24 @@ ClipCounts clip_sum(const Choice& choice, const Batch& batch, const Region& regi
 ClipCounts clip_sum(const Choice& choice, const Table& table, const Region& region,
                     std::int64_t* partial, int threads, std::int64_t* absent = nullptr);
 
-// The region as kernels take it: on the line, ball and box are one set, and clamping is the
-// simpler rule. It points into `given`.
-inline Region on_the_line(const Region& given, std::size_t d) {
+// What all coordinates of a region share.
+inline Form form_of(const Region& region) {
+  if (region.matrix || region.rank) return Form::ellipsoid;
+  for (std::size_t j = 1; j < region.d; ++j)
+    if (region.center[j] != region.center[0] || region.scale[j] != region.scale[0])
+      return Form::ellipsoid;
+  return region.center[0] == 0 ? Form::ball_at_zero : Form::ball;
+}
+
+// The region as kernels take it: its form is known, and on the line, where ball and box are one set,
+// it is clamped, which is the simpler rule. It points into `given`.
+inline Region as_passed(const Region& given, std::size_t d) {
   Region region = given;
   if (d == 1 && !region.matrix && !region.rank && region.task == Task::ball) {
     region.task = Task::box;
     region.limit = &given.radius;
   }
+  region.form = form_of(region);
   return region;
 }
 

@@ -27,7 +27,7 @@ FewRows::FewRows(const Region& given)
     : center_(copy_of(given.center, given.d)),
       scale_(copy_of(given.scale, given.d)),
       limit_(copy_of(given.limit, given.d)),
-      region_(on_the_line(given, given.d)) {
+      region_(as_passed(given, given.d)) {
   if (region_.task == Task::box && limit_.empty()) limit_ = {given.radius};  // on the line
   region_.center = center_.data();
   region_.scale = scale_.data();

@@ -17,7 +17,7 @@ ClipCounts group_sums(const Kernels& kernels, const Batch& batch, const Region& 
   for (std::size_t i = 0; i < batch.n; ++i)
     if (index[i] < -1 || index[i] >= std::int64_t(groups))
       throw Exception(Error::invalid_argument, "internal: index");
-  Region region = on_the_line(given, batch.d);
+  Region region = as_passed(given, batch.d);
   std::vector<double> packed(packed_doubles(region));
   if (is_mixed(region)) {
     kernels.pack_matrix(region, packed.data());

@@ -113,12 +113,12 @@ __attribute__((noinline)) static void stream_holed(Stream& other, const Batch& r
   s.records = other.spare, s.stride = y_slot(task) + R * vec_lanes, s.keeps = false;
   for (std::size_t j = 0, at = 0; j < s.d; j += vec_lanes, at += s.stride) {
     double* record = s.records + at;
-    const double* filled = other.records + j / vec_lanes * other.stride;
     std::memset(record, 0, s.stride * sizeof *record);
-    std::memcpy(record + center_slot, filled + center_slot, vec_lanes * sizeof *record);
-    std::memcpy(record + scale_slot, filled + scale_slot, vec_lanes * sizeof *record);
+    std::memcpy(record + center_slot, s.center + j, vec_lanes * sizeof *record);
+    std::memcpy(record + scale_slot, s.scale + j, vec_lanes * sizeof *record);
     if (task == Task::box)
-      std::memcpy(record + limit_slot, filled + limit_slot, vec_lanes * sizeof *record);
+      std::memcpy(record + limit_slot, other.records + j / vec_lanes * other.stride + limit_slot,
+                  vec_lanes * sizeof *record);
   }
   s.quantised = 0;
   for (double& factor : s.factor) factor = task == Task::box ? 1.0 : 0.0;

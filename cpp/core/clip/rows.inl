@@ -18,7 +18,7 @@ __attribute__((noinline, cold)) static double read_alone(Stream& s, const Origin
 
 // Rows of `chunks` vectors: the walk's operations, but nothing leaves the registers between a row's
 // first number and the sums. What was seen of an exceptional row is dropped, and it is read alone.
-template <class S, class T, int R, int chunks, Task task>
+template <class S, class T, int R, int chunks, Task task, Form form>
 static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                        const Arrangement& arrangement) {
   const Vec magic = fill(rounding_magic), radius = fill(s.radius);
@@ -28,7 +28,8 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
   ELLIPSUM_UNROLL
   for (int c = 0; c < chunks; ++c) {
     const double* record = s.records + std::size_t(c) * s.stride;
-    center[c] = load<double>(record + center_slot), scale[c] = load<double>(record + scale_slot);
+    const std::size_t j = std::size_t(c) * vec_lanes;
+    center[c] = load<double>(s.center + j), scale[c] = load<double>(s.scale + j);
     if (task == Task::box) limit[c] = load<double>(record + limit_slot);
     sum[c] = size[c] = VecInt{};
   }
@@ -56,7 +57,7 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
         const char* at = g.row[r] + c * vec_lanes * int(sizeof(S));
         Vec x = c + 1 < chunks || left == vec_lanes ? load<S>(at) : load_first<S>(at, left);
         if (task == Task::box) hold(x);
-        y[c][r] = (x - center[c]) * scale[c];
+        y[c][r] = scaled<form>(x, center[c], scale[c]);
         if (task == Task::box) {
           const Vec inside = clamp(y[c][r], limit[c]);
           g.changed[r] = or_difference(g.changed[r], y[c][r], inside);
@@ -119,25 +120,29 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
 }
 
 // Until the rows end, or so many have holes that the next ones should go another way.
-template <class S, class T, Task task>
+template <class S, class T, Task task, Form form>
 static void stream_plain(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                          const Arrangement& arrangement) {
   if constexpr (register_lanes == 8) {
     if (arrangement.registers && s.d > vec_lanes && s.d <= most_in_registers)
-      stream_few<S, T, 8, 2, task>(s, rows, from, i, arrangement);
+      stream_few<S, T, 8, 2, task, form>(s, rows, from, i, arrangement);
   }
+  constexpr int most = most_in_flight;
   if constexpr (sizeof(S) == 4 && (task == Task::ball || task == Task::halves)) {
-    if (s.keeps && most_in_flight == 8 && arrangement.rows == 8)
-      stream_groups<S, T, most_in_flight, task, true>(s, rows, from, i, arrangement);
-    else if (s.keeps) stream_groups<S, T, 4, task, true>(s, rows, from, i, arrangement);
+    if (s.keeps && most == 8 && arrangement.rows == 8)
+      stream_groups<S, T, most, task, true, form>(s, rows, from, i, arrangement);
+    else if (s.keeps) stream_groups<S, T, 4, task, true, form>(s, rows, from, i, arrangement);
   }
-  if (s.keeps) return stream_groups<S, T, 1, task>(s, rows, from, i, arrangement);
-  if (most_in_flight == 8 && arrangement.rows == 8)
-    stream_groups<S, T, most_in_flight, task>(s, rows, from, i, arrangement);
-  else if (arrangement.rows >= 4) stream_groups<S, T, 4, task>(s, rows, from, i, arrangement);
-  else if (arrangement.rows == 3) stream_groups<S, T, 3, task>(s, rows, from, i, arrangement);
-  else if (arrangement.rows == 2) stream_groups<S, T, 2, task>(s, rows, from, i, arrangement);
-  stream_groups<S, T, 1, task>(s, rows, from, i, arrangement);
+  if (s.keeps) return stream_groups<S, T, 1, task, false, form>(s, rows, from, i, arrangement);
+  if (most == 8 && arrangement.rows == 8)
+    stream_groups<S, T, most, task, false, form>(s, rows, from, i, arrangement);
+  else if (arrangement.rows >= 4)
+    stream_groups<S, T, 4, task, false, form>(s, rows, from, i, arrangement);
+  else if (arrangement.rows == 3)
+    stream_groups<S, T, 3, task, false, form>(s, rows, from, i, arrangement);
+  else if (arrangement.rows == 2)
+    stream_groups<S, T, 2, task, false, form>(s, rows, from, i, arrangement);
+  stream_groups<S, T, 1, task, false, form>(s, rows, from, i, arrangement);
 }
 
 template <class S, class T, Task task>
@@ -146,7 +151,13 @@ static void stream(Stream& s, const Batch& rows, const Origin& from,
   std::size_t i = 0;
   for (;;) {
     s.holed = false;
-    stream_plain<S, T, task>(s, rows, from, i, arrangement);
+    if constexpr (task == Task::box)
+      stream_plain<S, T, task, Form::ellipsoid>(s, rows, from, i, arrangement);
+    else if (s.form == Form::ball_at_zero)
+      stream_plain<S, T, task, Form::ball_at_zero>(s, rows, from, i, arrangement);
+    else if (s.form == Form::ball)
+      stream_plain<S, T, task, Form::ball>(s, rows, from, i, arrangement);
+    else stream_plain<S, T, task, Form::ellipsoid>(s, rows, from, i, arrangement);
     if (!s.holed) return;
     if constexpr (task != Task::distances && std::is_same_v<S, T>)
       stream_holed<T, task>(s, rows, from, i, arrangement);

@@ -4,7 +4,9 @@
 // the sums, center and scale are loaded once a group.
 // Cost per 8 coordinates: 8 vector operations and 2.2 loads (ball), 9 and 2.2 (box).
 //
-// Scratch is one stream: a record for each 8 coordinates, of 8 numbers in each of its slots.
+// Scratch is one stream: a record for each 8 coordinates, of 8 numbers in each of its slots. A ball's
+// center and scale are the same for all coordinates: they stay in registers, and its records begin
+// behind their slots, which are the ends of the records before.
 constexpr std::size_t center_slot = 0, scale_slot = 8, sum_slot = 16;
 constexpr std::size_t limit_slot = 24;  // of a box; for the halves, sums of magnitudes
 // One for each row in flight: clipped to the box, or not yet scaled to the ball.
@@ -19,7 +21,9 @@ struct Stream {
   // Set once a pass; coordinates are padded with zeros to a multiple of 8.
   std::size_t d;
   double* records;
-  std::size_t stride;  // doubles from one record to the next
+  std::size_t stride;            // doubles from one record to the next
+  const double *center, *scale;  // whole vectors, padded with zeros
+  Form form;
   double radius;
   bool keeps;        // rows as they were read
   RowScratch alone;  // for exceptional rows
@@ -99,20 +103,28 @@ template <class T> static inline Vec copy_first(const char* from, char* to, std:
   return x;
 }
 
+// y of numbers x, not yet clipped; x - 0 is x but for the sign of a zero, which no integer has.
+template <Form form>
+static ELLIPSUM_INLINE Vec scaled(const Vec& x, const Vec& center, const Vec& scale) {
+  return form == Form::ball_at_zero ? x * scale : (x - center) * scale;
+}
+
 // One step of the walk, `count` <= 8 coordinates from j on.
-template <class T, int R, Task task, bool reads, bool keeps>
-static ELLIPSUM_INLINE void walk_step(Group<R>& g, double* record, std::size_t j,
-                                      std::size_t count) {
+template <class T, int R, Task task, bool reads, bool keeps, Form form>
+static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const Vec& one_scale,
+                                      double* record, std::size_t j, std::size_t count) {
   const Vec magic = fill(rounding_magic);
   VecInt sum = load_ints(integers_at(record + sum_slot)), size{};
   if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
-  const Vec center = load<double>(record + center_slot), scale = load<double>(record + scale_slot);
+  constexpr bool own = form == Form::ellipsoid;  // of each coordinate
+  const Vec center = own ? load<double>(record + center_slot) : one_center,
+            scale = own ? load<double>(record + scale_slot) : one_scale;
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
     double* at = record + y_slot(task) + r * vec_lanes;
     char* kept = reinterpret_cast<char*>(record + y_slot(task)) + r * vec_lanes * int(sizeof(T));
     if (task != Task::distances) {
-      const Vec y = keeps ? (load<T>(kept) - center) * scale : load<double>(at);
+      const Vec y = keeps ? scaled<form>(load<T>(kept), center, scale) : load<double>(at);
       const Vec clipped = y * g.factor[r];
       sum = add_bits(sum, clipped + magic);
       if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
@@ -124,7 +136,7 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, double* record, std::size_t j
       x = count == vec_lanes ? copy_numbers<T>(from, kept) : copy_first<T>(from, kept, count);
     else x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
     if (task == Task::box) hold(x);
-    Vec y = (x - center) * scale;
+    Vec y = scaled<form>(x, center, scale);
     if (task == Task::box) {
       const Vec inside = clamp(y, load<double>(record + limit_slot));
       g.changed[r] = or_difference(g.changed[r], y, inside);
@@ -140,7 +152,7 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, double* record, std::size_t j
 }
 
 // One walk over the columns; the copies tell the compiler that no store changes a pointer.
-template <class T, int R, Task task, bool reads, bool keeps>
+template <class T, int R, Task task, bool reads, bool keeps, Form form>
 static inline void walk(Stream& stream, Group<R>& group) {
   const std::size_t d = stream.d, stride = stream.stride;
   double* record = stream.records;
@@ -154,14 +166,16 @@ static inline void walk(Stream& stream, Group<R>& group) {
     g.factor[r] = fill(stream.factor[r]);
     g.changed[r] = VecInt{};
   }
+  const Vec center = fill(stream.center[0]), scale = fill(stream.scale[0]);
   std::size_t j = 0;
   for (; j + vec_lanes <= d; j += vec_lanes, record += stride) {
     if (reads) ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, reads, keeps>(g, record, j, vec_lanes);
+    walk_step<T, R, task, reads, keeps, form>(g, center, scale, record, j, vec_lanes);
   }
   if (j < d) {
+    const Vec last_scale = load<double>(stream.scale + j);  // 0 beyond the row
     if (reads) ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, reads, keeps>(g, record, j, d - j);
+    walk_step<T, R, task, reads, keeps, form>(g, center, last_scale, record, j, d - j);
   }
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
@@ -193,8 +207,7 @@ __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin&
   VecInt changed{};
   double* record = s.records;
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
-    Vec y = (load<double>(s.alone.x + j) - load<double>(record + center_slot)) *
-            load<double>(record + scale_slot);
+    Vec y = (load<double>(s.alone.x + j) - load<double>(s.center + j)) * load<double>(s.scale + j);
     if (task == Task::box) {
       const Vec inside = clamp(y, load<double>(record + limit_slot));
       changed = or_difference(changed, y, inside);
@@ -309,8 +322,8 @@ static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from
 }
 
 // S: the type of what is read; T: the type of the batch that it comes from (with a matrix, the
-// transformed rows are doubles).
-template <class S, class T, int R, Task task, bool keeps = false>
+// transformed rows are doubles, and their center 0).
+template <class S, class T, int R, Task task, bool keeps, Form form>
 static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                           const Arrangement& arrangement) {
   if (s.holed || i + R > rows.n) return;
@@ -327,8 +340,8 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
       break;
     }
     for (int r = 0; r < R; ++r) g.row[r] = row_at(rows, i + std::size_t(r));
-    walk<S, R, task, true, keeps>(s, g);
+    walk<S, R, task, true, keeps, form>(s, g);
     finish_group<T, R, task, keeps>(s, g, from, i);
   }
-  if (task != Task::distances) walk<S, R, task, false, keeps>(s, g);
+  if (task != Task::distances) walk<S, R, task, false, keeps, form>(s, g);
 }
