@@ -151,13 +151,13 @@ static void stream(Stream& s, const Batch& rows, const Origin& from,
   std::size_t i = 0;
   for (;;) {
     s.holed = false;
-    if constexpr (task == Task::box)
+    if (task == Task::box || s.form == Form::ellipsoid) {
       stream_plain<S, T, task, Form::ellipsoid>(s, rows, from, i, arrangement);
-    else if (s.form == Form::ball_at_zero)
-      stream_plain<S, T, task, Form::ball_at_zero>(s, rows, from, i, arrangement);
-    else if (s.form == Form::ball)
-      stream_plain<S, T, task, Form::ball>(s, rows, from, i, arrangement);
-    else stream_plain<S, T, task, Form::ellipsoid>(s, rows, from, i, arrangement);
+    } else if constexpr (task != Task::box) {
+      if (s.form == Form::ball_at_zero)
+        stream_plain<S, T, task, Form::ball_at_zero>(s, rows, from, i, arrangement);
+      else stream_plain<S, T, task, Form::ball>(s, rows, from, i, arrangement);
+    }
     if (!s.holed) return;
     if constexpr (task != Task::distances && std::is_same_v<S, T>)
       stream_holed<T, task>(s, rows, from, i, arrangement);
