@@ -38,7 +38,7 @@ class Case:
 
     def __init__(self, d: int, dtype: str, megabytes: int, axes: np.ndarray | None = None) -> None:
         self.d, self.rows, self.axes = d, measure.rows_of(d, dtype, megabytes), axes
-        self.region = Ellipsoid(np.full(d, 0.01), np.ones(d), float(np.sqrt(d)))
+        self.region = measure.half_clipped(d)
         step = 1 / self.region.grid
         self.radius = self.region.clip_norm * step
         self.edges = self.radius * 2.0 ** ((np.arange(BINS) - 16) / 4)

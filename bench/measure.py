@@ -86,8 +86,15 @@ def rows_of(d: int, dtype: str, megabytes: int = MEGABYTES) -> np.ndarray:
 
 
 def half_clipped(d: int) -> ellipsum.Ellipsoid:
-    """A ball that clips about half of the rows of :func:`rows_of`."""
-    return ellipsum.Ellipsoid.ball(float(np.sqrt(d)), np.full(d, 0.01))
+    """A ball around 0 that clips about half of the rows of :func:`rows_of`."""
+    return ellipsum.Ellipsoid.ball(float(np.sqrt(d)), d=d)
+
+
+def half_clipped_ellipsoid(d: int) -> ellipsum.Ellipsoid:
+    """The same of a region whose coordinates have centres and scales of their own."""
+    scale = np.linspace(0.8, 1.2, d) if d > 1 else np.ones(1)
+    radius = float(np.linalg.norm(scale))
+    return ellipsum.Ellipsoid(np.linspace(-0.01, 0.01, d), scale, radius)
 
 
 def resident_megabytes() -> float:

@@ -87,8 +87,15 @@ HOLES = [
     Mutation(
         "arrangements, C++: balls and ellipsoids are one class",
         C + "clip/arrangement.cpp",
-        "!columns && region.form != Form::ellipsoid",
-        "false",
+        "region.form == Form::ellipsoid ? Layout::rows",
+        "true ? Layout::rows",
+        "tests/test_arrangements.py -k what_leads",
+    ),
+    Mutation(
+        "arrangements, C++: rows with gaps are judged by those without",
+        C + "clip/arrangement.cpp",
+        "return Layout::gaps;",
+        "return Layout::ball;",
         "tests/test_arrangements.py -k what_leads",
     ),
 ]

@@ -66,15 +66,32 @@ def _numba(rows, c, b, clip_norm, total):
             total[j] += (rows[i, j] - c[j]) * b[j] * factor
 
 
+@njit(fastmath=True, nogil=True)
+def _numba_ball(rows, b, clip_norm, total):
+    one = rows.dtype.type(1)
+    for i in range(rows.shape[0]):
+        norm2 = rows.dtype.type(0)
+        for j in range(rows.shape[1]):
+            norm2 += rows[i, j] * rows[i, j]
+        factor = b * min(one, clip_norm / (b * np.sqrt(norm2)))
+        for j in range(rows.shape[1]):
+            total[j] += rows[i, j] * factor
+
+
 @peer("Numba, fastmath")
 def numba_fastmath(rows, center, scale, clip_norm):
+    """Two loops; of a ball around 0 those that one would write for it."""
     t = rows.dtype.type
+    ball = not center.any() and (scale == scale[0]).all()
     total = np.zeros(rows.shape[1])
     part = np.zeros(rows.shape[1], rows.dtype)
     step = 1 << 14  # float32 sums lose digits beyond that
     for i in range(0, len(rows), step):
         part[:] = 0
-        _numba(rows[i : i + step], center.astype(t), scale.astype(t), t(clip_norm), part)
+        if ball:
+            _numba_ball(rows[i : i + step], t(scale[0]), t(clip_norm), part)
+        else:
+            _numba(rows[i : i + step], center.astype(t), scale.astype(t), t(clip_norm), part)
         total += part
     return total
 

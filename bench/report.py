@@ -66,8 +66,12 @@ def roofline(megabytes: int, repeats: int) -> Table:
     for dtype in DTYPES:
         for d in DS:
             rows, ellipsoid = measure.rows_of(d, dtype, megabytes), measure.half_clipped(d)
-            read, one = measure.best(
-                partial(measure.read_alone, rows), partial(add, rows, ellipsoid), repeats=repeats
+            own = measure.half_clipped_ellipsoid(d)
+            read, one, axes = measure.best(
+                partial(measure.read_alone, rows),
+                partial(add, rows, ellipsoid),
+                partial(add, rows, own),
+                repeats=repeats,
             )
             alone, pair = measure.best(
                 partial(add, rows, ellipsoid),
@@ -77,7 +81,8 @@ def roofline(megabytes: int, repeats: int) -> Table:
             )
             size = rows.nbytes / 1e9
             table.append({"dtype": dtype, "d": d, "read GB/s": size / read, "GB/s": size / one,
-                          "ratio": read / one, "wanted": WANTED.get(d, 0.75),
+                          "ratio": read / one, "own axes": read / axes,
+                          "wanted": WANTED.get(d, 0.75),
                           "2 threads / 1": alone / pair})  # fmt: skip
             print(table[-1], flush=True)
     return table
@@ -192,8 +197,12 @@ def main() -> None:
     write(family_folder() / "clip_sum.md", head, tables)
     (family_folder() / "clip_sum.json").write_text(json.dumps(tables, indent=1))
     pictures.draw(tables, family_folder())
-    low = [line for line in tables["Speed against reading alone"] if line["ratio"] < line["wanted"]]
-    missed = [f"{line['dtype']} d = {line['d']}: {line['ratio']:.2f} of reading" for line in low]
+    missed = [
+        f"{line['dtype']} d = {line['d']}: {line[which]:.2f} of reading ({which})"
+        for line in tables["Speed against reading alone"]
+        for which in ("ratio", "own axes")
+        if line[which] < line["wanted"]
+    ]
     missed += [] if quick or options.alone else others(options.check)
     if options.check and missed:
         sys.exit("missed: " + "; ".join(missed))

@@ -7,8 +7,9 @@ from traceback import walk_tb
 import numpy as np
 import pytest
 
-from ellipsum import PrivateMean, PrivateSum, open_rows
+from ellipsum import Ellipsoid, PrivateMean, PrivateSum, open_rows
 from ellipsum.adaptive.passes import Passes
+from ellipsum.cli.main import main
 from ellipsum.rows import divided
 from ellipsum.rows.files import Rows
 from ellipsum.rows.kept import KeptRows
@@ -157,3 +158,33 @@ def test_the_bar_goes_on_over_passes_that_read_no_file(folder, capfd):
     said = capfd.readouterr().err
     for number in (1, 2, 6):
         assert f"pass {number} of 6" in said
+
+
+@pytest.mark.parametrize("options", [[], ["--plan"], ["--json"]])
+def test_the_command_reads_its_files_once_and_says_the_plan(folder, reads, capsys, options):
+    data = [str(folder / "x.csv"), "--mu", "1", "--bounds=-4,4", "--seed", "3", "--no-progress"]
+    assert main(["mean", *data, *options]) == 0
+    assert len(reads) == 1
+    said = capsys.readouterr().err
+    plan = PrivateMean(**BOX).plan(4000)
+    if options == ["--plan"]:
+        assert said == f"{plan}\n"
+    elif options == ["--json"]:
+        assert said == ""
+    else:
+        assert f"ellipsum: {plan.passes} passes over the data" in said
+
+
+def test_a_plan_is_told_once_the_rows_are_counted(folder, rows, reads):
+    told = []
+
+    def tell(plan):
+        told.append((plan, len(reads)))
+
+    for neighbors in ("replace", "add-remove"):
+        mean = PrivateMean(**BOX, neighbors=neighbors)
+        release = mean(opened(folder, "x.csv"), on_plan=tell, seed=3)
+        assert str(told[-1][0]) == str(release.plan) and len(told) == len(reads) == told[-1][1]
+    region = Ellipsoid.ball(4.0, d=D)
+    PrivateMean(region, mu=1.0)(rows, on_plan=tell, seed=3)  # of one pass there is no plan
+    assert len(told) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -215,6 +215,7 @@ class PrivateSum:
         resume: Checkpoint | str | os.PathLike[str] | None = None,
         jobs: int = 1,
         spend_again: bool = False,
+        on_plan: Callable[[Plan], None] | None = None,
         threads: int | None = None,
         seed: int | bytes | None = None,
     ) -> SumRelease | AdaptiveRelease:
@@ -232,15 +233,16 @@ class PrivateSum:
         budget : Budget or Share, optional
             What the release is drawn from, before its noise is: refused where there is no room.
         resume : Checkpoint or path, optional
-            For ``open_rows(...)`` and rows in an engine: a secret file from which a run that was
-            killed goes on, and which repeats the same release until it is discarded
-            (:class:`Checkpoint`). With ``by`` files are read again, without the users that are in
-            the sum. In an engine whole passes are kept, and each run counts the rows first.
+            For ``open_rows(...)`` and rows in an engine: a secret file from which a killed run goes
+            on, and which repeats the release until it is discarded (:class:`Checkpoint`). By users
+            files are read again; in an engine passes are kept, and each run counts the rows first.
         jobs : int
             Files of ``open_rows(...)``, or parts of a large one, that are read at the same time,
             where an ellipsoid is given; with ``by`` in any case, but for ``grouped``.
         spend_again : bool
             Release an ExactSum that was released before: the budget is then spent twice.
+        on_plan : function, optional
+            With a box or ball, told the :class:`Plan` once the rows are counted, before the passes.
         threads : int, optional
             For the summing; default ``ELLIPSUM_THREADS``, else one.
         seed : int or 32 bytes, optional
@@ -266,7 +268,7 @@ class PrivateSum:
             # For several passes, or to be counted first, something to call.
             data = rows.stored() if self._ellipsoid is None else rows
         draw = partial(self._draw, budget, columns)
-        known = (workers, threads, draw, seed_caveats(seed), columns)
+        known = (workers, threads, draw, seed_caveats(seed), columns, on_plan)
         if resume is None:
             return self._released(data, How(None, root_key(seed), *known), None, spend_again)
         inputs = inputs_before(Checkpoint.of(resume), files, self._d)  # as before any pass
@@ -357,12 +359,10 @@ class PrivateSum:
         """The region: of a shape the best one, never another in its place (claim parts-4)."""
         if self._shape is None:
             return self.ellipsoid
-        if isinstance(data, ExactSum):
-            rows = data.count
-        elif countable(data):
-            rows = passes_over(data, self._shape.d).count_rows(alone=True)
-        else:
+        if not isinstance(data, ExactSum) and not countable(data):
             raise ValueError(UNCOUNTED)
+        known = isinstance(data, ExactSum)
+        rows = data.count if known else passes_over(data, self._shape.d).count_rows(alone=True)
         return self.region_for(rows) if rows else self._shape.at()  # refused: no rows
 
     @property

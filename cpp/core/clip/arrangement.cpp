@@ -73,7 +73,7 @@ constexpr std::size_t slice_rows = 48;
 constexpr std::size_t most_variants = 2 * widest_count + narrow_count;
 // Of d there is a class for each quarter of an octave, and of the last bits for all that are longer:
 // where scratch leaves a level of cache, an arrangement loses half of its speed within an octave.
-constexpr std::size_t bits_of_d = 24, quarters = 4, types = 2, tasks = 4, layouts = 6;
+constexpr std::size_t bits_of_d = 24, quarters = 4, types = 2, tasks = 4;
 
 // Seconds since it was made that its thread ran: what else the machine does is not in them, as files are
 // read meanwhile. Where a thread's clock ticks too rarely to tell, as on some virtual machines, by the
@@ -110,6 +110,20 @@ bool in_rows(const Batch& batch) {
 }
 bool in_columns(const Batch& batch) {
   return !in_rows(batch) && batch.row_stride == std::ptrdiff_t(element_size(batch));
+}
+
+// What a class of trials lies in. Tables come from those who decode them, which leaves them in the cache,
+// and what was converted is there; arrays come from memory, where rows with gaps between them are other
+// lines; and a ball's pass has half the scratch.
+enum class Layout { converted, nulls, table, columns, gaps, ball, rows };
+constexpr std::size_t layouts = std::size_t(Layout::rows) + 1;
+
+Layout layout_of(const Batch& batch, const Region& region) {
+  if (batch.converts) return Layout::converted;
+  if (batch.columns) return batch.valid ? Layout::nulls : Layout::table;
+  if (in_columns(batch)) return Layout::columns;
+  if (batch.row_stride != std::ptrdiff_t(batch.d * element_size(batch))) return Layout::gaps;
+  return region.form == Form::ellipsoid ? Layout::rows : Layout::ball;
 }
 
 // Is a pass that keeps what it reads another one than that which does not?
@@ -253,16 +267,11 @@ Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) co
   for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;
   const std::size_t quarter = ((batch.d - 1) * quarters >> (bits - 1)) % quarters;  // 9, 10 are one
   bits = std::min(bits, bits_of_d - 1);
-  const std::size_t task = std::size_t(region.task), type = batch.dtype == Dtype::float32;
-  // Tables come from those who decode them, which leaves them in the cache, and what was converted is
-  // there; arrays come from memory.
-  const std::size_t layout = !columns && region.form != Form::ellipsoid ? 5
-                             : batch.converts                           ? 4
-                             : batch.valid                              ? 3
-                             : batch.columns                            ? 2
-                                                                        : std::size_t(columns);
-  return &classes_[(((layout * tasks + task) * types + type) * bits_of_d + bits) * quarters +
-                   quarter];
+  std::size_t index = std::size_t(layout_of(batch, region));
+  index = index * tasks + std::size_t(region.task);
+  index = index * types + (batch.dtype == Dtype::float32);
+  index = index * bits_of_d + bits;
+  return &classes_[index * quarters + quarter];
 }
 
 const std::vector<Variant>& Choice::variants_of(const Batch& batch) const {

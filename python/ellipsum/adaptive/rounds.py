@@ -56,6 +56,7 @@ def run(
     root: bytes,
     threads: int | None = None,
     before_noise: Callable[[int, str], None] = lambda step, mark: None,
+    on_plan: Callable[[Plan], None] | None = None,
     keep: Callable[[Passes], Any] = lambda passes: passes,
     columns: Columns | None = None,
 ) -> Outcome:
@@ -69,7 +70,7 @@ def run(
     rows = keep(passes_over(data, domain.center.size, box=domain.box, columns=columns))
     plan = _Run(rows, domain, mu, Neighbors.of(neighbors), kind, root, threads)
     plan.before_noise = before_noise  # of each step: its number, and a mark of what it is of
-    return plan.go()
+    return plan.go(on_plan)
 
 
 def halves_sensitivity(region: Ellipsoid, neighbors: str) -> float:
@@ -115,9 +116,11 @@ class _Run:
         self.regions: list[Ellipsoid] = []
         self.before_noise: Callable[[int, str], None] = lambda step, mark: None
 
-    def go(self) -> Outcome:
+    def go(self, on_plan: Callable[[Plan], None] | None) -> Outcome:
         n = self._rows_counted()
         plan = make_plan(max(n, 1), self.domain, self.mu, self.neighbors, self.kind)
+        if on_plan is not None:
+            on_plan(plan)
         self.rows.expect(sum(step.name != "count" for step in plan.steps) or 1)
         if plan.infeasible:
             self.rows.check()  # no round will read them

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from .. import __version__
-from ..adaptive.passes import Passes
+from ..adaptive.plan import Plan
 from ..adaptive.release import AdaptiveRelease
 from ..budget.budget import Budget
 from ..column_names import captions, coordinate_names
@@ -65,9 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise Problem(Exit.PARAMETER, own_text(error)) from None
 
     def make(budget: Budget | None, checkpoint: Checkpoint | None) -> Any:
-        if "lower" in known and (arguments.plan or not arguments.json):
-            _announce(mechanism, rows, d, whole=arguments.plan)
         drawn: dict[str, Any] = {"budget": budget, "threads": threads, "seed": arguments.seed}
+        # Of a public number of rows alone: --plan is refused for others.
+        counted = arguments.neighbors == "replace" and arguments.user is None
+        if counted and (arguments.plan or not arguments.json):
+            drawn["on_plan"] = partial(_announce, whole=arguments.plan)
         return mechanism(rows, resume=checkpoint, jobs=arguments.jobs or 1, **drawn)
 
     release, checkpoint = made(arguments, rows, make)
@@ -91,15 +93,11 @@ def _run_groups(
     return Exit.OK
 
 
-def _announce(mechanism: PrivateSum, rows: Rows, d: int, *, whole: bool) -> None:
-    """Say the plan before it runs; for add-remove it depends on a noisy count, made later."""
-    if mechanism.guarantee.unit != ROW:
-        return  # the number of users is not known before they are read
-    if mechanism.guarantee.neighbors == "replace" and (n := Passes(rows, d).count_rows(alone=True)):
-        plan = mechanism.plan(n)
-        passes = f"{plan.passes} passes over the data (--plan says what each is for)"
-        brief = plan.summary() if plan.infeasible else passes
-        print(plan if whole else f"ellipsum: {brief}", file=sys.stderr)
+def _announce(plan: Plan, *, whole: bool) -> None:
+    """Say the plan before it runs."""
+    passes = f"{plan.passes} passes over the data (--plan says what each is for)"
+    brief = plan.summary() if plan.infeasible else passes
+    print(plan if whole else f"ellipsum: {brief}", file=sys.stderr)
 
 
 def _check_usage(arguments: argparse.Namespace) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..adaptive.domain import Domain
 from ..adaptive.part_pass import passes_over
 from ..adaptive.passes import Passes
+from ..adaptive.plan import Plan
 from ..adaptive.release import AdaptiveRelease
 from ..adaptive.rounds import run
 from ..column_names import Columns
@@ -112,6 +113,7 @@ class How(NamedTuple):
     draw: Callable[[str], Any]  #: takes an entry's name, gives the entry
     caveats: tuple[str, ...]
     columns: Columns  #: names and units of the coordinates, which the passes may learn
+    on_plan: Callable[[Plan], None] | None  #: told a plan, once it is made
     files: Rows | Partitioned | None = None  #: what is read, where a checkpoint keeps it
     #: Binds a step of an entry to a mark: of a plan that a checkpoint keeps.
     mark: Callable[[Any, int, str], None] = lambda entry, step, mark: None
@@ -145,6 +147,7 @@ def by_plan(
         how.root,
         how.threads,
         before_noise=before_noise,
+        on_plan=how.on_plan,
         keep=lambda rows: rows if job is None else KeptPasses(rows, job, how.files),
         columns=how.columns,
     )
