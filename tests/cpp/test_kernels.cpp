@@ -199,6 +199,46 @@ void test_targets() {
   }
 }
 
+// A pass that ends where many rows have holes, and another target's from there on.
+template <class T> void test_leaving(Kind kind, std::size_t d) {
+  const Case c(kind, d);
+  const Rows<T> rows(800, d);
+  Region region = as_passed(c.region, d);
+  const Choice best("");
+  const Sums wanted = run(best, rows.batch, c.region, 1);
+  const KernelTable targets = kernel_table();
+  for (std::size_t t = 0; t < targets.count; ++t) {
+    const Kernels& kernels = targets.first[t];
+    if (!kernels.supported()) continue;
+    const ArrangementList all = row_arrangements(kernels);
+    for (std::size_t k = 0; k < all.count; ++k) {
+      Arrangement arrangement = all.first[k];
+      arrangement.leaves_holed = true;
+      Sums sums;
+      sums.partial.resize(compiled_once::sums_of(region) + d + 8);
+      std::vector<double> scratch(compiled_once::clip_plan(rows.batch, region).doubles + 8);
+      double* aligned = scratch.data();
+      while (reinterpret_cast<std::uintptr_t>(aligned) % 64) ++aligned;
+      const ClipCounts first =
+          kernels.clip_sum(rows.batch, region, arrangement, aligned, sums.partial.data());
+      check(first.left > 0 && first.left < rows.batch.n, "rows are left", all.first[k].name,
+            rows.batch.n, d);
+      Batch rest = rows.batch;
+      rest.data = rows.data.data() + (rest.n - first.left) * d;
+      rest.n = first.left;
+      const ClipCounts second = best.kernels().clip_sum(
+          rest, region, first_arrangement(best.kernels(), rest), aligned, sums.partial.data());
+      sums.clipped = first.clipped + second.clipped;
+      sums.nonfinite = first.nonfinite + second.nonfinite;
+      const auto end = sums.partial.begin() + std::ptrdiff_t(compiled_once::sums_of(region));
+      sums.absent.assign(end, end + std::ptrdiff_t(d));
+      sums.partial.resize(compiled_once::sums_of(region));
+      check(sums == wanted && second.left == 0, "rows that are left", all.first[k].name,
+            rows.batch.n, d);
+    }
+  }
+}
+
 void test_limits() {
   const Case c(kinds[0], 1);
   Rows<double> rows(1, 1);
@@ -227,6 +267,12 @@ void test_choice() {
 
 int main() {
   test_targets();
+  for (std::size_t d : {17u, 40u})
+    for (Kind kind : kinds) {
+      if (kind.matrix || kind.rank || kind.task == Task::distances) continue;
+      test_leaving<float>(kind, d);
+      test_leaving<double>(kind, d);
+    }
   test_limits();
   test_choice();
   std::printf(failures ? "%d checks failed\n" : "all kernels agree with the model\n", failures);

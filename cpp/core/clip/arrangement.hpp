@@ -28,6 +28,8 @@ struct Arrangement {
   Fetch fetch;
   bool keeps;              // the rows in flight as they were read, in the place of their y
   bool registers = false;  // rows of 9 to most_in_registers coordinates are not stored in between
+  bool leaves_holed =
+      false;  // a pass ends where many rows have holes: wider kernels go on from there
 };
 constexpr std::size_t most_in_registers = 16;  // coordinates: 8 rows take 16 of AVX-512's 32
 

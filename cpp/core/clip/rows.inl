@@ -159,6 +159,10 @@ static void stream(Stream& s, const Batch& rows, const Origin& from,
       else stream_plain<S, T, task, Form::ball>(s, rows, from, i, arrangement);
     }
     if (!s.holed) return;
+    if (arrangement.leaves_holed) {
+      s.counts.left = rows.n - i;
+      return;
+    }
     if constexpr (task != Task::distances && std::is_same_v<S, T>)
       stream_holed<T, task>(s, rows, from, i, arrangement);
   }
