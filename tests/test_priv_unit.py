@@ -15,7 +15,7 @@ from scipy.stats import binom, chi2, norm
 
 from ellipsum import noise
 from ellipsum.noise_keys import JobKeys
-from ellipsum.records import PrivUnit
+from ellipsum.records import PrivUnit, priv_unit_sampler
 from ellipsum.records.priv_unit import UnitLaw, best_law
 from ellipsum.records.priv_unit_sampler import Sampler
 
@@ -347,3 +347,14 @@ def test_the_least_epsilon_has_room_for_its_slack_in_every_dimension(d):
 def test_a_variance_beyond_doubles_is_infinite():
     law = UnitLaw(2, 1e-300, 0.5)
     assert law.floor == law.variance == math.inf and 0 < law.scale < 1e-299
+
+
+@pytest.mark.parametrize("d", [3, 60, 9001])
+def test_directions_do_not_depend_on_the_blocks_that_they_are_made_in(monkeypatch, d):
+    rows = np.random.default_rng(d).standard_normal((41, d)) * 10.0 ** np.arange(-20, 21)[:, None]
+    rows[7], rows[11, 1], rows[40, 0] = 0, np.nan, np.inf
+    with np.errstate(all="ignore"):
+        wanted = PrivUnit(d, 4.0)._sampler.quantise(rows)
+        for numbers in (d, 3 * d, 39 * d, 40 * d):
+            monkeypatch.setattr(priv_unit_sampler, "_NUMBERS_PER_BLOCK", numbers)
+            np.testing.assert_array_equal(PrivUnit(d, 4.0)._sampler.quantise(rows), wanted)

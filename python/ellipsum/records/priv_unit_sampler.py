@@ -115,6 +115,15 @@ class Sampler:
     def quantise(self, rows: Array) -> Integers:
         """Integer directions q of norm L +- norm_slack, *checked in integers*: whatever the
         floating-point steps did, a row that fails (not finite, 0) is the last axis."""
+        out: Integers = np.empty(rows.shape, dtype=np.int64)
+        step, start = max(2, _NUMBERS_PER_BLOCK // self.d), 0
+        while start < len(rows):  # the last row is with others: einsum adds one alone otherwise
+            end = start + step if start + step < len(rows) - 1 else len(rows)
+            out[start:end] = self._quantised(rows[start:end])
+            start = end
+        return out
+
+    def _quantised(self, rows: Array) -> Integers:
         size = np.abs(rows).max(axis=1, keepdims=True)
         unit = rows / size
         unit = unit / np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, None]
