@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
 from ..noise_keys import JobKeys, root_key
-from .priv_unit_sampler import Sampler
+from .priv_unit_sampler import NUMBERS_PER_BLOCK, Sampler
 
 __all__ = ["PrivUnit", "UnitLaw"]
 
@@ -181,12 +182,31 @@ class PrivUnit:
         array (n, d): integers of a public grid, divided by sqrt(d) scale
         """
         batch = _validate.rows("rows", rows, d=self.d)
+
+        def rows_of(part: slice) -> Array:
+            return _validate.doubles(batch[part])
+
+        return self.release_made(len(batch), rows_of, seed, threads)
+
+    def release_made(
+        self,
+        n: int,
+        rows: Callable[[slice], Array],
+        seed: int | bytes | None = None,
+        threads: int | None = None,
+    ) -> Array:
+        """The same of n rows that are made a block at a time: ``rows(slice)``, float64. The result
+        is the one array of n rows that it takes."""
         with np.errstate(all="ignore"):  # a warning would tell of a value
-            directions = self._sampler.quantise(np.asarray(batch, dtype=np.float64))
+            directions = self._sampler.quantise(n, rows)
         seen = directions if seed is not None else None  # a fresh root is bound to nothing else
         keys = JobKeys(root_key(seed), "unit vectors", self.d, self.epsilon, seen)
         drawn = self._sampler.draw(directions, keys, threads)
-        return np.asarray(drawn * (1 / (self._sampler.sigma * self.law.lead)))
+        released, step = drawn.view(np.float64), 1 / (self._sampler.sigma * self.law.lead)
+        for start in range(0, n, rows_at_once := max(1, NUMBERS_PER_BLOCK // self.d)):
+            part = slice(start, start + rows_at_once)
+            released[part] = drawn[part] * step
+        return released
 
     def __repr__(self) -> str:
         return f"PrivUnit(d={self.d}, epsilon={self.epsilon:g})"

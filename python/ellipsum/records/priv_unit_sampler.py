@@ -12,6 +12,7 @@ density: it costs epsilon, and no delta. The proof: claim records-2.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from .. import noise
 from ..noise_keys import JobKeys, Use
 
-__all__ = ["Sampler"]
+__all__ = ["NUMBERS_PER_BLOCK", "Sampler"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -35,7 +36,7 @@ _FARTHEST = 31.2
 #: Relative error of a computed acceptance probability that is at least 2^-64: an exponent
 #: within +-700 rounded twice, exp within 8 units of roundoff, five operations more.
 _COIN_SLACK = 2.0**-40
-_NUMBERS_PER_BLOCK = 1 << 17  # of a round of trials: 1 MiB of integers stays in cache
+NUMBERS_PER_BLOCK = 1 << 17  # of a round of trials: 1 MiB of integers stays in cache
 
 
 class Sampler:
@@ -112,15 +113,18 @@ class Sampler:
 
     # ---- directions ----------------------------------------------------------------
 
-    def quantise(self, rows: Array) -> Integers:
+    def quantise(self, n: int, rows: Callable[[slice], Array]) -> Integers:
         """Integer directions q of norm L +- norm_slack, *checked in integers*: whatever the
-        floating-point steps did, a row that fails (not finite, 0) is the last axis."""
-        out: Integers = np.empty(rows.shape, dtype=np.int64)
-        step, start = max(2, _NUMBERS_PER_BLOCK // self.d), 0
-        while start < len(rows):  # the last row is with others: einsum adds one alone otherwise
-            end = start + step if start + step < len(rows) - 1 else len(rows)
-            out[start:end] = self._quantised(rows[start:end])
-            start = end
+        floating-point steps did, a row that fails (not finite, 0) is the last axis.
+
+        Of n rows, that are asked for by blocks.
+        """
+        out: Integers = np.empty((n, self.d), dtype=np.int64)
+        step, start = max(2, NUMBERS_PER_BLOCK // self.d), 0
+        while start < n:  # the last row is with others: einsum adds one alone otherwise
+            part = slice(start, start + step if start + step < n - 1 else n)
+            out[part] = self._quantised(rows(part))
+            start = part.stop
         return out
 
     def _quantised(self, rows: Array) -> Integers:
@@ -140,12 +144,12 @@ class Sampler:
     # ---- draws ---------------------------------------------------------------------
 
     def draw(self, directions: Integers, keys: JobKeys, threads: int | None = None) -> Integers:
-        """One released integer vector for each direction."""
-        out = np.empty_like(directions)
+        """One released integer vector for each direction, in its place."""
+        out = directions
         norm2 = np.einsum("ij,ij->i", directions, directions)
         theta = np.rint(self.threshold * self.sigma * np.sqrt(norm2)).astype(np.int64)
         pending = np.arange(len(directions))
-        block, round_number = max(1, _NUMBERS_PER_BLOCK // self.d), 0
+        block, round_number = max(1, NUMBERS_PER_BLOCK // self.d), 0
         while pending.size:
             now, later = pending[:block], pending[block:]
             pair = (keys.of(Use.PROPOSAL, round_number), keys.of(Use.COIN, round_number))

@@ -78,7 +78,7 @@ class RecordClip:
             part = _validate.doubles(rows[start : start + step])
             with np.errstate(all="ignore"):  # a warning would tell of a value
                 y = self._scaled(np.subtract(part, self.center, order="C"), self._step)
-                norm = np.sqrt(np.einsum("ij,ij->i", y, y)) / self._radius
+                norm = np.sqrt(_squares(y)) / self._radius
             norm[np.isnan(norm)] = np.inf  # of overflows of both signs
             norm[~np.isfinite(part).all(axis=1)] = 0.0
             out[start : start + step] = norm

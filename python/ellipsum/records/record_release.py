@@ -204,12 +204,17 @@ class RecordRelease(Estimator):
             released = self._clip.under(drawn.reshape(len(batch), self._clip.k), batch)
             return released if self._garble is None else self._garbled(released, keys)
         # The last axis takes up what a record inside the ball leaves: all have the same norm.
-        y = np.asarray(self._clip.integers(batch) * 2.0**-23, dtype=np.float64)
         sphere = self._sphere or Sphere()
-        points = sphere.points(y, self._clip.lengths(batch) if sphere.slope else None)
-        out = self._unit.release(points, seed=self.seed, threads=self.threads)
-        told = out if self._sphere is not None else out[:, :-1]
-        return np.asarray(told * self._clip.clip_norm)
+
+        def points(part: slice) -> Array:
+            y = np.asarray(self._clip.integers(batch[part]) * 2.0**-23, dtype=np.float64)
+            return sphere.points(y, self._clip.lengths(batch[part]) if sphere.slope else None)
+
+        out = self._unit.release_made(len(batch), points, self.seed, self.threads)
+        if self._sphere is None:
+            return np.asarray(out[:, :-1] * self._clip.clip_norm)
+        out *= self._clip.clip_norm
+        return out
 
     def inverse_transform(self, released: ArrayLike) -> Array:
         """The posterior mean of each record given its release, (n, d), data units, the columns in
