@@ -128,7 +128,7 @@ struct GroupSums {
 struct ClipCounts {
   std::int64_t clipped;    // rows outside the region, as they count: the centre in their holes
   std::int64_t nonfinite;  // rows with a hole: a NaN or an infinity
-  std::size_t left = 0;    // rows at the end that it did not take (Arrangement::leaves_holed)
+  std::size_t left = 0;    // rows at the end that it did not take (Arrangement::takes)
 };
 
 }  // namespace ellipsum

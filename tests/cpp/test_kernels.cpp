@@ -199,42 +199,64 @@ void test_targets() {
   }
 }
 
-// A pass that ends where many rows have holes, and another target's from there on.
-template <class T> void test_leaving(Kind kind, std::size_t d) {
+// Stretches of which many rows have holes, by other kernels than the rest: the same sums, and each row
+// once. `holed` says which rows have some.
+template <class T, class Holed> void test_leaving(Kind kind, std::size_t d, const Holed& holed) {
   const Case c(kind, d);
-  const Rows<T> rows(800, d);
-  Region region = as_passed(c.region, d);
+  const std::size_t n = 2000;
+  Rows<T> rows(n, d);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t j = 0; j < d; ++j) {
+      T& x = rows.data[i * d + j];
+      if (!std::isfinite(x)) x = T(0.5);
+      if (j == i % d && holed(i)) x = T(std::nan(""));
+    }
+  const Region region = as_passed(c.region, d);
   const Choice best("");
-  const Sums wanted = run(best, rows.batch, c.region, 1);
+  const Sums wanted = clip_model(rows.batch, c.region);
+  const std::size_t entries = compiled_once::sums_of(region);
   const KernelTable targets = kernel_table();
   for (std::size_t t = 0; t < targets.count; ++t) {
     const Kernels& kernels = targets.first[t];
     if (!kernels.supported()) continue;
     const ArrangementList all = row_arrangements(kernels);
     for (std::size_t k = 0; k < all.count; ++k) {
-      Arrangement arrangement = all.first[k];
-      arrangement.leaves_holed = true;
-      Sums sums;
-      sums.partial.resize(compiled_once::sums_of(region) + d + 8);
+      std::vector<std::int64_t> partial(entries + d + 8);
       std::vector<double> scratch(compiled_once::clip_plan(rows.batch, region).doubles + 8);
       double* aligned = scratch.data();
       while (reinterpret_cast<std::uintptr_t>(aligned) % 64) ++aligned;
-      const ClipCounts first =
-          kernels.clip_sum(rows.batch, region, arrangement, aligned, sums.partial.data());
-      check(first.left > 0 && first.left < rows.batch.n, "rows are left", all.first[k].name,
-            rows.batch.n, d);
-      Batch rest = rows.batch;
-      rest.data = rows.data.data() + (rest.n - first.left) * d;
-      rest.n = first.left;
-      const ClipCounts second = best.kernels().clip_sum(
-          rest, region, first_arrangement(best.kernels(), rest), aligned, sums.partial.data());
-      sums.clipped = first.clipped + second.clipped;
-      sums.nonfinite = first.nonfinite + second.nonfinite;
-      const auto end = sums.partial.begin() + std::ptrdiff_t(compiled_once::sums_of(region));
-      sums.absent.assign(end, end + std::ptrdiff_t(d));
-      sums.partial.resize(compiled_once::sums_of(region));
-      check(sums == wanted && second.left == 0, "rows that are left", all.first[k].name,
-            rows.batch.n, d);
+      const ClipCounts seen = clip_rows({&kernels, all.first + k}, best.kernels(), rows.batch,
+                                        region, aligned, partial.data());
+      const auto end = partial.begin() + std::ptrdiff_t(entries);
+      const Sums sums{
+          {partial.begin(), end}, {end, end + std::ptrdiff_t(d)}, seen.clipped, seen.nonfinite};
+      check(sums == wanted, "stretches with holes", all.first[k].name, n, d);
+    }
+  }
+}
+
+// A pass takes the rows that it should, and tells how many it leaves.
+void test_taking() {
+  const Case c({Task::ball, false}, 20);
+  Rows<double> rows(1024, 20);
+  for (std::size_t k = 0; k < rows.data.size(); ++k)
+    rows.data[k] = k / 20 < 512 && k % 20 == 3 ? std::nan("") : 0.5;
+  const Region region = as_passed(c.region, 20);
+  const KernelTable targets = kernel_table();
+  for (std::size_t t = 0; t < targets.count; ++t) {
+    const Kernels& kernels = targets.first[t];
+    if (!kernels.supported()) continue;
+    for (Takes takes : {Takes::all, Takes::plain, Takes::holed}) {
+      Arrangement arrangement = first_arrangement(kernels, rows.batch);
+      arrangement.takes = takes;
+      std::vector<std::int64_t> partial(20 + 28);
+      std::vector<double> scratch(compiled_once::clip_plan(rows.batch, region).doubles + 8);
+      double* aligned = scratch.data();
+      while (reinterpret_cast<std::uintptr_t>(aligned) % 64) ++aligned;
+      const std::size_t left =
+          kernels.clip_sum(rows.batch, region, arrangement, aligned, partial.data()).left;
+      const std::size_t wanted = takes == Takes::all ? 0 : takes == Takes::plain ? 768 : 256;
+      check(left == wanted, "rows that are left", kernels.name, std::size_t(takes), left);
     }
   }
 }
@@ -270,9 +292,14 @@ int main() {
   for (std::size_t d : {17u, 40u})
     for (Kind kind : kinds) {
       if (kind.matrix || kind.rank || kind.task == Task::distances) continue;
-      test_leaving<float>(kind, d);
-      test_leaving<double>(kind, d);
+      const auto few = [](std::size_t i) { return i < 60; };
+      const auto stretches = [](std::size_t i) { return i / 300 % 2 == 1 || i > 1990; };
+      const auto all = [](std::size_t) { return true; };
+      test_leaving<float>(kind, d, few), test_leaving<double>(kind, d, few);
+      test_leaving<float>(kind, d, stretches), test_leaving<double>(kind, d, stretches);
+      test_leaving<float>(kind, d, all), test_leaving<double>(kind, d, all);
     }
+  test_taking();
   test_limits();
   test_choice();
   std::printf(failures ? "%d checks failed\n" : "all kernels agree with the model\n", failures);

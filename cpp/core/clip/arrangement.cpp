@@ -252,7 +252,7 @@ Choice::Choice(std::string_view forced) {
   };
   add(target);
   // Two vectors of 256 bits may be faster than one of 512.
-  if (forced.empty() && is_wide(target)) add(choose_kernels("avx2"));
+  if (forced.empty() && is_wide(target) && name_ != "avx2") add(choose_kernels("avx2"));
   classes_ = std::make_unique<PassClass[]>(layouts * tasks * types * bits_of_d * quarters);
 }
 

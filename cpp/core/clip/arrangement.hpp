@@ -19,6 +19,10 @@ struct Kernels;
 // the first level of cache or to the second, or row by row beside the rows that are read.
 enum class Fetch { hardware, near, far, beside };
 
+// Which rows a pass takes before it leaves the others: all, those until many have holes, or those of
+// which many have, from the first one on.
+enum class Takes { all, plain, holed };
+
 struct Arrangement {
   const char* name;
   std::size_t rows;   // in flight: 1, 2, 3, 4 or 8; they share the loads of center, scale and sums;
@@ -28,8 +32,7 @@ struct Arrangement {
   Fetch fetch;
   bool keeps;              // the rows in flight as they were read, in the place of their y
   bool registers = false;  // rows of 9 to most_in_registers coordinates are not stored in between
-  bool leaves_holed =
-      false;  // a pass ends where many rows have holes: wider kernels go on from there
+  Takes takes = Takes::all;
 };
 constexpr std::size_t most_in_registers = 16;  // coordinates: 8 rows take 16 of AVX-512's 32
 

@@ -293,7 +293,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   if (arrangement.rows > most_in_flight) arrangement.rows = most_in_flight;
   // Blocks of scratch are in the cache already.
   if (is_mixed(region) || !plan.contiguous) arrangement.fetch = Fetch::hardware;
-  arrangement.leaves_holed &= plan.contiguous;
+  if (!plan.contiguous) arrangement.takes = Takes::all;
   Scratch scratch{memory};
   if (plan.side_by_side) {
     ShortSums sums{partial, absent, make_bins(region, scratch), counts};

@@ -139,37 +139,22 @@ void run_moved(const Choice& choice, const Region& region, const CellBox& box, S
   }
 }
 
-// Rows of which many have holes go on with the widest vectors, whatever was fastest without: their walk
-// over such rows takes half the time (AVX-512 beside AVX2, bench/README.md).
-void run_part(const Choice& choice, const Variant& variant, const Region& region, const Batch& part,
-              bool leaves, Share& share) {
-  const Kernels& widest = choice.kernels();
-  Arrangement arrangement = *variant.arrangement;
-  arrangement.leaves_holed = leaves && variant.kernels != &widest;
-  double* scratch = share.scratch.get();
-  const ClipCounts seen =
-      variant.kernels->clip_sum(part, region, arrangement, scratch, share.partial.data());
-  add(share.counts, seen);
-  if (!seen.left) return;
-  const Batch rest = part_of(part, part.n - seen.left, seen.left);
-  add(share.counts, widest.clip_sum(rest, region, first_arrangement(widest, rest), scratch,
-                                    share.partial.data()));
-}
-
 void run_share(const Choice& choice, const Prepared& prepared, Share& share, bool measures) {
   const Region& region = prepared.region;
   const Batch& all = share.batch;
   const bool moves = share.converted.moves();
   if (region.lower && !moves) return run_moved(choice, region, prepared.box(), share);
-  bool leaves = false;  // trials are of whole slices
+  bool chosen = false;  // trials are of one variant
   const auto run = [&](const Variant& variant, std::size_t first, std::size_t n) {
+    const Kernels& widest = chosen ? choice.kernels() : *variant.kernels;
     each_stretch(*variant.kernels, share, first, n, [&](const Batch& part) {
-      run_part(choice, variant, region, part, leaves, share);
+      add(share.counts,
+          clip_rows(variant, widest, part, region, share.scratch.get(), share.partial.data()));
     });
   };
   const std::size_t done = measures && !moves ? choice.measure(all, region, run) : 0;
   const Batch passed = moves ? share.converted.shape(all) : all;
-  leaves = true;
+  chosen = true;
   if (done < all.n || all.n == 0) run(choice.variant(passed, region), done, all.n - done);
 }
 
@@ -190,6 +175,23 @@ ClipCounts collect(const std::vector<Share>& shares, const Region& region, std::
 }
 
 }  // namespace
+
+ClipCounts clip_rows(const Variant& variant, const Kernels& widest, const Batch& rows,
+                     const Region& region, double* scratch, std::int64_t* partial) {
+  const bool alone = variant.kernels == &widest;
+  const Variant wide{&widest, &first_arrangement(widest, rows)};
+  ClipCounts counts{0, 0};
+  Batch rest = rows;
+  for (bool holed = false;; holed = !holed) {
+    const Variant& now = holed ? wide : variant;
+    Arrangement arrangement = *now.arrangement;
+    if (!alone) arrangement.takes = holed ? Takes::holed : Takes::plain;
+    const ClipCounts seen = now.kernels->clip_sum(rest, region, arrangement, scratch, partial);
+    add(counts, seen);
+    if (!seen.left) return counts;
+    rest = part_of(rest, rest.n - seen.left, seen.left);
+  }
+}
 
 ClipCounts clip_sum(const Choice& choice, const Batch& batch, const Region& given,
                     std::int64_t* partial, int threads, std::int64_t* absent) {

@@ -109,6 +109,7 @@ __attribute__((noinline)) static void stream_holed(Stream& other, const Batch& r
                                                    const Origin& from, std::size_t& i,
                                                    const Arrangement& arrangement) {
   constexpr int R = holed_in_flight;
+  if (i + R > rows.n) return;
   Stream s = other;
   s.records = other.spare, s.stride = y_slot(task) + R * vec_lanes, s.keeps = false;
   for (std::size_t j = 0, at = 0; j < s.d; j += vec_lanes, at += s.stride) {

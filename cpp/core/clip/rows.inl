@@ -149,21 +149,22 @@ template <class S, class T, Task task>
 static void stream(Stream& s, const Batch& rows, const Origin& from,
                    const Arrangement& arrangement) {
   std::size_t i = 0;
-  for (;;) {
-    s.holed = false;
-    if (task == Task::box || s.form == Form::ellipsoid) {
-      stream_plain<S, T, task, Form::ellipsoid>(s, rows, from, i, arrangement);
-    } else if constexpr (task != Task::box) {
-      if (s.form == Form::ball_at_zero)
-        stream_plain<S, T, task, Form::ball_at_zero>(s, rows, from, i, arrangement);
-      else stream_plain<S, T, task, Form::ball>(s, rows, from, i, arrangement);
-    }
-    if (!s.holed) return;
-    if (arrangement.leaves_holed) {
-      s.counts.left = rows.n - i;
-      return;
+  s.holed = arrangement.takes == Takes::holed && s.spare;
+  for (;; s.holed = false) {
+    if (!s.holed) {
+      if (task == Task::box || s.form == Form::ellipsoid) {
+        stream_plain<S, T, task, Form::ellipsoid>(s, rows, from, i, arrangement);
+      } else if constexpr (task != Task::box) {
+        if (s.form == Form::ball_at_zero)
+          stream_plain<S, T, task, Form::ball_at_zero>(s, rows, from, i, arrangement);
+        else stream_plain<S, T, task, Form::ball>(s, rows, from, i, arrangement);
+      }
+      if (!s.holed) return;
+      if (arrangement.takes == Takes::plain) break;
     }
     if constexpr (task != Task::distances && std::is_same_v<S, T>)
       stream_holed<T, task>(s, rows, from, i, arrangement);
+    if (arrangement.takes == Takes::holed) break;
   }
+  s.counts.left = rows.n - i;
 }

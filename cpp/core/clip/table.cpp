@@ -37,7 +37,7 @@ const char* column_at(const Batch& batch, std::size_t j, std::size_t from) {
 void ask_for(const Batch& batch, std::size_t j, std::size_t from) {
   constexpr std::size_t bytes = 2048, line = 64;
   const char* at = column_at(batch, j, from);
-  for (std::size_t k = 0; k < bytes; k += line) __builtin_prefetch(at + k);
+  for (std::size_t k = 0; at && k < bytes; k += line) __builtin_prefetch(at + k);
 }
 
 // What kernels take of such columns; one without gaps is an array.
