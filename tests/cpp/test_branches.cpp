@@ -26,15 +26,18 @@ struct Case {
   std::size_t rank;  // beside the scale
   bool moved;        // cells into a box, first
   std::size_t rows = rows_in_test;
+  Form form = Form::ellipsoid;
 };
 
 // Branches and addresses made of the rows' numbers, each time that they are taken.
 template <class T> unsigned dependences(const Choice& kernels, const Case& c) {
   std::vector<T> rows(c.rows * c.d);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = T(int(i * 37 % 101) - 50) / 25;
-  const std::vector<double> center(c.d, 0.1), scale(c.d, 0x1p22), matrix(c.d * c.d, 0x1p20),
-      factors(2 * c.d * c.rank, 0.5), lower(c.d, -1.0), upper(c.d, 1.0);
+  const std::vector<double> center(c.d, c.form == Form::ball_at_zero ? 0.0 : 0.1),
+      matrix(c.d * c.d, 0x1p20), factors(2 * c.d * c.rank, 0.5), lower(c.d, -1.0), upper(c.d, 1.0);
   const std::vector<double> edges{0x1p21, 0x1p23, 0x1p25};
+  std::vector<double> scale(c.d, 0x1p22);
+  if (c.form == Form::ellipsoid) scale.back() = 0x1p21;
   Region region{};
   region.task = c.task;
   region.d = c.d;
@@ -87,12 +90,17 @@ int main() {
     if (blocks) failures += blocks_of_columns(kernels, name);
     for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
       for (std::size_t d : {1u, 3u, 8u, 9u, 20u, 100u})
-        for (int layout = 0; layout < 5; ++layout) {
+        for (int layout = 0; layout < 7; ++layout) {
           const bool matrix = layout == 1, columns = layout == 2, factors = layout == 3;
           const bool moved = layout == 4;
           const bool mixed = matrix || factors;
+          const Form form = layout == 5   ? Form::ball
+                            : layout == 6 ? Form::ball_at_zero
+                                          : Form::ellipsoid;
+          if (form != Form::ellipsoid && (task == Task::box || d <= 8)) continue;
           if ((mixed && task == Task::box) || (columns && d == 1)) continue;
-          const Case c{task, d, matrix, columns, factors ? (d + 1) / 2 : 0, moved};
+          const Case c{task,         d,   matrix, columns, factors ? (d + 1) / 2 : 0, moved,
+                       rows_in_test, form};
           // An arrangement of columns has rows in none of its own, and the other way round.
           const char kind = name[name.find(':') + 1];
           if (columns != (kind == 'c')) continue;
@@ -104,10 +112,12 @@ int main() {
             ++failures;
             std::printf("FAILED: %u branches or addresses, %u allowed (%s, task %d, d = %zu%s)\n",
                         found, allowed, name.c_str(), int(task), d,
-                        matrix    ? ", matrix"
-                        : factors ? ", factors"
-                        : moved   ? ", moved"
-                                  : "");
+                        matrix        ? ", matrix"
+                        : factors     ? ", factors"
+                        : moved       ? ", moved"
+                        : layout == 5 ? ", a ball"
+                        : layout == 6 ? ", a ball around 0"
+                                      : "");
           }
         }
   }
