@@ -70,7 +70,8 @@ def run(
     rows = keep(passes_over(data, domain.center.size, box=domain.box, columns=columns))
     plan = _Run(rows, domain, mu, Neighbors.of(neighbors), kind, root, threads)
     plan.before_noise = before_noise  # of each step: its number, and a mark of what it is of
-    return plan.go(on_plan)
+    plan.on_plan = on_plan
+    return plan.go()
 
 
 def halves_sensitivity(region: Ellipsoid, neighbors: str) -> float:
@@ -115,12 +116,13 @@ class _Run:
         self.integers: list[NDArray[np.object_]] = []
         self.regions: list[Ellipsoid] = []
         self.before_noise: Callable[[int, str], None] = lambda step, mark: None
+        self.on_plan: Callable[[Plan], None] | None = None
 
-    def go(self, on_plan: Callable[[Plan], None] | None) -> Outcome:
+    def go(self) -> Outcome:
         n = self._rows_counted()
         plan = make_plan(max(n, 1), self.domain, self.mu, self.neighbors, self.kind)
-        if on_plan is not None:
-            on_plan(plan)
+        if self.on_plan is not None:
+            self.on_plan(plan)
         self.rows.expect(sum(step.name != "count" for step in plan.steps) or 1)
         if plan.infeasible:
             self.rows.check()  # no round will read them
