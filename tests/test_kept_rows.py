@@ -7,7 +7,7 @@ from traceback import walk_tb
 import numpy as np
 import pytest
 
-from ellipsum import Ellipsoid, PrivateMean, PrivateSum, open_rows
+from ellipsum import Budget, Ellipsoid, PrivateMean, PrivateSum, open_rows
 from ellipsum.adaptive.passes import Passes
 from ellipsum.cli.main import main
 from ellipsum.rows import divided
@@ -188,3 +188,14 @@ def test_a_plan_is_told_once_the_rows_are_counted(folder, rows, reads):
     region = Ellipsoid.ball(4.0, d=D)
     PrivateMean(region, mu=1.0)(rows, on_plan=tell, seed=3)  # of one pass there is no plan
     assert len(told) == 2
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_what_cannot_be_told_a_plan_is_refused_before_anything_is_spent(rows, neighbors):
+    budget = Budget(mu=5.0, neighbors=neighbors)
+    for mechanism in (PrivateMean(**BOX, neighbors=neighbors), PrivateMean(
+        Ellipsoid.ball(4.0, d=D), mu=1.0, neighbors=neighbors
+    )):  # fmt: skip
+        with pytest.raises(TypeError, match="on_plan must be a function, got str"):
+            mechanism(rows, budget=budget, on_plan="print")
+    assert len(budget.entries) == 0

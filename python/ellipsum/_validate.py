@@ -152,6 +152,12 @@ def doubles(array: Any) -> NDArray[np.float64]:
         return np.asarray(array, dtype=np.float64)
 
 
+def function(name: str, given: Any) -> None:
+    """Raise TypeError for what is neither None nor can be called, before anything is spent."""
+    if given is not None and not callable(given):
+        raise TypeError(f"{name} must be a function, got {type(given).__name__}")
+
+
 def classes(name: str, labels: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The sorted classes of labels (n,), and the number of each one's class."""
     given = np.asarray(labels)

@@ -242,7 +242,7 @@ class PrivateSum:
         spend_again : bool
             Release an ExactSum that was released before: the budget is then spent twice.
         on_plan : function, optional
-            With a box or ball, told the :class:`Plan` once the rows are counted, before the passes.
+            With a box or ball, told the :class:`Plan`; the budget of a private count is drawn then.
         threads : int, optional
             For the summing; default ``ELLIPSUM_THREADS``, else one.
         seed : int or 32 bytes, optional
@@ -260,6 +260,7 @@ class PrivateSum:
         """
         columns = self._columns.copy()
         check_budget(budget, self.guarantee, resume)
+        _validate.function("on_plan", on_plan)
         refuse_users(data, users, self._users)
         workers = refuse_job(data, resume is not None, jobs, seeded=seed is not None)
         files = data = data.arranged(columns, self._d) if isinstance(data, Rows) else data
@@ -359,9 +360,9 @@ class PrivateSum:
         """The region: of a shape the best one, never another in its place (claim parts-4)."""
         if self._shape is None:
             return self.ellipsoid
-        if not isinstance(data, ExactSum) and not countable(data):
-            raise ValueError(UNCOUNTED)
         known = isinstance(data, ExactSum)
+        if not (known or countable(data)):
+            raise ValueError(UNCOUNTED)
         rows = data.count if known else passes_over(data, self._shape.d).count_rows(alone=True)
         return self.region_for(rows) if rows else self._shape.at()  # refused: no rows
 
