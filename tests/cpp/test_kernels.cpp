@@ -199,6 +199,18 @@ void test_targets() {
   }
 }
 
+// Scratch of a pass, on a cache line.
+struct Scratch {
+  static constexpr std::size_t line = 64;  // bytes
+  std::vector<double> memory;
+  double* at;
+  Scratch(const Batch& batch, const Region& region)
+      : memory(compiled_once::clip_plan(batch, region).doubles + line / sizeof(double)),
+        at(memory.data()) {
+    while (reinterpret_cast<std::uintptr_t>(at) % line) ++at;
+  }
+};
+
 // Stretches of which many rows have holes, by other kernels than the rest: the same sums, and each row
 // once. `holed` says which rows have some.
 template <class T, class Holed> void test_leaving(Kind kind, std::size_t d, const Holed& holed) {
@@ -222,11 +234,9 @@ template <class T, class Holed> void test_leaving(Kind kind, std::size_t d, cons
     const ArrangementList all = row_arrangements(kernels);
     for (std::size_t k = 0; k < all.count; ++k) {
       std::vector<std::int64_t> partial(entries + d + 8);
-      std::vector<double> scratch(compiled_once::clip_plan(rows.batch, region).doubles + 8);
-      double* aligned = scratch.data();
-      while (reinterpret_cast<std::uintptr_t>(aligned) % 64) ++aligned;
+      const Scratch scratch(rows.batch, region);
       const ClipCounts seen = clip_rows({&kernels, all.first + k}, best.kernels(), rows.batch,
-                                        region, aligned, partial.data());
+                                        region, scratch.at, partial.data());
       const auto end = partial.begin() + std::ptrdiff_t(entries);
       const Sums sums{
           {partial.begin(), end}, {end, end + std::ptrdiff_t(d)}, seen.clipped, seen.nonfinite};
@@ -250,11 +260,9 @@ void test_taking() {
       Arrangement arrangement = first_arrangement(kernels, rows.batch);
       arrangement.takes = takes;
       std::vector<std::int64_t> partial(20 + 28);
-      std::vector<double> scratch(compiled_once::clip_plan(rows.batch, region).doubles + 8);
-      double* aligned = scratch.data();
-      while (reinterpret_cast<std::uintptr_t>(aligned) % 64) ++aligned;
+      const Scratch scratch(rows.batch, region);
       const std::size_t left =
-          kernels.clip_sum(rows.batch, region, arrangement, aligned, partial.data()).left;
+          kernels.clip_sum(rows.batch, region, arrangement, scratch.at, partial.data()).left;
       const std::size_t wanted = takes == Takes::all ? 0 : takes == Takes::plain ? 768 : 256;
       check(left == wanted, "rows that are left", kernels.name, std::size_t(takes), left);
     }
