@@ -44,6 +44,27 @@ USERS = [
         "tests/test_words.py -k joined",
     ),
     Mutation(
+        "users: of rows of one hash it is a sort that chooses",
+        P + "users.py",
+        "        order = np.lexsort((*own.view(np.uint64).T, ranks, run))\n",
+        "        pass\n",
+        "tests/test_user_rows.py -k hash",
+    ),
+    Mutation(
+        "users' means, C++: the second double counts as exact",
+        FILE,
+        "Mask(size < least) & Mask(error_of",
+        "Mask(size == size) & Mask(error_of",
+        TESTS,
+    ),
+    Mutation(
+        "users' means, C++: what is left beside a quotient counts as exact",
+        FILE,
+        "Mask(error_of(rest, low, left) == Doubles{}) &",
+        "Mask(left == left) &",
+        TESTS,
+    ),
+    Mutation(
         "users' means, C++: what e rounds is that of one number",
         FILE,
         "sums.size.part[p] * k, divisor",
@@ -67,8 +88,8 @@ USERS = [
     Mutation(
         "users' means, C++: the rest of a division has 29 bits of the quotient",
         FILE,
-        "(high - upper * k) - lower * k",
-        "(high - upper * k)",
+        "(a - upper * k) - lower * k",
+        "(a - upper * k)",
         TESTS,
     ),
     Mutation(

@@ -124,6 +124,21 @@ def test_what_the_second_double_rounds_may_lie_on_the_other_side_of_a_tie(name, 
 
 
 @pytest.mark.parametrize("name", KERNEL_SETS)
+def test_what_lies_beside_a_tie_by_less_than_a_double_tells_is_beside_it(name):
+    """1025 numbers whose sum two doubles hold, and whose mean is 2^-104 / 1025 above the middle of
+    two: beside the remainder of the first double's quotient that is lost."""
+    k, last = 1025, 2.0**-52
+    total = k * (1 + Fraction(k, 2**53))  # a double and 2^-53, as k k = 1 modulo 2^11
+    numbers = [last * (1 + last), -last, *[1.0] * (k - 4), 0.5 + last / 2]
+    numbers.append(float(total + Fraction(1, 2**104) - sum(map(Fraction, numbers))))
+    assert sum(map(Fraction, numbers)) == total + Fraction(1, 2**104) and len(numbers) == k
+    rows = np.array(numbers).reshape(-1, 1)
+    with use_kernels(name) as kernels:
+        got = run_means(kernels, rows, np.array([k]), divide=True)
+    assert got[0, 0] == truth(rows, True)[0] > 1 + (k - 1) * last / 2
+
+
+@pytest.mark.parametrize("name", KERNEL_SETS)
 def test_float32_and_long_runs(name):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(20_000, 1)).astype(np.float32)

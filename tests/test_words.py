@@ -92,6 +92,25 @@ def test_one_large_array_takes_no_more_memory_than_its_budget_and_a_few_blocks(m
     assert peak < 4 << 20
 
 
+@pytest.mark.parametrize("memory", [1 << 30, 3000])
+def test_rows_of_several_types_come_back_as_their_numbers(monkeypatch, memory):
+    """float32 is kept as it is, in memory and in files, beside float64."""
+    monkeypatch.setattr(divided, "MEMORY_BYTES", memory)
+    rng, kinds = np.random.default_rng(1), ("f4", "f4", "f8", ">f4", "i8", "f4")
+    parts = [
+        ((9 * rng.normal(size=(40, 3))).astype(kind), rng.integers(0, 2**64, (40, 2), np.uint64))
+        for kind in kinds
+    ]
+    with Divided(3) as kept:
+        kept.take(iter(parts))
+        got = [np.column_stack([words, rows]) for _, part in kept.parts() for rows, words in part]
+    wanted = np.concatenate([np.column_stack([words, rows]) for rows, words in parts])
+    assert sorted(np.concatenate(got).tolist()) == sorted(wanted.tolist())
+    with Divided(3) as kept:
+        kept.take(iter(parts[:2]))
+        assert {rows.dtype for _, part in kept.parts() for rows, _ in part} == {np.dtype("f4")}
+
+
 def test_words_that_are_reused_are_copied():
     rows, words = np.ones((3, 1)), np.arange(1, 7, dtype=np.uint64).reshape(3, 2)
     with Divided(1) as kept:

@@ -22,7 +22,6 @@ from .column_names import Columns
 from .kernels.backend import kernels
 from .rows.batches import OF_USERS
 from .rows.cells import CellDigests
-from .rows.distinct import fixed_width
 from .rows.divided import Divided, Store
 from .rows.files import Rows
 from .rows.labelled import labelled_batches, one_kind
@@ -46,6 +45,9 @@ Array = NDArray[Any]
 Words = NDArray[np.uint64]
 
 STATISTICS = ("mean", "sum")
+
+#: Numbers that are hashed at a time, in the second level of cache.
+_NUMBERS_PER_HASH = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -301,32 +303,49 @@ def _runs(
 
 def _least(batches: Iterator[tuple[Array, Words]], d: int, most: int) -> Iterator[Array]:
     """At most ``most`` of the rows of each run of digests, whatever the batches' ends."""
-    rows, words, rank = np.empty((0, d)), np.empty((0, 2), np.uint64), np.empty(0, np.uint64)
+    rows, words = np.empty((0, d)), np.empty((0, 2), np.uint64)
     for more, more_words in batches:
         with np.errstate(all="ignore"):  # a warning would tell of a value
             plain = np.ascontiguousarray(more, np.float64)
-        rank = np.concatenate([rank, _ranks(plain, more_words)])
         rows, words = np.concatenate([rows, plain]), np.concatenate([words, more_words])
         run = np.cumsum(np.append(False, changes(words)))
-        order = order_within(run, rank)
-        place = np.arange(len(run)) - np.searchsorted(run, run)
-        kept = order[place < most]
-        done = kept[run[kept] < run[-1]]
-        if len(done):
-            yield taken(rows, done)
-        rest = kept[run[kept] == run[-1]]
-        rows, words, rank = taken(rows, rest), taken(words, rest), rank[rest]
+        kept = _kept(rows, words, run, most)
+        is_open = run[kept] == run[-1]
+        if not is_open.all():
+            yield taken(rows, kept[~is_open])
+        rows, words = taken(rows, kept[is_open]), taken(words, kept[is_open])
     if len(rows):
         yield rows
 
 
+def _kept(rows: Array, words: Words, run: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Places of at most ``most`` rows of each run, those of the least hash: a function of the
+    multiset of the run's rows, also where rows that differ have one hash, as two can be made to."""
+    long = np.flatnonzero((np.bincount(run) > most)[run])
+    own, run = taken(rows, long), run[long]
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        own += 0.0  # zeros of one kind, and NaNs
+        np.copyto(own, np.nan, where=np.isnan(own))
+    ranks = _ranks(own, taken(words, long))
+    order = order_within(run, ranks)
+    tied = np.flatnonzero((np.diff(run) == 0) & (np.diff(ranks[order]) == 0))
+    if (own[order[tied]].view(np.uint64) != own[order[tied + 1]].view(np.uint64)).any():
+        order = np.lexsort((*own.view(np.uint64).T, ranks, run))
+    place = np.arange(len(run)) - np.searchsorted(run, run)
+    dropped = np.zeros(len(rows), np.bool_)
+    dropped[long[order[place >= most]]] = True
+    return np.flatnonzero(~dropped)
+
+
 def _ranks(rows: Array, words: Words) -> NDArray[np.uint64]:
-    """A hash of each user and row: alike for equal rows of one user, and of no row's place."""
-    with np.errstate(all="ignore"):
-        alike = np.where(np.isnan(rows), np.nan, rows + 0.0)  # zeros, and NaNs, of one kind
-    digests = fixed_width(alike, alike.itemsize * alike.shape[1]).digests(b"row")
-    user = mixed(words[:, 0] ^ mixed(words[:, 1]))
-    return mixed(user ^ mixed(digests[:, 0] ^ mixed(digests[:, 1])))
+    """A hash of each user and row, of no row's place: a fifth of the time of a digest."""
+    places = mixed(np.arange(rows.shape[1], dtype=np.uint64))
+    ranks = mixed(words[:, 0] ^ mixed(words[:, 1]))
+    step = max(1, _NUMBERS_PER_HASH // max(1, rows.shape[1]))
+    for start in range(0, len(rows), step):
+        numbers = rows[start : start + step].view(np.uint64)
+        ranks[start : start + step] ^= mixed(numbers ^ places).sum(1)
+    return mixed(ranks)
 
 
 def _finished(

@@ -154,7 +154,7 @@ template <class T>
 void run(const Kernels& kernels, const Batch& batch, const std::int64_t* ends, std::size_t runs,
          std::int64_t* state, double* out, bool divide) {
   std::vector<std::uint32_t> unsure(batch.d + 1);
-  const bool contiguous = batch.column_stride == std::ptrdiff_t(sizeof(T));
+  const bool contiguous = batch.d == 1 || batch.column_stride == std::ptrdiff_t(sizeof(T));
   const auto add_rows = [&](const Batch& rows, std::size_t j) {
     const char* row = static_cast<const char*>(rows.data);
     for (std::size_t i = 0; i < rows.n; ++i, row += rows.row_stride)
