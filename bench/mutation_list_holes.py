@@ -8,6 +8,13 @@ TESTS = "tests/test_arrangements.py -k come_and_go"
 
 HOLES = [
     Mutation(
+        "trials: rows of which many have holes count as others",
+        C + "clip/arrangement.cpp",
+        "if (!columns && 16 * holed > std::int64_t(slice)) break;",
+        "if (holed < 0) break;",
+        "tests/test_arrangements.py -k holes",
+    ),
+    Mutation(
         "rows with holes, C++: an exceptional one is counted twice",
         C + "clip/holed_rows.inl",
         "s.counts.nonfinite -= n2[r] >= exceptional_norm2 && missing[r] > 0;",

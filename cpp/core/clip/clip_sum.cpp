@@ -144,17 +144,16 @@ void run_share(const Choice& choice, const Prepared& prepared, Share& share, boo
   const Batch& all = share.batch;
   const bool moves = share.converted.moves();
   if (region.lower && !moves) return run_moved(choice, region, prepared.box(), share);
-  bool chosen = false;  // trials are of one variant
   const auto run = [&](const Variant& variant, std::size_t first, std::size_t n) {
-    const Kernels& widest = chosen ? choice.kernels() : *variant.kernels;
+    const std::int64_t before = share.counts.nonfinite;
     each_stretch(*variant.kernels, share, first, n, [&](const Batch& part) {
-      add(share.counts,
-          clip_rows(variant, widest, part, region, share.scratch.get(), share.partial.data()));
+      add(share.counts, clip_rows(variant, choice.kernels(), part, region, share.scratch.get(),
+                                  share.partial.data()));
     });
+    return share.counts.nonfinite - before;
   };
   const std::size_t done = measures && !moves ? choice.measure(all, region, run) : 0;
   const Batch passed = moves ? share.converted.shape(all) : all;
-  chosen = true;
   if (done < all.n || all.n == 0) run(choice.variant(passed, region), done, all.n - done);
 }
 
