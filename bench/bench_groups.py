@@ -1,6 +1,6 @@
 """Sums by key and rows of users beside one sum of the same rows.
 
-    python bench/bench_groups.py            # about a minute
+    python bench/bench_groups.py            # two minutes
 
 writes ``bench/results/FAMILY/groups.md``. In turns, one thread, CPU seconds, the least of five;
 answers are checked against sums of each group by itself.
@@ -72,16 +72,17 @@ def line(d: int, dtype: str) -> str:
     """One row of the table."""
     case = Case(d, dtype)
     case.check()
-    users = [partial(case.users, case.keys), partial(case.users, case.text)]
-    jobs = [
-        case.one,
-        case.indexed,
-        *keyed(case),
-        case.pandas,
-        *users,
-        partial(case.users, case.keys, 2),
-    ]
-    return row(f"| {d} | {dtype}", jobs, repeats=5)
+    return row(f"| {d} | {dtype}", [case.one, case.indexed, *keyed(case), case.pandas], repeats=5)
+
+
+def user_line(d: int, dtype: str, people: int) -> str:
+    """One row of the table of users."""
+    case = Case(d, dtype, people)
+    most = [partial(case.users, case.keys, k) for k in (1, 5)]
+    means = [partial(case.users, case.keys), partial(case.users, case.text)]
+
+    jobs = [case.one, *means, *most, lambda: case.frame.groupby(case.keys).mean()]
+    return row(f"| {people:,} | {d} | {dtype}", jobs, repeats=5)
 
 
 def keyed(case: Case) -> list[Callable[[], object]]:
@@ -114,19 +115,27 @@ def many() -> list[str]:
 
 def main() -> None:
     lines = [line(d, dtype) for d in (4, 16, 64) for dtype in ("float32", "float64")]
+    people = [
+        user_line(d, dtype, count)
+        for count in (KEYS, 500_000)
+        for d in (4, 16, 64)
+        for dtype in ("float32", "float64")
+    ]
     columns = (
         "by integer key | by integers far apart | by dictionary | by Arrow text | by NumPy text "
         "| by Python's text"
     )
     text = (
         f"{N:,} rows, {KEYS:,} keys; CPU time over that of one sum of the same rows.\n\n"
-        f"| d | | one sum | table, by index | {columns} | pandas' `groupby().sum()` "
-        f"| one row a user | by Arrow text | two rows a user |\n{'|---' * 14}|\n"
+        f"| d | | one sum | table, by index | {columns} | pandas' `groupby().sum()` |\n"
+        f"{'|---' * 11}|\n"
         + "\n".join(lines)
         + f"\n\nd = 16, float32, all of the keys new.\n\n| keys | one sum | {columns} |\n"
         + f"{'|---' * 8}|\n"
         + "\n".join(many())
-        + "\n"
+        + "\n\nRows of users, 1,000,000 in all: their means, or so many of their rows.\n\n"
+        "| users | d | | one sum | means | by Arrow text | one row of each | five rows "
+        f"| pandas' `groupby().mean()` |\n{'|---' * 9}|\n" + "\n".join(people) + "\n"
     )
     (family_folder() / "groups.md").write_text(f"# Groups\n\n{text}\n{measure.machine()}\n")
     print(text)

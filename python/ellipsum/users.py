@@ -331,7 +331,9 @@ def _kept(rows: Array, words: Words, run: NDArray[np.int64], most: int) -> NDArr
     tied = np.flatnonzero((np.diff(run) == 0) & (np.diff(ranks[order]) == 0))
     if (own[order[tied]].view(np.uint64) != own[order[tied + 1]].view(np.uint64)).any():
         order = np.lexsort((*own.view(np.uint64).T, ranks, run))
-    place = np.arange(len(run)) - np.searchsorted(run, run)
+    places = np.arange(len(run))
+    begins = np.append(True, run[1:] != run[:-1])[: len(run)]
+    place = places - np.maximum.accumulate(places * begins)
     dropped = np.zeros(len(rows), np.bool_)
     dropped[long[order[place >= most]]] = True
     return np.flatnonzero(~dropped)
