@@ -285,7 +285,7 @@ def objects() -> Iterator[Container]:
         "between batches", OBJECTS, good, lambda r, _: as_batches([BATCH, *r, BATCH], D)
     )
     yield Container("added", OBJECTS, good, added)
-    for kind in ("Int64", "Float64", "boolean", "Float32"):
+    for kind in ("Int64", "Float64", "boolean", "Float32", "int64[pyarrow]", "bool[pyarrow]"):
         yield Container(
             f"pandas {kind}",
             [(None, 1), (1, None), (None, None)],

@@ -89,7 +89,9 @@ def test_columns_apart_are_copied_block_by_block_and_mixed_floats_become_doubles
     "frame",
     [
         pd.concat([pd.DataFrame({"a": [1, None], "b": [1, 2]}, dtype="Int64")] * 5000),
-        pd.DataFrame({"a": [1.0, None], "b": [1.0, 2.0]}, dtype="double[pyarrow]"),
+        pd.concat(
+            [pd.DataFrame({"a": [1.0, None], "b": [1.0, 2.0]}, dtype="double[pyarrow]")] * 5000
+        ),
         pd.DataFrame({"a": ["1", "2"], "b": [1.0, 2.0]}, dtype="string"),
         pd.DataFrame({"a": ["1", "2"], "b": [1.0, 2.0]}, dtype="category"),
         pd.DataFrame({"a": [1j, 2j], "b": [1.0, 2.0]}),

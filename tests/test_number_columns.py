@@ -141,16 +141,18 @@ def test_frames_of_numbers_are_their_doubles(kernel_set, frame):
     assert (ExactSum(region).add(frame).integers() == wanted).all()
 
 
+OWN = ["Int64", "UInt8", "Float32", "Float64", "boolean", "UInt64"]
+ARROW = ["int64", "uint8", "float", "double", "bool", "uint64"]
+
+
 @pytest.mark.parametrize("n", [3, 5000, 9000])
-def test_pandas_own_numbers_with_nulls_are_the_same_in_few_rows_and_in_many(kernel_set, n):
+@pytest.mark.parametrize("kinds", [OWN, [f"{kind}[pyarrow]" for kind in ARROW]])
+def test_pandas_own_numbers_with_nulls_are_the_same_in_few_rows_and_in_many(kernel_set, n, kinds):
     """Few are copied, many go by Arrow; the ends of a type are rounded alike."""
-    kinds = ["Int64", "UInt8", "Float32", "Float64", "boolean", "UInt64"]
     rng = np.random.default_rng(n)
     columns = {}
     for j, kind in enumerate(kinds):
-        numbers = numbers_of(
-            {"boolean": "?", "F": "i1"}.get(kind, "i8" if j == 0 else "u1"), n, rng
-        )
+        numbers = numbers_of("?" if kind.startswith("bool") else "i8" if j == 0 else "u1", n, rng)
         series = pd.Series(numbers).astype(kind)
         series[rng.random(n) < 0.3] = pd.NA
         columns[f"c{j}"] = series
@@ -162,6 +164,43 @@ def test_pandas_own_numbers_with_nulls_are_the_same_in_few_rows_and_in_many(kern
         totals[0].add(frame)
         totals[1].add(pa.Table.from_pandas(frame, preserve_index=False))
         assert totals[0].to_bytes() == totals[1].to_bytes()
+
+
+@pytest.mark.parametrize("kind", ["Float64", "Float32", "Int64", "mixed"])
+@pytest.mark.parametrize("n", [0, 3, 5000, 9000])
+def test_few_rows_of_polars_are_those_that_go_by_arrow(kernel_set, n, kind):
+    polars = pytest.importorskip("polars")
+    rng = np.random.default_rng(n)
+    rows = rng.integers(-99, 99, (n, 5)).tolist()
+    holed = [[None if rng.random() < 0.1 else x for x in row] for row in rows]
+    names, kinds = list("abcde"), [getattr(polars, "Float64" if kind == "mixed" else kind)] * 5
+    kinds[2:3] = [polars.Float32] if kind == "mixed" else kinds[2:3]
+    schema = dict(zip(names, kinds, strict=True))
+    frame = polars.DataFrame(holed, schema=schema, orient="row")
+    region = Ellipsoid.ball(60.5, center=dict.fromkeys(names, 0.25))
+    for missing in ("center", "ignore"):
+        totals = [ExactSum(region, missing=missing) for _ in range(2)]
+        totals[0].add(frame).add(frame[::2].select(names[::-1])).add(frame[1:])
+        turned = frame[::2].select(names[::-1])
+        for part in (frame, turned, frame[1:]):
+            totals[1].add(
+                pa.Table.from_batches(part.to_arrow().to_batches(), part.to_arrow().schema)
+            )
+        assert totals[0].to_bytes() == totals[1].to_bytes()
+    with pytest.raises(ValueError, match="'f'"):
+        ExactSum(region).add(frame.rename({"a": "f"}))
+
+
+@pytest.mark.parametrize("kind", ["Int64", "int64[pyarrow]"])
+def test_a_pandas_that_cannot_copy_such_numbers_quotes_none(monkeypatch, kind):
+    frame = pd.DataFrame({"a": pd.Series([987654321, None], dtype=kind)})
+
+    def unable(*_given, **_options):
+        raise ValueError("cannot convert 987654321")
+
+    monkeypatch.setattr(pd.DataFrame, "to_numpy", unable)
+    (block,) = kernel_batches(frame, 1)
+    np.testing.assert_array_equal(np.asarray(block), [[987654321.0], [np.nan]])
 
 
 @pytest.mark.parametrize("dtype", [*TYPES, ">i4", "f2"])

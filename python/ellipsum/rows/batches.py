@@ -18,7 +18,7 @@ from ..column_units import frame_units
 from .arrow import is_arrow, stream_batches
 from .columns import ColumnBlock, as_arrays
 from .files import Rows
-from .frames import frame_batches, number_columns
+from .frames import few_polars_rows, frame_batches, number_columns
 from .partitioned import refuse_far_rows
 
 __all__ = ["as_batches", "is_batch", "kernel_batches"]
@@ -58,6 +58,7 @@ def as_batches(
     pyarrow Dataset, Scanner          the same: a query runs once for each pass, and its batches
     Polars LazyFrame                  are taken as they come (a Scanner for one pass alone)
     pandas frame of NumPy's numbers   itself, whole, where its columns lie evenly in one array
+    few rows of pandas or Polars      the array that they make of it
     ``Rows`` (`ellipsum.open_rows`)   blocks of the files
     ================================  =====================================================
 
@@ -115,6 +116,8 @@ def kernel_batches(
     if (numbers := number_columns(data, d)) is not None:
         order = columns.order_of(names, units=frame_units(data))
         return in_order(frame_batches(numbers), order)
+    if (few := few_polars_rows(data, d)) is not None:
+        return in_order(iter([few]), columns.order_of(data.columns))
     if is_arrow(data) and not (hasattr(data, "__array__") and _pyarrow_missing()):
         named = names is not None or not _is_frame(data)
         return stream_batches(_without_index(data), d, columns, named=named)
@@ -173,15 +176,16 @@ def _without_index(data: Any) -> Any:
         return data
     pandas = sys.modules["pandas"]
     # The name of a series is not told: of one that was a row it is a person's label.
-    columns = data.items() if isinstance(data, pandas.DataFrame) else [(None, data)]
-    for name, column in columns:
-        if column.dtype == object:
+    frame = isinstance(data, pandas.DataFrame)
+    kinds = zip(data.columns, data.dtypes, strict=True) if frame else [(None, data.dtype)]
+    for name, kind in kinds:
+        if kind == object:
             what = "data" if name is None else f"column {name!r} of data"
             raise TypeError(
                 f"{what} has dtype object, which may hold anything: convert it first, as by "
                 "pandas.to_numeric(column, errors='coerce')"
             )
-    if isinstance(data, pandas.DataFrame) and not data.columns.is_unique:
+    if frame and not data.columns.is_unique:
         twice = data.columns[data.columns.duplicated()][0]
         raise ValueError(f"column {twice!r} comes twice in data: rename one, or leave it out")
     plain = data.copy(deep=False)
