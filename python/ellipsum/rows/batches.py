@@ -179,7 +179,7 @@ def _without_index(data: Any) -> Any:
     frame = isinstance(data, pandas.DataFrame)
     kinds = zip(data.columns, data.dtypes, strict=True) if frame else [(None, data.dtype)]
     for name, kind in kinds:
-        if kind == object:
+        if kind == np.dtype(object):
             what = "data" if name is None else f"column {name!r} of data"
             raise TypeError(
                 f"{what} has dtype object, which may hold anything: convert it first, as by "
