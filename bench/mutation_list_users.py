@@ -44,6 +44,13 @@ USERS = [
         "tests/test_words.py -k joined",
     ),
     Mutation(
+        "groups: a table that was broken off goes on",
+        P + "groups/table.py",
+        "        self.book.refuse_half()\n",
+        "        pass\n",
+        "tests/test_interrupted.py -k broken",
+    ),
+    Mutation(
         "users: of rows of one hash it is a sort that chooses",
         P + "users.py",
         "        order = np.lexsort((*own.view(np.uint64).T, ranks, run))\n",

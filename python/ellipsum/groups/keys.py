@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class KeyBook:
     @property
     def keys(self) -> list[Any]:
         """The keys, by their indices."""
-        self._refuse_half()
+        self.refuse_half()
         if len(self._keys) < self._size:
             self._keys += [None] * (self._size - len(self._keys))
             for sort in self._sorts.values():
@@ -110,7 +111,7 @@ class KeyBook:
 
     def digests(self) -> Words:
         """The digest of each key (n, 2)."""
-        self._refuse_half()
+        self.refuse_half()
         if len(self._digests) < self._size:
             more = np.empty((self._size - len(self._digests), 2), np.uint64)
             self._digests = np.concatenate([self._digests, more])
@@ -172,15 +173,25 @@ class KeyBook:
 
     def _find(self, cells: Cells, *, add: bool) -> Ints:
         """The index of each cell; new keys in the order in which they come first."""
-        self._refuse_half()
-        self._half = add
-        out = self._places_of(cells, add)
-        self._half = False
-        return out
+        if not add:
+            self.refuse_half()
+            return self._places_of(cells, add)
+        with self.changing():
+            return self._places_of(cells, add)
 
-    def _refuse_half(self) -> None:
-        if self._half:  # its tables may know keys that have no index
-            raise RuntimeError("adding keys was broken off: make the table anew from the rows")
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """What breaks off here leaves the keys, or what is kept for each of them, with a part of
+        what was added: nothing is told of them from then on."""
+        self.refuse_half()
+        self._half = True
+        yield
+        self._half = False
+
+    def refuse_half(self) -> None:
+        """Raise RuntimeError where a change was broken off."""
+        if self._half:
+            raise RuntimeError("adding rows was broken off: make the table anew from the rows")
 
     def _places_of(self, cells: Cells, add: bool) -> Ints:
         out, size = np.empty(len(cells), np.int64), 0

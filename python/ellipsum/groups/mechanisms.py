@@ -32,8 +32,9 @@ from .file_groups import Grouping, by_key
 from .guarantee import GroupGuarantee
 from .holes import IGNORED_WHERE, absent_levels, noisy_holes
 from .key_bytes import key_text
+from .made_of import MadeOf
 from .release import GroupRelease, NoisyGroups
-from .table import ExactGroupSum, MadeOf
+from .table import ExactGroupSum
 
 __all__ = ["PrivateGroupMean", "PrivateGroupSum"]
 

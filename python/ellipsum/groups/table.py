@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,9 @@ from ..sum_bytes import MISSING
 from .holes import count_holes
 from .key_bytes import key_at, key_bytes
 from .keys import KeyBook
+from .made_of import MadeOf
 
-__all__ = ["ExactGroupSum", "MadeOf"]
+__all__ = ["ExactGroupSum"]
 
 Ints = NDArray[np.int64]
 
@@ -39,31 +40,15 @@ def _no_table(what: str) -> ValueError:
     return ValueError(f"data is no ExactGroupSum: {what}; keep the bytes of to_bytes() whole")
 
 
-class MadeOf(NamedTuple):
-    """What a table was made of, public: the noise of a release is for that."""
-
-    max_keys: int = -1  #: groups of a user; 0 of rows without users, -1 of nothing yet
-    counted: bool = False  #: whether ``units`` has their number
-
-    def joined(self, other: MadeOf) -> MadeOf:
-        """Of two tables together."""
-        if -1 in (self.max_keys, other.max_keys):
-            return max(self, other)
-        if self != other:
-            raise ValueError(
-                "other was made of other units: rows and users, or users of another max_keys or "
-                "neighbors, do not add up"
-            )
-        return self
-
-
 class ExactGroupSum:
     """Exact sums of rows by group: what :class:`ellipsum.ExactSum` is to one sum.
 
     **Guarantees.** A row adds to its group the integers that it would add to a sum of its own
     (claim groups-1), so the table is a function of the multiset of (key, row): any order, split
     and merge tree gives the same bytes. A copy of a table, or of a part of it, that was made in
-    this process is neither merged with it nor released again (claim composition-2).
+    this process is neither merged with it nor released again (claim composition-2). A table whose
+    :meth:`add` or :meth:`merge` was broken off, as by Ctrl-C, has a part of its rows, and does
+    nothing from then on but raise RuntimeError.
 
     *Everything in it is private.* Memory: 8 d + 8 bytes a group, 24 d beyond 2^31 rows, and some
     100 bytes of keys; both may be there twice while they grow.
@@ -141,12 +126,18 @@ class ExactGroupSum:
         if len(labels) != len(block):
             raise ValueError("key must have one entry for each row")
         self.made_of = self.made_of.joined(MadeOf(0, True))
-        self.add_indexed(block, self.book.index(labels))
-        self.units += len(block)
+        index = self.book.index(labels)
+        with self.book.changing():
+            self._add(block, index)
+            self.units += len(block)
         return self
 
     def add_indexed(self, rows: NDArray[Any], index: Ints) -> None:
         """Add rows by the index of their group in ``book``; -1 is in none."""
+        with self.book.changing():
+            self._add(rows, index)
+
+    def _add(self, rows: NDArray[Any], index: Ints) -> None:
         self.mark()
         self._grow()
         done = 0
@@ -202,6 +193,11 @@ class ExactGroupSum:
                 arguments = region.kernel_arguments()
                 kernels().group_sums(rows, first, *arguments, own, one, stretch)
 
+    def _settle(self) -> None:
+        """All of what was added, with room for it; RuntimeError where a part is."""
+        self.book.refuse_half()
+        self._grow()
+
     def _grow(self) -> None:
         """Room for the book's keys: twice as much as is there, at least."""
         groups = len(self.book)
@@ -253,6 +249,11 @@ class ExactGroupSum:
         self.made_of = self.made_of.joined(other.made_of)
         self.columns = columns
         places = self.book.add(other.book.keys)
+        with self.book.changing():
+            self._merge(other, places)
+        return self
+
+    def _merge(self, other: ExactGroupSum, places: Ints) -> None:
         self._grow()
         low, high = self._wide()
         more_low, more_high = other._wide()
@@ -267,7 +268,6 @@ class ExactGroupSum:
         self._absent[places] += other._absent[:groups]
         self.units += other.units
         self._marks |= other._marks
-        return self
 
     def merge_bytes(self, data: bytes) -> ExactGroupSum:
         """Add what another one's :meth:`to_bytes` returned: as :meth:`merge`."""
@@ -285,18 +285,19 @@ class ExactGroupSum:
 
     def counts(self) -> Ints:
         """Rows of each group, in the order of :attr:`keys`. **Private.**"""
+        self._settle()
         return self._counts[: len(self.book)].copy()
 
     def integers(self) -> NDArray[np.object_]:
         """The exact sums (groups, d), each in units of its region's grid. **Private.**"""
-        self._grow()
+        self._settle()
         low, high = self._wide()
         groups = len(self.book)
         return as_integers(low[:groups], high[:groups])
 
     def ordered(self) -> tuple[list[int], NDArray[np.uint64], Ints, Ints]:
         """Indices in the order of the keys; low and high words and counts in it. **Private.**"""
-        self._grow()
+        self._settle()
         order = self.book.order() if not self.book.closed else list(range(len(self.book)))
         low, high = self._wide()
         return order, low[order], high[order], self._counts[order]
