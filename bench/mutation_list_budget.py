@@ -6,6 +6,48 @@ from mutation import Mutation, P
 
 BUDGET = [
     Mutation(
+        "events of a sample cost what a record that becomes 0 costs",
+        P + "accounting/events.py",
+        'if neighbors == "replace" and _is_sampled(event):',
+        'if neighbors == "other" and _is_sampled(event):',
+        "tests/test_budget.py -k sample",
+    ),
+    Mutation(
+        "a budget leaves out what is said beside an event",
+        P + "budget/budget.py",
+        "if (mu, rho, epsilon) != (None,) * 3:",
+        "if (mu, rho, epsilon) == ():",
+        "tests/test_budget.py -k accounting",
+    ),
+    Mutation(
+        "ledger: spends of one second have one hash",
+        P + "budget/ledger.py",
+        "job = job or secrets.token_hex(16)",
+        "job = job or ''",
+        "tests/test_ledger.py -k same_entry",
+    ),
+    Mutation(
+        "projection: bytes forget a seed",
+        P + "records/projection.py",
+        "self._caveats = self._caveats or seed_caveats(0 if seeded else None)",
+        "self._caveats = self._caveats",
+        "tests/test_projection.py -k seed",
+    ),
+    Mutation(
+        "projection: a fork releases what its parent may release",
+        P + "records/projection.py",
+        "if self._processes - {os.getpid()}:",
+        "if self._processes - self._processes:",
+        "tests/test_projection.py -k fork",
+    ),
+    Mutation(
+        "groups: a table of visits is one of persons",
+        P + "groups/made_of.py",
+        "_UNKNOWN in (self.user, other.user) or self.user == other.user",
+        "len(self.user) == len(other.user)",
+        "tests/test_group_parts.py -k column_of_users",
+    ),
+    Mutation(
         "second pass: its noise is that of the whole budget",
         P + "records/second_pass.py",
         "multiplier = found.promise.noise_multiplier / math.sqrt(SECOND_SHARE)",

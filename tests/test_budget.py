@@ -179,7 +179,7 @@ def test_accounting_agrees():
     dp = pytest.importorskip("dp_accounting")
     from dp_accounting.pld import PLDAccountant
 
-    budget = Budget(epsilon=4, delta=1e-5)
+    budget = Budget(epsilon=4, delta=1e-5, neighbors="add-remove")
     laplace = dp.LaplaceDpEvent(2.0)
     budget.spend(event=dp.SelfComposedDpEvent(dp.GaussianDpEvent(4.0), 3))
     budget.spend(event=dp.ComposedDpEvent([laplace, laplace]))
@@ -191,6 +191,9 @@ def test_accounting_agrees():
     assert 0 < pair.epsilon < 1 and pair.delta == Fraction(1e-6)
     with pytest.raises(TypeError, match="DpEvent"):
         budget.spend(event="gaussian")
+    for twice in ({"mu": 0.9}, {"rho": 0.1}, {"epsilon": 1}):
+        with pytest.raises(ValueError, match="or an event, not two of them"):
+            budget.spend(event=dp.GaussianDpEvent(100.0), **twice)
 
     gaussians = [GaussianGuarantee.of_budget(None, None, None, m, "replace") for m in (0.3, 0.4)]
     both = compose(gaussians)
@@ -198,6 +201,25 @@ def test_accounting_agrees():
     assert accountant.get_epsilon(1e-6) == pytest.approx(both.epsilon(1e-6), rel=1e-3)
     with pytest.raises(ValueError, match="no event"):
         budget.guarantee.dp_event()
+
+
+def test_an_event_of_a_sample_has_no_cost_where_a_record_becomes_another():
+    """dp-accounting's relation for that is of a record that becomes 0: with the values 5 and 6, a
+    sum's sensitivity is 1, and delta 2750 times what it says."""
+    dp = pytest.importorskip("dp_accounting")
+    pld = pytest.importorskip("dp_accounting.pld")
+    rate, scale, delta = 0.01, 1.0, 1e-6
+    event = dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(scale))
+    accountant = pld.PLDAccountant(dp.NeighboringRelation.REPLACE_SPECIAL).compose(event)
+    x = np.linspace(-12, 20, 400_001)
+    p, q = ((1 - rate) * norm.pdf(x) + rate * norm.pdf(x, at) for at in (6.0, 5.0))
+    true = np.maximum(p - np.exp(accountant.get_epsilon(delta)) * q, 0).sum() * (x[1] - x[0])
+    assert true > 1000 * delta
+    budget = Budget(epsilon=4, delta=1e-5)
+    for part in (event, dp.SelfComposedDpEvent(event, 3), dp.ComposedDpEvent([event, event])):
+        with pytest.raises(ValueError, match="a budget of add-remove"):
+            budget.spend(event=part, delta=delta)
+    assert budget.spent == Cost()
 
 
 # ---- mechanisms ----------------------------------------------------------------------------

@@ -179,7 +179,7 @@ def test_tables_with_holes_add_up_and_come_back_from_bytes():
     total = parts[2].merge(parts[0].merge(parts[1]))
     assert total.to_bytes() == whole.to_bytes() and total.missing == "ignore"
     usual = ExactGroupSum(region).add(rows, keys)
-    assert usual.to_bytes()[8:10] == b"\2\0" and whole.to_bytes()[8:10] == b"\3\0"
+    assert usual.to_bytes()[8:10] == b"\4\0" and whole.to_bytes()[8:10] == b"\5\0"
     assert len(whole.to_bytes()) == len(usual.to_bytes()) + 8 * 3 * 3
     with pytest.raises(ValueError, match="missing policy"):
         whole.merge(usual)

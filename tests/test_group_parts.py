@@ -8,6 +8,7 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ellipsum import (
@@ -77,6 +78,46 @@ def test_a_table_is_released_for_the_units_that_it_was_made_of():
         with pytest.raises(ValueError, match="other units"):
             other.merge(wide)
     assert ExactGroupSum(BALL, keys).merge(wide).made_of == wide.made_of
+
+
+def test_a_table_is_released_for_the_column_of_users_that_it_was_made_of():
+    """Of visits it is none of persons, of sums none of means; of a column without a name it is what
+    the caller says."""
+    n = 40
+    table = pd.DataFrame({"x": 1.0, "k": 0, "visit": np.arange(n), "person": np.arange(n) // 10})
+    mechanism = PrivateGroupMean(Ellipsoid.ball(1.0, d=1), keys=[0], mu=1.0)
+    sums = PrivateGroupMean(Ellipsoid.ball(1.0, d=1), keys=[0], mu=1.0, statistic="sum")
+    visits, persons, summed = (
+        each.exact_sum(table[["x", "k", user]], key="k", user=user)
+        for each, user in ((mechanism, "visit"), (mechanism, "person"), (sums, "person"))
+    )
+    for sent in (lambda t: t, lambda t: ExactGroupSum.from_bytes(t.to_bytes(), t.region(0))):
+        for wrong, name in ((visits, "person"), (persons, "visit"), (summed, "person")):
+            with pytest.raises(ValueError, match="other units"):
+                mechanism(sent(wrong), user=name)
+        for one, other in ((visits, persons), (summed, persons)):
+            with pytest.raises(ValueError, match="other units"):
+                sent(one).merge(sent(other))
+            with pytest.raises(ValueError, match="other units"):
+                sent(one).merge_bytes(other.to_bytes())
+    unnamed = mechanism.exact_sum(table[["x"]], key=table["k"], user=table["person"])
+    for total in (unnamed, ExactGroupSum.from_bytes(unnamed.to_bytes(), unnamed.region(0))):
+        assert total.made_of.fits(persons.made_of) and total.made_of.fits(visits.made_of)
+    unnamed.merge(persons)
+    with pytest.raises(ValueError, match="other units"):
+        mechanism(unnamed, user="visit")
+    assert mechanism(unnamed, user="person").private
+
+
+def test_a_copy_by_pickle_knows_the_columns():
+    region = Ellipsoid.ball(9.0, d=2)
+    frame = pd.DataFrame({"a": np.ones(6), "b": np.full(6, 5.0), "k": 0})
+    mechanism = PrivateGroupSum(region, keys=[0], mu=1.0)
+    one, other = (mechanism.exact_sum(frame[list(cs)], key="k") for cs in ("abk", "bak"))
+    for sent in (lambda t: t, lambda t: pickle.loads(pickle.dumps(t)), copy.deepcopy):
+        assert sent(one).columns.names == ("a", "b")
+        with pytest.raises(ValueError, match="another order"):
+            sent(one).merge(sent(other))
 
 
 def test_a_budget_is_drawn_before_the_noise_and_refuses_what_it_has_not():

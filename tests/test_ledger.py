@@ -336,3 +336,15 @@ def test_what_does_not_fit_is_refused_with_what_is_left(memory_path):
     with pytest.raises(BudgetError, match=r"mu = 0\.75 is spent; left is mu = 0\.66143"):
         budget.spend(mu=0.75)
     assert Path(budget.path).read_bytes() == before
+
+
+def test_two_copies_of_a_ledger_never_have_the_same_entry(tmp_path, monkeypatch):
+    """One that was put back from a copy, within a second: what drew from both is two releases."""
+    path = tmp_path / "a.ledger"
+    Budget(mu=1, path=path)
+    kept, seen = path.read_bytes(), set()
+    for _ in range(3):
+        path.write_bytes(kept)
+        entry = Budget(path=path).spend(mu=0.5, what="same").entry
+        seen.add(entry.chain)
+    assert len(seen) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import warnings
 
@@ -244,6 +245,45 @@ def test_bytes_that_are_altered_are_refused():
     for cut in (0, 7, 40, len(raw) - 1):
         with pytest.raises(ValueError, match="is no projection"):
             PrivateProjection.from_bytes(raw[:cut])
+
+
+def test_bytes_tell_what_was_made_with_a_seed():
+    seeded = projection(key=None, seed=3).add(table())
+    raw = bytes(seeded.to_bytes())
+    for other in (
+        PrivateProjection.from_bytes(raw),
+        projection().add_bytes(raw),
+        projection().add(table(seed=1)).add_bytes(raw),
+        PrivateProjection.from_bytes(bytes(PrivateProjection.from_bytes(raw).to_bytes())),
+    ):
+        release = other.release()
+        assert not release.private and release.caveats == ("not private: made with a seed",)
+    plain = PrivateProjection.from_bytes(bytes(projection().add(table()).to_bytes()))
+    assert plain.release().private
+
+
+def test_bytes_of_what_has_a_budget_ask_for_it():
+    budget = Budget(epsilon=3.0, delta=1e-5)
+    raw = bytes(projection(budget=budget).add(table()).to_bytes())
+    for restored in (PrivateProjection.from_bytes(raw), projection().add_bytes(raw)):
+        with pytest.raises(ValueError, match="made with a budget"):
+            restored.release()
+    assert not budget.entries
+    assert restored.release(budget=budget).entry is not None
+
+
+def test_a_fork_releases_no_rows_that_were_there_before(monkeypatch):
+    """Both copies have one Phi: their difference has none of its noise."""
+    mechanism, empty = projection().add(table()), projection()
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    mechanism.add(table(2))
+    for forked in (mechanism, projection().merge(mechanism)):
+        with pytest.raises(ValueError, match="hand to_bytes"):
+            forked.release()
+    raw = bytes(mechanism.to_bytes())
+    assert empty.add(table()).release().private
+    monkeypatch.undo()
+    assert PrivateProjection.from_bytes(raw).release().private
 
 
 def test_a_budget_is_charged_once():

@@ -31,7 +31,8 @@ def cost_of_event(event: Any, delta: Any, neighbors: str) -> Cost:
     ImportError
         Where dp-accounting is not installed.
     ValueError
-        For an event that has no finite epsilon, or needs a delta.
+        For an event that has no finite epsilon, or needs a delta; and for one of a random sample
+        under ``"replace"``.
     """
     known = _simple(event)
     if known is not None:
@@ -40,6 +41,13 @@ def cost_of_event(event: Any, delta: Any, neighbors: str) -> Cost:
         raise ValueError(f"an event {type(event).__name__} has an epsilon for a delta: give delta")
     from dp_accounting.pld import PLDAccountant
 
+    # Of a sample its REPLACE_SPECIAL bounds a record that becomes 0 alone: one that turns from 5 to
+    # 6 shifts both parts of a mixture, and costs a thousand times that.
+    if neighbors == "replace" and _is_sampled(event):
+        raise ValueError(
+            f"an event {type(event).__name__} of a random sample has no known cost under replace: "
+            "use a budget of add-remove"
+        )
     second = exact("delta", delta)
     accountant = PLDAccountant(dp_relation(neighbors))
     epsilon = accountant.compose(event).get_epsilon(float(second))
@@ -99,6 +107,13 @@ def _simple(event: Any) -> Cost | None:
         known = [part for part in parts if part is not None]
         return sum(known, Cost()) if len(known) == len(parts) else None
     return None
+
+
+def _is_sampled(event: Any) -> bool:
+    """Whether any part is of rows that were sampled, or of a mixture, as those are."""
+    parts = [*getattr(event, "events", ()), *filter(None, [getattr(event, "event", None)])]
+    own = any(word in type(event).__name__ for word in ("Sampled", "Subsampled", "Mixture"))
+    return own or any(map(_is_sampled, parts))
 
 
 def _times(cost: Cost, count: int) -> Cost:

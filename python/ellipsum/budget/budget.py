@@ -152,6 +152,8 @@ class Budget(Purse):
             There is no room; the message says what is left.
         """
         if event is not None:
+            if (mu, rho, epsilon) != (None,) * 3:
+                raise ValueError("give mu, or rho, or epsilon, or an event, not two of them")
             cost = events.cost_of_event(event, delta, self.neighbors)
         else:
             cost = _cost_of(mu, rho, epsilon, delta)

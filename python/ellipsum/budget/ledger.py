@@ -20,6 +20,7 @@ ledger-6).
 from __future__ import annotations
 
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,7 +68,8 @@ class Ledger:
             return state
 
     def spend(self, cost: Cost, what: str, job: str, time: str) -> Line:
-        """Write a spend, and return when it is on the disk; a ``job`` spends once.
+        """Write a spend, and return when it is on the disk; a ``job`` spends once, and no name is
+        that of one of its own: no two spends have one hash, in no copy of the ledger.
 
         Raises
         ------
@@ -83,6 +85,7 @@ class Ledger:
                     return _repeated(line, cost)
             if not state.limit.allows(state.spent + cost):
                 raise Refused(state)
+            job = job or secrets.token_hex(16)
             number = 1 + max((line.entry for line in state.lines), default=0)
             names = ("mu_squared", "epsilon", "delta")
             amounts = {name: _ratio(getattr(cost, name)) for name in names}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .key_bytes import key_at, key_bytes
+from .key_bytes import key_bytes, keys_at
 from .keys import KeyBook
 
 __all__ = ["ExactCounts"]
@@ -74,9 +74,6 @@ class ExactCounts:
     def merge_bytes(self, data: bytes) -> None:
         """Add what another one's ``to_bytes`` returned."""
         groups, units = _HEADER.unpack_from(data)
-        keys, at = [], _HEADER.size
-        for _ in range(groups):
-            key, at = key_at(data, at)
-            keys.append(key)
+        keys, at = keys_at(data, _HEADER.size, groups)
         counts = np.frombuffer(data, "<i8", groups, at)
         self._merge(self.book.add(keys), counts, units)

@@ -30,7 +30,7 @@ from ..rows.words import nonzero, taken
 from ..users import divided_runs
 from .bounded import Users, limited
 from .file_groups import Grouping, Table, table_of
-from .key_bytes import key_at, key_bytes
+from .key_bytes import key_bytes, keys_at
 from .keys import KeyBook
 
 __all__ = ["GroupTask", "UserGroupTask", "table_anywhere"]
@@ -197,11 +197,7 @@ def _keys_in(data: bytes) -> list[Any]:
         (count,), at = _COUNT.unpack_from(data), _COUNT.size
     except struct.error:
         raise ValueError(_DAMAGED) from None
-    keys = []
-    for _ in range(count):
-        key, at = key_at(data, at)
-        keys.append(key)
-    return keys
+    return keys_at(data, at, count)[0]
 
 
 def table_anywhere(

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..rows.cells import number_text
 
-__all__ = ["key_at", "key_bytes", "key_text", "plain_key"]
+__all__ = ["key_bytes", "key_text", "keys_at", "plain_key"]
 
 _INTEGER, _TEXT, _BYTES = 0, 1, 2
 
@@ -34,14 +34,22 @@ def key_bytes(key: Any) -> bytes:
     return struct.pack("<BI", kind, len(data)) + data
 
 
-def key_at(body: bytes, at: int) -> tuple[Any, int]:
-    """The key that begins at a place, and the place after it.
+def keys_at(body: bytes, at: int, count: int) -> tuple[list[Any], int]:
+    """So many keys from a place on, and the place after them.
 
     Raises
     ------
     ValueError
         For bytes that are no key. It quotes none.
     """
+    keys = []
+    for _ in range(count):
+        key, at = _key_at(body, at)
+        keys.append(key)
+    return keys, at
+
+
+def _key_at(body: bytes, at: int) -> tuple[Any, int]:
     try:
         kind, size = struct.unpack_from("<BI", body, at)
         at += 5

@@ -244,14 +244,16 @@ class PrivateGroupSum(Groups):
         """What a table of this mechanism is made of."""
         if user is None:
             return MadeOf(0, True)
-        return MadeOf(self._max_keys, self._neighbors.count_is_public)
+        counted = self._neighbors.count_is_public
+        return MadeOf.users(self._max_keys, counted, user, self._divide)
 
     def _check_units(self, made_of: MadeOf, user: str | None) -> None:
         """Refuse a table whose users may move more than the noise is for (claim groups-1)."""
-        if made_of.max_keys >= 0 and made_of != self._made_of(user):
+        if not made_of.fits(self._made_of(user)):
             raise ValueError(
-                "the ExactGroupSum was made of other units: by rows or by users, or with another "
-                "max_keys or neighbors: release it as exact_sum made it"
+                "the ExactGroupSum was made of other units: by rows or by users, by another column "
+                "of users or statistic, or with another max_keys or neighbors: release it as "
+                "exact_sum made it"
             )
 
     def _released(

@@ -20,19 +20,19 @@ from ..rows.labels import labels_of
 from ..sealed_bytes import CHECKSUM_BYTES, header_of, is_whole, sealed
 from ..sum_bytes import MISSING
 from .holes import count_holes
-from .key_bytes import key_at, key_bytes
+from .key_bytes import key_bytes, keys_at
 from .keys import KeyBook
-from .made_of import MadeOf
+from .made_of import FIELDS, MadeOf
 
 __all__ = ["ExactGroupSum"]
 
 Ints = NDArray[np.int64]
 
 _MAGIC = b"ELLIPGRP"
-#: What becomes of holes, by the version that says it: of version 3 are tables that count them.
-_MISSING_OF = {2: "center", 3: "ignore"}
+#: What becomes of holes, by the version that says it: of version 5 are tables that count them.
+_MISSING_OF = {4: "center", 5: "ignore"}
 # magic, version, whether the keys are given, digest of the regions, d, groups, units, made of
-_HEADER = struct.Struct("<8sHB32sIQQqB")
+_HEADER = struct.Struct("<8sHB32sIQQ" + FIELDS.format[1:])
 _CONVERSION = 1 << 19
 
 
@@ -330,7 +330,7 @@ class ExactGroupSum:
         return dict(zip(self.book.keys, self._regions, strict=True))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _of_copy, (bytes(self.to_bytes()), self.own_regions(), self._marks)
+        return _of_copy, (bytes(self.to_bytes()), self.own_regions(), self._marks, self.columns)
 
     def fingerprint(self) -> bytes:
         """What tells its regions from others: 32 bytes, public."""
@@ -353,20 +353,17 @@ class ExactGroupSum:
         """
         raw = bytes(memoryview(data))
         fields = header_of(raw, _HEADER, _MAGIC, _MISSING_OF, _no_table)
-        version, closed, mark, d, groups, units, most, counted = fields
+        version, closed, mark, d, groups, units, *made = fields
         if not is_whole(raw):
             raise _no_table("it is truncated or has been altered")
         body = raw[:-CHECKSUM_BYTES]
-        keys, at = [], _HEADER.size
-        for _ in range(groups):
-            key, at = key_at(body, at)
-            keys.append(key)
+        keys, at = keys_at(body, _HEADER.size, groups)
         table = cls(ellipsoid, keys if closed else None, missing=_MISSING_OF[version])
         table.book.add(keys)
         table._grow()
         if table.fingerprint() != mark or table.d != d or len(table.book) != groups:
             raise ValueError("data is a table over another region: give the one it was made with")
-        table.units, table.made_of = units, MadeOf(most, bool(counted))
+        table.units, table.made_of = units, MadeOf(*made)
         table._marks = lineage.marks_of(data)
         words = np.frombuffer(body, "<u8", groups * d, at)
         table._low = np.zeros((len(table._counts), d), np.uint64)
@@ -384,8 +381,10 @@ class ExactGroupSum:
         return f"ExactGroupSum(d={self.d}, kind={self._ellipsoid.kind!r})"
 
 
-def _of_copy(raw: bytes, regions: Any, marks: lineage.Marks) -> ExactGroupSum:
-    return ExactGroupSum.from_bytes(lineage.MarkedBytes.of(raw, marks), regions)
+def _of_copy(raw: bytes, regions: Any, marks: lineage.Marks, columns: Columns) -> ExactGroupSum:
+    table = ExactGroupSum.from_bytes(lineage.MarkedBytes.of(raw, marks), regions)
+    table.columns = columns
+    return table
 
 
 def _own_regions(

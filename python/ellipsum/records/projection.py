@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,8 @@ class PrivateProjection:
         self._column_key = JobKeys(self._root, *self._job).of(Use.COLUMN)
         self._marks: Marks = new_marks()
         self._caveats = seed_caveats(seed)
+        self._budgeted = budget is not None  # or what it was made of was
+        self._processes: set[int] = set()  # where its rows were added
         self._released: ProjectionRelease | None = None
 
     @property
@@ -167,6 +170,7 @@ class PrivateProjection:
             number += len(batch)
         self._check_open()
         columns = self._columns.joined(columns)
+        self._processes.add(os.getpid())
         self._sketch.merge(fresh)
         self._columns = columns
         fresh.sums[:] = 0
@@ -191,7 +195,8 @@ class PrivateProjection:
         self._sketch.merge(other._sketch)
         self._columns = columns
         self._marks |= other._marks
-        self._caveats = tuple(dict.fromkeys(self._caveats + other._caveats))
+        self._processes |= other._processes
+        self._know(bool(other._caveats), other._budgeted)
         return self
 
     def to_bytes(self) -> bytes:
@@ -209,7 +214,8 @@ class PrivateProjection:
         promise, clip = self.guarantee, self._sketch.clip
         public = (promise.asked_epsilon, promise.asked_delta, clip.clip_norm, clip.center)
         name = (promise.neighbors.value, *public, self._fingerprint)
-        state = SketchState(*name, self._sketch.sums, self._sketch.used, self._columns.names)
+        made = (self._columns.names, bool(self._caveats), self._budgeted)
+        state = SketchState(*name, self._sketch.sums, self._sketch.used, *made)
         return MarkedBytes.of(pack(state), self._marks)
 
     @classmethod
@@ -263,7 +269,14 @@ class PrivateProjection:
         self._sketch.merge(other)
         self._columns = columns
         self._marks |= marks_of(data)
+        self._processes.add(os.getpid())
+        self._know(state.seeded, state.budgeted)
         return self
+
+    def _know(self, seeded: bool, budgeted: bool) -> None:
+        """What is true of a part is true of the whole."""
+        self._caveats = self._caveats or seed_caveats(0 if seeded else None)
+        self._budgeted = self._budgeted or budgeted
 
     def release(self, *, budget: Budget | Share | None = None) -> ProjectionRelease:
         """Y, and what can be learned from it. The same object when asked again.
@@ -275,7 +288,9 @@ class PrivateProjection:
         Raises
         ------
         ValueError
-            If a copy of it was released, or it has no rows though their number is public.
+            If a copy of it was released, or it has no rows though their number is public; if it
+            was made with a budget and has none; in a process that is a fork of one where rows
+            were added.
         """
         if self._released is not None:
             return self._released
@@ -285,6 +300,16 @@ class PrivateProjection:
             raise ValueError("these rows were released already, by a copy")
         if budget is not None and self._budget is not None:
             raise ValueError("give budget once: to the projection, or to its release")
+        if self._budgeted and budget is None and self._budget is None:
+            raise ValueError(
+                "this projection, or a part of it, was made with a budget, which its bytes do not "
+                "hold: give it to release(budget=...)"
+            )
+        if self._processes - {os.getpid()}:
+            raise ValueError(
+                "rows of this projection were added before the process forked, and each copy could "
+                "release them under one Phi: hand to_bytes() to the one process that releases them"
+            )
         entry = draw_from(self._budget if budget is None else budget, self.guarantee, "projection")
         if not claim(self._marks, again=False):  # by another thread, meanwhile
             raise ValueError("these rows were released already, by a copy")

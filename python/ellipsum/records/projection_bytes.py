@@ -16,8 +16,9 @@ __all__ = ["SketchState", "pack", "unpack"]
 
 _MAGIC = b"ELLIPROJ"
 _RELATIONS = ("replace", "add-remove")
-# magic, version, neighbours, rows m, d, keys, bytes of names, epsilon, delta, radius, fingerprint
-_HEADER = struct.Struct("<8sHBxIIIIddd16s")
+# magic, version, neighbours, what it was made with, rows m, d, keys, bytes of names, epsilon,
+# delta, radius, fingerprint
+_HEADER = struct.Struct("<8sHBBIIIIddd16s")
 _KEY = struct.Struct("<16sI")
 _RANGE = struct.Struct("<QQ")
 
@@ -34,6 +35,8 @@ class SketchState(NamedTuple):
     sums: NDArray[np.int64]
     used: dict[bytes, Numbers]
     columns: tuple[str, ...] | None = None  #: names, where a source had some
+    seeded: bool = False  #: made with a seed, a part of it at least: not private
+    budgeted: bool = False  #: its release was to be drawn from a budget
 
 
 def pack(state: SketchState) -> bytes:
@@ -43,7 +46,8 @@ def pack(state: SketchState) -> bytes:
     numbers = (state.epsilon, state.delta, state.radius)
     names = b"" if state.columns is None else json.dumps(state.columns).encode()
     sizes = (m, d, len(state.used), len(names))
-    head = (_RELATIONS.index(state.neighbors), *sizes, *numbers, state.fingerprint)
+    made = state.seeded | state.budgeted << 1
+    head = (_RELATIONS.index(state.neighbors), made, *sizes, *numbers, state.fingerprint)
     parts = [_HEADER.pack(_MAGIC, 1, *head), state.center.astype("<f8").tobytes(), names]
     for mark, used in sorted(state.used.items()):
         parts.append(_KEY.pack(mark, len(used.ranges)))
@@ -60,11 +64,13 @@ def unpack(raw: bytes) -> SketchState:
         For bytes that are truncated, altered, or of another version.
     """
     fields = header_of(raw, _HEADER, _MAGIC, (1,), _no_sketch)
-    _, relation, m, d, keys, named, epsilon, delta, radius, mark = fields
+    _, relation, made, m, d, keys, named, epsilon, delta, radius, mark = fields
     if not is_whole(raw):
         raise _no_sketch("its checksum does not fit")
     try:
-        neighbors = _RELATIONS[relation]
+        neighbors, known = _RELATIONS[relation], (bool(made & 1), bool(made & 2))
+        if made > 3:
+            raise ValueError("made with what is not known")
         at = _HEADER.size + 8 * d
         columns = _names(raw[at : at + named], d)
         used, at = _used(raw, keys, at + named)
@@ -74,7 +80,7 @@ def unpack(raw: bytes) -> SketchState:
         raise _no_sketch("it is truncated or has been altered") from None
     sums = np.frombuffer(raw, "<i8", m * d, at).astype(np.int64).reshape(m, d)
     center = np.frombuffer(raw, "<f8", d, _HEADER.size).astype(np.float64)
-    return SketchState(neighbors, epsilon, delta, radius, center, mark, sums, used, columns)
+    return SketchState(neighbors, epsilon, delta, radius, center, mark, sums, used, columns, *known)
 
 
 def _names(raw: bytes, d: int) -> tuple[str, ...] | None:
