@@ -53,6 +53,9 @@ def folder(rows, tmp_path_factory):
     (path / "record.csv").write_text(f"{CANARY},,0.25\n0.1,0.2,0.3\n0.4,0.5,0.6\n")
     (path / "zero.csv").write_bytes(b"")
     (path / "named.csv").write_text("lower,upper\n0,100\n100,250\n0,200\n")
+    limits = '"height": [0, 9], "weight": [0, 9]'
+    (path / "twice.json").write_text(f'{{{limits}, "height": [0, 9]}}')
+    (path / "broken.json").write_text(f"{{{limits}")
     (path / "semicolons.csv").write_text("# lo;hi\n0,5;100\n100;250\n0;200\n")
     (path / "word.csv").write_text("0,100\n100,250\nzero,200\n")
     (path / "short.csv").write_text("age,weight\n1,2\n3,5\n")

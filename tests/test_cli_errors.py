@@ -127,7 +127,17 @@ BAD = {
     "bounds with names": (
         [*MEAN, "--bounds", "named.csv"],
         Exit.PARAMETER,
-        "named.csv must hold lo,hi .*, but line 1 holds no numbers: if it names the columns, take",
+        "named.csv must hold lo,hi .*, but line 1 is no line of numbers alone: if it names the",
+    ),
+    "bounds of a column twice": (
+        [*MEAN, "--bounds", "twice.json"],
+        Exit.PARAMETER,
+        "twice.json must hold lo,hi .*, but has 'height' twice",
+    ),
+    "bounds that are no JSON": (
+        [*MEAN, "--bounds", "broken.json"],
+        Exit.PARAMETER,
+        "broken.json must hold lo,hi .*, but line 1 is no JSON",
     ),
     "bounds with semicolons": (
         [*MEAN, "--bounds", "semicolons.csv"],

@@ -119,7 +119,7 @@ def test_bounds_by_name_are_met_by_name(source, tmp_path):
 def test_other_columns_than_the_bounds_are_refused_by_their_names(source, change, quoted, tmp_path):
     data = SOURCES[source](change(FRAME), tmp_path)
     if source == "csv" and "no" not in quoted:  # its first line could be a person's record
-        quoted = "other columns than the bounds named"
+        quoted = "other columns than the bounds or the shape named"
     with pytest.raises(ValueError, match=quoted) as refused:
         PrivateMean(lower=LOWER, upper=UPPER, **BUDGET)(data)
     text = str(refused.value).replace(str(tmp_path), "")

@@ -40,7 +40,8 @@ def test_a_first_line_that_is_no_line_of_names_is_refused_without_quoting_it(tmp
     assert str(caught.value) == (
         f"the first line of {path} does not look like column names: "
         "if it is a record, pass --no-header (header=False); if its first cell is empty, "
-        "over an index that pandas wrote, name the columns you want or write index=False"
+        "over an index that pandas wrote, name the columns you want or write index=False; if "
+        "another one is, as behind a last comma, give it a name"
     )
 
 

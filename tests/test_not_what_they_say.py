@@ -249,7 +249,16 @@ def known_types():
     yield csv.reader(["1,2"]), "open_rows"
     yield range(8), "array of shape"
     yield array("d", [1.0, 2.0]), "array of shape"
-    yield pd.DataFrame(rows).groupby(0), "frame itself"
+    frame = pd.DataFrame(rows)
+    dated = frame.set_index(pd.date_range("2025", periods=4))
+    windows = frame.groupby(0), frame.rolling(2), frame.expanding(), frame.ewm(span=2)
+    for kind in (*windows, dated.resample("D"), dated[0].rolling(2)):
+        yield kind, "table itself"
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({"i": [0, 1, 2, 3], "x": [1.0] * 4})
+    yield table.group_by("x"), "table itself"
+    yield table.lazy().group_by("x"), "table itself"
+    yield table.rolling("i", period="2i"), "table itself"
     sparse = pytest.importorskip("scipy.sparse")
     yield from ((kind(rows), "toarray") for kind in (sparse.csr_matrix, sparse.coo_array))
 
@@ -265,6 +274,13 @@ def test_several_data_sets_in_a_list_are_batches(tmp_path):
     path = tmp_path / "rows.csv"
     write_csv(path, "a,b", 1, 100)
     assert ExactSum(BOX).add([open_rows(path), np.ones((3, 2))]).count == 103
+
+
+@pytest.mark.parametrize("table", [pd.DataFrame({"Kiel": [1.0]}), pd.Series(["Kiel"])])
+def test_a_table_is_no_list_of_paths_and_no_cell_of_it_is_quoted(table):
+    with pytest.raises(TypeError, match="paths must be a path or several, got") as caught:
+        open_rows(table)
+    assert "Kiel" not in str(caught.value)
 
 
 @pytest.mark.parametrize("paths", [io.BytesIO(), 3, [3], pd.DataFrame({"a": [1.0]})[:0], [None]])

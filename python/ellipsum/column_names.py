@@ -18,6 +18,7 @@ from .column_units import NO_UNITS, Units, unit_of
 __all__ = [
     "Columns",
     "captions",
+    "check_limits",
     "coordinate_names",
     "frame_names",
     "in_order",
@@ -48,7 +49,7 @@ class Columns:
     def __init__(
         self,
         names: Sequence[str] | None = None,
-        giver: str = "the bounds",
+        giver: str = "the bounds or the shape",
         units: Units | None = NO_UNITS,
     ) -> None:
         self.names: Names | None = None if names is None else tuple(names)
@@ -224,6 +225,20 @@ def coordinate_names(columns: Sequence[str] | None, d: int | None) -> Names | No
     if len(columns) == d:
         return tuple(columns)
     return tuple(f"{columns[0]}[{j}]" for j in range(d)) if len(columns) == 1 else None
+
+
+def check_limits(low: NDArray[Any], high: NDArray[Any], names: Names | None = None) -> None:
+    """Raise ValueError unless ``high`` is above ``low`` in every coordinate."""
+    half = 0.5 * high - 0.5 * low  # 0 also where they are too near for a box's own
+    if (half > 0).all():
+        return
+    j = int(np.flatnonzero(~(half > 0))[0])
+    where = f"at {j}" if names is None else f"for column {names[j]!r}"
+    advice = "exchange them" if high[j] < low[j] else "drop a constant coordinate, or widen the box"
+    raise ValueError(
+        f"upper must be above lower in every coordinate; {where} upper is {high[j]:g} and lower "
+        f"{low[j]:g}: {advice}"
+    )
 
 
 def _list_of(names: Names | None) -> str | None:

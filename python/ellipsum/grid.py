@@ -82,7 +82,9 @@ def flushed_matrix(scale: Array, grid: float) -> Array:
     flushed = np.where(step < SCALE_MIN, 0.0, scale)
     if not np.linalg.cond(flushed) < WORST_CONDITION:
         raise ValueError(
-            f"scale must be invertible: its condition number is above {WORST_CONDITION:g}"
+            f"scale must be invertible: its condition number is above {WORST_CONDITION:g}. Columns "
+            "of very different sizes make it so: give them units in which they are of like size, "
+            "or a shape without correlations (sigma=, diagonal=True)"
         )
     return flushed
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
-from ..column_names import named_vectors
+from ..column_names import check_limits, named_vectors
 from ..grid import round_matrix
 from ..units import error_unit
 
@@ -138,12 +138,13 @@ def make_domain(
     sigma: ArrayLike | None = None,
     covariance: ArrayLike | None = None,
     error: str | ArrayLike = "box",
+    names: tuple[str, ...] | None = None,
 ) -> Domain:
     """The domain of a box or of a ball, in the eigenbasis of ``covariance`` where it is given.
 
     ``error`` says how errors are weighed: :func:`ellipsum.units.error_unit`.
     """
-    known = _bounds(lower, upper, center, radius)
+    known = _bounds(lower, upper, center, radius, names)
     d = known["center"].size
     if not (_NARROWEST <= known["half"].min() and known["half"].max() <= 1 / _NARROWEST):
         raise ValueError("the box or ball must be 2^-200 to 2^200 wide: change the unit")
@@ -177,7 +178,7 @@ def named_domain(
     )
     error = "box" if error is None else known.pop("error")
     known.pop("error", None)
-    return make_domain(radius=radius, error=error, **known), names
+    return make_domain(radius=radius, error=error, names=names, **known), names
 
 
 def _bounds(
@@ -185,18 +186,14 @@ def _bounds(
     upper: ArrayLike | None,
     center: ArrayLike | None,
     radius: float | None,
+    names: tuple[str, ...] | None,
 ) -> dict[str, Any]:
     if lower is not None and upper is not None and center is None and radius is None:
         low = _validate.vector("lower", lower)
         high = _validate.vector("upper", upper, d=low.size)
-        half = 0.5 * high - 0.5 * low
-        if not (half > 0).all():
-            j = int(np.flatnonzero(~(half > 0))[0])
-            raise ValueError(
-                f"upper must be above lower in every coordinate; at {j} it is not: drop a "
-                "constant coordinate or widen the box"
-            )
+        check_limits(low, high, names)
         middle = 0.5 * high + 0.5 * low
+        half = 0.5 * high - 0.5 * low
         return {"center": middle, "half": half, "lower": low, "upper": high, "radius": None}
     if center is not None and radius is not None and lower is None and upper is None:
         where = _validate.vector("center", center)

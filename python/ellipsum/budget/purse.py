@@ -165,8 +165,12 @@ class Purse:
         return self
 
     def _refusal(self, cost: Cost, spent: Cost, limit: Limit) -> BudgetError:
-        left = limit.left(spent)
-        return BudgetError(f"no budget for {cost}: of {limit}, {spent} is spent; left is {left}")
+        left, hint = limit.left(spent), ""
+        if limit.epsilon is not None and not limit.delta and cost.mu_squared:
+            hint = " (Gaussian noise needs a delta, which this budget has none of: make another)"
+        return BudgetError(
+            f"no budget for {cost}: of {limit}, {spent} is spent; left is {left}{hint}"
+        )
 
 
 def draw_from(

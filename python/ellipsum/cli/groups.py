@@ -104,7 +104,7 @@ def keys_of(arguments: argparse.Namespace, rows: Rows, d: int) -> list[Any] | No
         except (OSError, UnicodeError):
             raise ValueError(f"--keys: {given} cannot be read as lines of UTF-8 text") from None
     else:
-        keys = given.split(",")
+        keys = [key.strip() for key in given.split(",")]
         if "" in keys:
             raise ValueError("--keys has an empty value: give A,B,C, or a file with one on a line")
     kind = _kind(arguments.group, rows, d)

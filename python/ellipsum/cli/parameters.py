@@ -78,10 +78,21 @@ def _load(path: str, names: Sequence[str] | None) -> Any:
         if not path.endswith(".json"):
             cells = (_numbers(k, line.split("#")[0]) for k, line in enumerate(file, 1))
             return [numbers for numbers in cells if numbers]
-        values = json.load(file)
+        try:
+            values = json.load(file, object_pairs_hook=_named)
+        except json.JSONDecodeError as error:
+            raise _BadLine(f"but line {error.lineno} is no JSON: {error.msg}") from None
     if isinstance(values, dict):
         return [values[name] for name in names or sorted(values)]
     return values
+
+
+def _named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        twice = next(name for k, (name, _) in enumerate(pairs) if name in dict(pairs[:k]))
+        raise _BadLine(f"but has {twice!r} twice")
+    return named
 
 
 class _BadLine(ValueError):
@@ -97,7 +108,10 @@ def _numbers(number: int, line: str) -> list[float]:
     if ";" in line:
         why = "separates its numbers by a semicolon: use commas, and points in numbers"
     elif number == 1:
-        why = "holds no numbers: if it names the columns, take it out or begin it with #"
+        why = (
+            "is no line of numbers alone: if it names the columns, take it out or begin it with #; "
+            "limits by name go into a .json file"
+        )
     else:
         why = "holds something that is no number"
     raise _BadLine(f"but line {number} {why}")

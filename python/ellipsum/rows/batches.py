@@ -145,8 +145,9 @@ def _refuse_known(data: Any) -> None:
         advice = "read files by open_rows(paths), and make a mapping an array or a table first"
     elif package == "scipy" and module.startswith("sparse"):
         advice = "make it dense first, or batch by batch: by toarray()"
-    elif package == "pandas" and "GroupBy" in kind.__name__:
-        advice = "give the frame itself; for sums by group there is by= of the groups' mechanisms"
+    elif package in ("pandas", "polars") and not _is_table(data):
+        # Groups and windows: each has rows of its own, or some of them again and again.
+        advice = "give the table itself; of groups there are PrivateGroupSum and PrivateGroupMean"
     elif package == "_csv":
         advice = "its cells are text: read the file by open_rows(paths)"
     elif isinstance(data, (range, array)):
@@ -154,6 +155,11 @@ def _refuse_known(data: Any) -> None:
     else:
         return
     raise TypeError(f"data must be rows of numbers, got {kind.__name__}: {advice}")
+
+
+def _is_table(data: Any) -> bool:
+    """Whether it is pandas' or Polars' rows, or what a query gives."""
+    return is_arrow(data) or hasattr(data, "__array__") or hasattr(data, "__array_interface__")
 
 
 def _is_frame(data: Any) -> bool:

@@ -131,7 +131,8 @@ class CsvFile(UsesPyarrow, Source):
             raise ValueError(
                 f"the first line of {self.path} does not look like column names: "
                 "if it is a record, pass --no-header (header=False); if its first cell is empty, "
-                "over an index that pandas wrote, name the columns you want or write index=False"
+                "over an index that pandas wrote, name the columns you want or write index=False; "
+                "if another one is, as behind a last comma, give it a name"
             )
         if len(cells) == 1 and cells[0] not in (*(self._given or ()), *self.by):
             self._check_one_name(cells[0])
@@ -177,7 +178,8 @@ class CsvFile(UsesPyarrow, Source):
         for name in self._given:
             if names.count(name) != 1:
                 raise ValueError(
-                    f"{self.path} must have column {name!r} exactly once: check its first line"
+                    f"{self.path} must have column {name!r} exactly once: check its first line, "
+                    "where spaces beside a comma are part of a name"
                 )
         return [names.index(name) for name in self._given]
 

@@ -33,7 +33,9 @@ __all__ = [
 
 _Batch = tuple[NDArray[Any], list[Labels]]
 
-_OTHER_TYPE = "a column of labels has another type in a later batch: cast it first"
+_OTHER_TYPE = (
+    "a column of labels (users, groups) has another type in a later batch or file: cast it first"
+)
 
 
 def labelled_batches(

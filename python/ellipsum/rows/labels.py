@@ -110,7 +110,10 @@ def labels_of(name: str, column: Any) -> Labels:
     package = type(column).__module__.partition(".")[0]
     if package == "pandas":
         if column.ndim != 1:
-            raise TypeError(f"{name} must be a column, got a table of {column.shape[1]}")
+            raise TypeError(
+                f"{name} must be a column, got a table of {column.shape[1]}: name its column (by "
+                "key=, or by= for users), or give that one alone"
+            )
         return _of_pandas(name, column)
     if package in ("polars", "pyarrow"):
         pa = pyarrow("an Arrow column")

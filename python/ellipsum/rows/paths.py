@@ -20,7 +20,8 @@ def listed(paths: Any) -> list[Any]:
     """One path or several; an open file, or a table, is iterable, too."""
     if isinstance(paths, (str, os.PathLike)):
         return [paths]
-    known = isinstance(paths, bytes) or hasattr(paths, "read")
+    package = type(paths).__module__.partition(".")[0]
+    known = isinstance(paths, bytes) or hasattr(paths, "read") or package in ("pandas", "polars")
     named = list(paths) if isinstance(paths, Iterable) and not known else [None]
     if not all(isinstance(path, (str, bytes, os.PathLike)) for path in named):
         raise TypeError(

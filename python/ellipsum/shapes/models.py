@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
-from ..column_names import frame_names, named_vectors
+from ..column_names import check_limits, frame_names, named_vectors
 from ..grid import MOST_COORDINATES
 from ..units import error_unit
 from .law import GaussianModel
@@ -100,12 +100,7 @@ def box_scale(
     names, known = named_vectors(lower=lower, upper=upper, error=error)
     low = _validate.vector("lower", known["lower"])
     high = _validate.vector("upper", known["upper"], d=low.size)
-    if not (low < high).all():
-        j = int(np.flatnonzero(~(low < high))[0])
-        raise ValueError(
-            f"upper must be above lower in every coordinate; at {j} they are "
-            f"{high[j]} and {low[j]}: drop a constant coordinate or widen the box"
-        )
+    check_limits(low, high, names)
     center = 0.5 * low + 0.5 * high
     half = np.maximum(high - center, center - low)
     with np.errstate(over="ignore"):
