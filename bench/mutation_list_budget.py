@@ -6,6 +6,27 @@ from mutation import Mutation, P
 
 BUDGET = [
     Mutation(
+        "GaussianPair: what is no number is taken",
+        P + "quadratic_form/gaussian_pair.py",
+        "for i in np.flatnonzero(~(error < _DOUBTFUL) | np.isnan(log_delta)):",
+        "for i in np.flatnonzero(~(error < _DOUBTFUL)):",
+        "tests/test_gaussian_pair_edges.py -k tells_nothing",
+    ),
+    Mutation(
+        "GaussianPair: next to 1 without a margin",
+        P + "quadratic_form/gaussian_pair.py",
+        "np.where(near, _WIDE_MARGIN, self._caution)",
+        "np.where(near, self._caution, self._caution)",
+        "tests/test_gaussian_pair_edges.py -k next_to_one",
+    ),
+    Mutation(
+        "Wishart: the quadrature is in the distance itself",
+        P + "wishart.py",
+        "return low + root**2, 2 * half * weight * root",
+        "return low + 0.5 * (high - low) * (1 + x), 0.5 * (high - low) * weight",
+        "tests/test_estimates.py -k two_tails",
+    ),
+    Mutation(
         "events of a sample cost what a record that becomes 0 costs",
         P + "accounting/events.py",
         'if neighbors == "replace" and _is_sampled(event):',

@@ -44,6 +44,21 @@ USERS = [
         "tests/test_words.py -k joined",
     ),
     Mutation(
+        "users: rows of two types are joined with a warning of a value",
+        P + "rows/divided.py",
+        '        with np.errstate(all="ignore"):  # a warning would tell of a value\n'
+        "            all_rows",
+        "        with np.errstate():\n            all_rows",
+        "tests/test_words.py -k signals",
+    ),
+    Mutation(
+        "users: files stay while an error is held",
+        P + "rows/divided.py",
+        "            data.close()\n        raise",
+        "            pass\n        raise",
+        "tests/test_user_rows.py -k on_disk",
+    ),
+    Mutation(
         "groups: a table that was broken off goes on",
         P + "groups/table.py",
         "        self.book.refuse_half()\n",

@@ -24,6 +24,7 @@ from ellipsum import (
 )
 from ellipsum.cli.main import main
 from ellipsum.column_names import Columns
+from ellipsum.records import PrivateRegression, RecordRelease
 from ellipsum.rows.batches import as_batches
 
 pd = pytest.importorskip("pandas")
@@ -336,3 +337,13 @@ def test_a_frame_is_met_by_name_without_pyarrow(monkeypatch):
     np.testing.assert_array_equal(found, [[3, 1], [4, 2]])
     with pytest.raises(ValueError, match="no column 'b'"):
         as_batches(frame.rename(columns={"b": "c"}), 2, known)
+
+
+def test_a_nan_that_signals_warns_of_nothing_in_a_table_of_records():
+    """(Warnings are errors here.)"""
+    rows = np.random.default_rng(0).random((500, 2)).astype(np.float32)
+    rows.view(np.uint32)[1, 0] = 0x7F800001
+    table = pd.DataFrame(rows, columns=["x", "y"])
+    assert PrivateRegression(3.0, mu=1.0).fit(table, np.ones(500, np.float32)).coef_.shape == (2,)
+    made = RecordRelease(epsilon=4.0).fit(covariance=np.eye(2), center=[0.5, 0.5])
+    assert len(made.transform(table)) == 500

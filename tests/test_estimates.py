@@ -289,3 +289,32 @@ def test_an_estimate_of_too_few_rows_is_private_and_says_what_it_cannot():
     assert not seeded.private and seeded.caveats[0] == "not private: made with a seed"
     assert "the value is the domain's centre" in str(found)
     assert "the value is zero and says nothing" in str(seeded) and not seeded.value.any()
+
+
+def two_tails(epsilon, nu, r2):
+    """The same delta as differences of tails, 60 digits."""
+    half, r2, e = mpmath.mpf(nu) / 2, mpmath.mpf(r2), mpmath.mpf(epsilon)
+
+    def between(low, high):
+        return mpmath.gammainc(half, low / 2, high / 2, regularized=True)
+
+    first, b = mpmath.mpf(0), -r2 / mpmath.expm1(-(e + r2 / 2) / (half - 1))
+    if r2 / 2 > e:
+        a = r2 / mpmath.expm1((r2 / 2 - e) / (half - 1))
+        first = between(a, mpmath.inf) - mpmath.exp(e) * between(a + r2, mpmath.inf)
+    return max(first, between(0, b) - mpmath.exp(e) * between(0, max(b - r2, 0)))
+
+
+@pytest.mark.parametrize("nu", [4, 5, 6, 7, 9, 12, 300])
+def test_delta_of_a_wishart_is_that_of_two_tails_and_not_below(nu):
+    """Where a power of the distance from an end of the integral is no whole one, and far out."""
+    rng = np.random.default_rng(nu)
+    pairs = [(0.001, 600.0), (17.5717433759263, 41.25335101075311), (1.0, 1450.0)]
+    pairs += [(10 ** rng.uniform(-4, 2), 10 ** rng.uniform(-5, 3.3)) for _ in range(3)]
+    for epsilon, r2 in pairs:
+        with mpmath.workdps(60):
+            true = two_tails(epsilon, nu, r2)
+            if true > mpmath.mpf(10) ** -280:
+                got = mpmath.mpf(delta(epsilon, nu, r2))
+                assert min(true, 1 - mpmath.mpf(2) ** -53) <= got
+                assert got <= min(1, true * (1 + mpmath.mpf(2e-10)))

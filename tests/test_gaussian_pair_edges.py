@@ -67,3 +67,61 @@ def test_covariances_of_any_size_are_scaled():
         assert got.delta(0.0) == pytest.approx(known.delta(0.0), rel=1e-12)
     assert GaussianPair([0], [1e300], [0], [1e-300]).delta(3.0) == 1  # kappa is beyond the doubles
     assert GaussianPair([1e308], [1.0], [-1e308], [1.0]).epsilon(0.1) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("spectrum", "targets"),
+    [
+        (([43551.0, 2.5], [0, 4657.0]), (0.9999, 0.99, 0.95, 0.9, 0.5)),
+        (([1e6, 10.0], 0, [1.0, 1e4]), (0.9999, 0.9)),
+        (([6836496099.895355, 793.7725185281251, -3.5e-35], 0, [0.1164, 70729.2, 1.59]), (0.71,)),
+    ],
+)
+@pytest.mark.parametrize("name", KERNEL_SETS[:2])
+def test_where_the_contour_tells_nothing_delta_is_no_nan_and_epsilon_is_enough(
+    name, spectrum, targets
+):
+    """Terms whose scales lie so far apart that no number came out: Chernoff's bound is taken. The
+    law of L, simulated, says how much is enough."""
+    with use_kernels(name):
+        pair = GaussianPair.from_spectrum(*spectrum)
+        value = pair.delta([*np.linspace(0, 9000, 19), 2618.6165977193787, 18598.08508063169])
+        enough = [float(pair.epsilon(target)) for target in targets]
+    assert not np.isnan(value).any()
+    rng, (excess, shift, *dof) = np.random.default_rng(0), spectrum
+    kappa, c2 = 1 + np.array(excess), np.broadcast_to(np.array(shift, float), len(excess))
+    m = np.broadcast_to(np.array(dof[0] if dof else 1.0), len(excess))
+    # L under P, by term: (kappa - 1)/2 z'z + kappa c z + kappa c^2/2 - m/2 log kappa
+    first = rng.normal(size=(40_000, len(excess))) if (c2 > 0).any() else 0.0
+    squares = rng.chisquare(m, (40_000, len(excess))) if not (c2 > 0).any() else first**2
+    loss = 0.5 * np.array(excess) * squares + kappa * np.sqrt(c2) * first
+    loss = (loss + 0.5 * kappa * c2 - 0.5 * m * np.log(kappa)).sum(1)
+    for target, epsilon in zip(targets, enough, strict=True):
+        true = np.mean(-np.expm1(np.minimum(epsilon - loss, 0)))
+        assert true <= target + 6 * math.sqrt(0.25 / 40_000)
+
+
+@pytest.mark.parametrize(
+    ("excess", "shift", "dof", "epsilon", "truth"),
+    [
+        (
+            [-0.009128112594783338, -8.930647965245304e-07],
+            0,
+            [84723.94915601896, 108.69473695859766],
+            -42.17610602232903,
+            1 - 2.0**-53,
+        ),
+        (
+            [5.476473128831259e-10, 0.3944154378233862],
+            [5.054184342568605e-32, 7.068987256460094e-30],
+            [1174.1323296029298, 0.01325073358199582],
+            0.0,
+            0.0021246560784818277669,
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", KERNEL_SETS[:2])
+def test_next_to_one_and_elsewhere_delta_is_not_below(name, excess, shift, dof, epsilon, truth):
+    """Truths by a contour integral of 500 bits."""
+    with use_kernels(name):
+        assert GaussianPair.from_spectrum(excess, shift, dof).delta(epsilon) >= truth

@@ -1,13 +1,14 @@
 """The generalized chi-square distribution at its ends: degenerate, extreme and bad parameters."""
 
 import math
+import pickle
 import warnings
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
-from ellipsum import QuadraticForm
+from ellipsum import QuadraticForm, QuadraticFormWarning
 
 MIXED = dict(weights=[1, 0.5, 0.2, -0.1], noncentrality=[0, 1, 2, 0], normal_sd=0.3, offset=2)
 
@@ -217,3 +218,37 @@ def test_nothing_warns_on_ordinary_input():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         QuadraticForm(**MIXED).evaluate(np.linspace(-30, 60, 50))
+
+
+@pytest.mark.parametrize(
+    ("form", "q"),
+    [
+        (QuadraticForm([1.0], 100), 1e-303),
+        (QuadraticForm([1.0], 5), 1e-310),
+        (QuadraticForm([1.0], 1e4), 1e-301),
+        (QuadraticForm([1.0], 2), 1e-320),
+        (QuadraticForm([0.6264439732090946], 0, 1e-20), 150.75),
+        (QuadraticForm([0.6264439732090946], 0, 1e-16), 2.0),
+        (QuadraticForm([1.0], 0, 1.0), 0.0),  # an atom
+        (QuadraticForm([1.0, -1.0], 0, [1.0, 2.0]), 0.0),
+    ],
+)
+def test_what_is_not_known_is_said_and_is_a_probability_all_the_same(kernel_set, form, q):
+    """Beyond what the contour tells, and where Q is a constant with some probability."""
+    form = pickle.loads(pickle.dumps(form))  # by these kernels
+    for at in (q, np.array([q])):
+        for name in ("cdf", "sf", "logcdf", "logsf"):
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                value = float(np.squeeze(getattr(form, name)(at)))
+            assert not said or {x.category for x in said} == {QuadraticFormWarning}
+            assert (0 <= value <= 1) if name in ("cdf", "sf") else value <= 0
+            if not said:  # told well, by these kernels
+                assert form.evaluate(q).met
+    assert not form.evaluate(q).met or not said
+
+
+def test_an_interval_is_of_a_probability():
+    for wrong in (-0.5, 2.0, math.nan):
+        with pytest.raises(ValueError, match="confidence"):
+            QuadraticForm([1.0], 3).interval(wrong)

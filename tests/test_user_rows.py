@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
 import ellipsum.users as users_module
-from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum
+from ellipsum import Ellipsoid, ExactSum, GaussianShape, PrivateMean, PrivateSum, open_rows
+from ellipsum.rows import divided
 from ellipsum.rows.labels import labels_of
 from ellipsum.users import UserRows
 
@@ -192,3 +197,35 @@ def test_masked_labels_are_refused_whatever_they_mask(n, kind):
     for refused in (labels, labels[:0]):
         with pytest.raises(TypeError, match="users is a masked array: give a list"):
             labels_of("users", refused)
+
+
+@pytest.mark.parametrize("how", ["plan", "resumed", "counted"])
+def test_no_row_is_on_disk_while_an_error_is_held(monkeypatch, tmp_path, how):
+    """Who holds it, as a notebook does, holds what it went through."""
+    opened = []
+    make = divided.tempfile.TemporaryFile
+    monkeypatch.setattr(
+        divided.tempfile, "TemporaryFile", lambda **k: opened.append(make(**k)) or opened[-1]
+    )
+    monkeypatch.setattr(divided, "MEMORY_BYTES", 1 << 12)
+    rng = np.random.default_rng(0)
+    table = pa.table({"x": rng.random(4000), "y": rng.random(4000), "u": np.arange(4000) % 1500})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    rows = open_rows(tmp_path / "rows.parquet", by="u")
+    known = {"mu": 1.0, "by": "u"}
+
+    def refuse(*_given):
+        raise KeyboardInterrupt
+
+    if how == "plan":
+        mechanism = PrivateMean(lower=[0, 0], upper=[1, 1], **known)
+        call = partial(mechanism, rows, on_plan=refuse)
+    else:
+        monkeypatch.setattr(ExactSum, "add", refuse)
+        shape = GaussianShape(sigma=[1, 1]) if how == "counted" else Ellipsoid.ball(2.0, d=2)
+        resume = {"resume": tmp_path / "job"} if how == "resumed" else {}
+        call = partial(PrivateMean(shape, **known), rows, **resume)
+    with pytest.raises(KeyboardInterrupt) as held:
+        call()
+    assert held.value.__traceback__ is not None
+    assert opened and all(file.closed for file in opened)

@@ -111,6 +111,31 @@ def test_rows_of_several_types_come_back_as_their_numbers(monkeypatch, memory):
         assert {rows.dtype for _, part in kept.parts() for rows, _ in part} == {np.dtype("f4")}
 
 
+@pytest.mark.parametrize("memory", [1 << 30, 3000])
+def test_a_nan_that_signals_warns_of_nothing_where_types_meet(monkeypatch, memory):
+    """(Warnings are errors here.)"""
+    monkeypatch.setattr(divided, "MEMORY_BYTES", memory)
+    rows = np.ones((40, 2), np.float32)
+    rows.view(np.uint32)[7, 0] = 0x7F800001
+    words = np.arange(80, dtype=np.uint64).reshape(40, 2)
+    with Divided(2) as kept:
+        kept.take(iter([(rows, words), (np.ones((7, 2)), words[:7])]))
+        got = np.concatenate([rows for _, part in kept.parts() for rows, _ in part])
+    assert np.isnan(got).sum() == 1 and len(got) == 47
+
+
+def test_blocks_count_by_what_they_take_beside_their_numbers(monkeypatch):
+    monkeypatch.setattr(divided, "MEMORY_BYTES", 1 << 18)
+    with Divided(1) as kept:
+        tracemalloc.start()
+        for k in range(4000):
+            kept.add(np.ones((1, 1)), np.array([[k, k]], np.uint64))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert sum(len(rows) for _, part in kept.parts() for rows, _ in part) == 4000
+    assert peak < 1 << 20
+
+
 def test_words_that_are_reused_are_copied():
     rows, words = np.ones((3, 1)), np.arange(1, 7, dtype=np.uint64).reshape(3, 2)
     with Divided(1) as kept:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from .. import calibrate
 
-__all__ = ["Cost", "Left", "Limit", "exact", "sqrt_down", "sqrt_up"]
+__all__ = ["Cost", "Left", "Limit", "exact", "float_up", "sqrt_down", "sqrt_up"]
 
 #: Denominators of sums of 1/s^2 may grow with every s that is new: beyond so many bits the sum is
 #: rounded up, to a multiple of 2^-_ROUNDED_BITS.
@@ -107,7 +107,7 @@ class Cost:
         if rest < 0 or (rest == 0 and self.mu_squared):
             return math.inf
         extra = _gaussian_epsilon(self.noise_multiplier(), _down(rest)) if self.mu_squared else 0.0
-        return _up(self.epsilon + Fraction(extra)) if math.isfinite(extra) else math.inf
+        return float_up(self.epsilon + Fraction(extra)) if math.isfinite(extra) else math.inf
 
     def bound_delta(self, epsilon: Fraction) -> float:
         """The least delta that goes with ``epsilon``, rounded up; at most 1."""
@@ -115,16 +115,16 @@ class Cost:
         if rest < 0:
             return 1.0
         extra = calibrate.delta(self.noise_multiplier(), _down(rest)) if self.mu_squared else 0.0
-        return min(1.0, _up(self.delta + Fraction(extra)))
+        return min(1.0, float_up(self.delta + Fraction(extra)))
 
     def __str__(self) -> str:
         parts = []
         if self.mu_squared:
             parts.append(f"mu = {sqrt_up(self.mu_squared):.6g}")
         if self.epsilon:
-            parts.append(f"epsilon = {_up(self.epsilon):.6g}")
+            parts.append(f"epsilon = {float_up(self.epsilon):.6g}")
         if self.delta:
-            parts.append(f"delta = {_up(self.delta):.6g}")
+            parts.append(f"delta = {float_up(self.delta):.6g}")
         return ", ".join(parts) or "nothing"
 
 
@@ -238,7 +238,7 @@ def _six_digits(number: float) -> str:
     return f"{float(short):.6g}"
 
 
-def _up(number: Fraction) -> float:
+def float_up(number: Fraction) -> float:
     """The least double that is not below a number from 0 on."""
     value = float(number)
     return math.nextafter(value, math.inf) if Fraction(value) < number else value

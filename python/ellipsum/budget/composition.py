@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from ..accounting import events
-from ..accounting.cost import Cost, exact, sqrt_up
+from ..accounting.cost import Cost, exact, float_up, sqrt_up
 from ..guarantee import Guarantee, Neighbors, shown_up
 from ..privacy_unit import unit_of_rows, unit_text
 from ..release import Release
@@ -113,8 +113,10 @@ class ComposedGuarantee(Guarantee):
     def budget(self) -> dict[str, Any]:
         """mu^2, epsilon and delta as they add up, and the neighbours."""
         spent = self.spent
-        pair = {"epsilon": float(spent.epsilon), "delta": float(spent.delta)}
-        return {"mu_squared": float(spent.mu_squared)} | pair | {"neighbors": self.neighbors.value}
+        pair = {"epsilon": float_up(spent.epsilon), "delta": float_up(spent.delta)}
+        return (
+            {"mu_squared": float_up(spent.mu_squared)} | pair | {"neighbors": self.neighbors.value}
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values that JSON can hold."""
@@ -124,7 +126,7 @@ class ComposedGuarantee(Guarantee):
         spent = self.spent
         parts = [f"{shown_up(sqrt_up(spent.mu_squared))}-GDP"] if spent.mu_squared else []
         if spent.epsilon or spent.delta:
-            pair = f"({shown_up(float(spent.epsilon))}, {shown_up(float(spent.delta))})-DP"
+            pair = f"({shown_up(float_up(spent.epsilon))}, {shown_up(float_up(spent.delta))})-DP"
             parts.append(pair)
         what = " and ".join(parts) or "nothing spent"
         return f"{what}, neighbours: {self.neighbors}{unit_text(self.unit)}"

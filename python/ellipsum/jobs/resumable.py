@@ -23,6 +23,7 @@ from ..guarantee import GaussianGuarantee
 from ..noise_keys import JobKeys, Use, digest
 from ..rows.ahead import ended
 from ..rows.batches import kernel_batches
+from ..rows.divided import dropped
 from ..rows.files import Rows
 from ..rows.identity import decoder_of
 from ..rows.partitioned import Partitioned
@@ -138,19 +139,20 @@ def by_plan(
         if job is not None:
             how.mark(entries[0], step, mark)
 
-    outcome = run(
-        data,
-        domain,
-        promise.mu_to_spend,
-        promise.neighbors,
-        kind,
-        how.root,
-        how.threads,
-        before_noise=before_noise,
-        on_plan=how.on_plan,
-        keep=lambda rows: rows if job is None else KeptPasses(rows, job, how.files),
-        columns=how.columns,
-    )
+    with dropped(data):
+        outcome = run(
+            data,
+            domain,
+            promise.mu_to_spend,
+            promise.neighbors,
+            kind,
+            how.root,
+            how.threads,
+            before_noise=before_noise,
+            on_plan=how.on_plan,
+            keep=lambda rows: rows if job is None else KeptPasses(rows, job, how.files),
+            columns=how.columns,
+        )
     release = AdaptiveRelease(kind, outcome, domain, promise, how.caveats)
     release.named(*how.columns.told(domain.center.size))
     return release.drawn_from(entries[0] if entries else None)
@@ -181,7 +183,8 @@ def sum_of(data: Any, empty: ExactSum, how: How) -> ExactSum:
         how.columns.of_sum(data._columns)
         return data
     if isinstance(data, UserRows) or callable(data):
-        with ended(data.batches() if isinstance(data, UserRows) else data()) as rows:
+        begun = data.batches() if isinstance(data, UserRows) else data()
+        with dropped(data), ended(begun) as rows:
             return _added(rows, empty, how.columns)
     return _added(data, empty, how.columns)
 
@@ -238,14 +241,15 @@ def sum_of_users(data: Any, empty: ExactSum, job: Job, files: Rows) -> ExactSum:
             "the checkpoint is of a job that reads users in parts: discard it first"
         )
     parts = data.parts(done) if isinstance(data, UserRows) else [(None, data())]
-    for number, rows in parts:
-        for batch in rows:
-            empty.add(batch)
-        if number is not None:  # what has no number is all that is left
-            done.add(number)
-            if job.due:
-                keep()
-                job.save_soon()
+    with dropped(data), ended(iter(parts)) as begun:
+        for number, rows in begun:
+            for batch in rows:
+                empty.add(batch)
+            if number is not None:  # what has no number is all that is left
+                done.add(number)
+                if job.due:
+                    keep()
+                    job.save_soon()
     check_rows(job, files)
     keep(whole=True)
     job.save()

@@ -31,7 +31,7 @@ _SMALLEST, _SMALLEST_NORMAL = math.ulp(0.0), 2.0**-1022
 _CAUTION = 4.5
 _DOUBTFUL = 0.5  # of the error of a logarithm: beyond, Chernoff's bound is asked, too
 _NEARLY_NORMAL = 1e-8  # kappa - 1 of a shifted term, which the loss takes for 0
-_WIDE, _WIDE_MARGIN = 6.0, 2.0**-41  # of log kappa: there, values next to 1 were below by 8e-14
+_WIDE, _WIDE_MARGIN = 6.0, 2.0**-41  # of log kappa: there, and next to 1, values were 8e-14 low
 
 
 class GaussianPair:
@@ -203,16 +203,16 @@ class GaussianPair:
         out = np.empty((points.size, 4))
         self._table.hockey_sticks(points, out, self._threads)
         log_delta, log_slope, error = out[:, 0].copy(), out[:, 1], out[:, 2].copy()
-        for i in np.flatnonzero(~(error < _DOUBTFUL)):
+        for i in np.flatnonzero(~(error < _DOUBTFUL) | np.isnan(log_delta)):
             bound = self._chernoff(float(points[i]))
             if not (log_delta[i] + error[i] <= bound):
                 log_delta[i], error[i] = bound, 0.0
         sure = points < -2 * (29 + self._table.cumulants(-0.5)[0])  # 1 - delta < e^-29
         log_delta[sure], error[sure] = 0.0, 0.0
         finite = np.isfinite(log_delta)
-        size = _UNIT_ROUNDOFF * np.abs(log_delta[finite])
-        least = np.maximum(_CAUTION * size, self._caution)
-        error[finite] = np.maximum(error[finite] + size, least) + 4 * _UNIT_ROUNDOFF
+        near, size = log_delta[finite] > -1, _UNIT_ROUNDOFF * np.abs(log_delta[finite])
+        least = np.maximum(_CAUTION * size, np.where(near, _WIDE_MARGIN, self._caution))
+        error[finite] = np.maximum(error[finite] + size, least) + 16 * _UNIT_ROUNDOFF
         return log_delta, log_slope, error
 
     def _inside(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:

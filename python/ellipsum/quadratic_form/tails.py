@@ -15,6 +15,7 @@ from .parameters import Array, Parameters, Value
 __all__ = ["QuadraticFormResult", "QuadraticFormWarning", "Tails", "check_errors"]
 
 _TOLERANCE = 1e-10  # relative error that is promised: above it, a warning (see the class)
+_HALF = math.log(0.5) + 1e-9  # of what is called the smaller tail: no more
 
 
 class QuadraticFormWarning(RuntimeWarning):
@@ -50,6 +51,15 @@ def check_errors(errors: Array) -> None:
             QuadraticFormWarning,
             stacklevel=4,
         )
+
+
+def _settled(small: Array, error: Array) -> tuple[Array, Array]:
+    """The log of a smaller tail, and its relative error: of one that turned out not to be the
+    smaller, what that leaves of the other; where it is no probability, none is known."""
+    with np.errstate(all="ignore"):
+        of_other = (error + 2.0**-52) * np.exp(small) / np.abs(np.expm1(small))
+    error = np.where(small > _HALF, of_other, error)
+    return np.minimum(small, 0.0), np.where(small > 0, math.nan, error)
 
 
 class Tails(Parameters):
@@ -90,11 +100,24 @@ class Tails(Parameters):
         flat = np.ascontiguousarray(points.ravel() - self._offset)
         out = np.empty((flat.size, 6))
         self._table.tails(flat, out, self._threads)
+        out[:, 0], out[:, 2] = _settled(out[:, 0], out[:, 2])
+        if self._has_atom:
+            out[flat == 0, 2] = math.nan
         return out, points.shape
+
+    @property
+    def _has_atom(self) -> bool:
+        """Whether Q is its offset with a probability above 0: there it is not told apart from half
+        of it (no normal term, no degrees of freedom)."""
+        return not self._normal_sd and bool(self._dof.size) and not self._dof.any()
 
     def _value(self, q: ArrayLike, upper: bool, log: bool) -> Value:
         if type(q) is float or type(q) is int:  # the short way for one number
             small, _, error, _, is_upper, _ = self._table.tail(q - self._offset)
+            if not small <= _HALF:
+                small, error = map(float, _settled(np.float64(small), np.float64(error)))
+            if q == self._offset and self._has_atom:
+                error = math.nan
             if not error <= _TOLERANCE:
                 check_errors(np.array([error]))
             if is_upper == upper:
@@ -268,7 +291,14 @@ class Tails(Parameters):
         Returns
         -------
         tuple of two floats, in the unit of Q
+
+        Raises
+        ------
+        ValueError
+            It is no probability.
         """
+        if not 0 <= confidence <= 1:
+            raise ValueError(f"confidence must be from 0 to 1, got {confidence}")
         tail = 0.5 * (1 - confidence)
         return float(self.ppf(tail)), float(self.isf(tail))
 

@@ -33,7 +33,9 @@ def in_order(rows: Any, columns: Columns, d: int | None = None) -> Any:
     if not table or len(shape_of(rows)) != 2:
         return rows
     width = int(rows.shape[1]) if d is None else d
-    return np.concatenate([np.empty((0, width)), *as_batches(rows, width, columns)])
+    batches = list(as_batches(rows, width, columns))
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        return np.concatenate([np.empty((0, width)), *batches])
 
 
 def as_numbers(rows: Any, columns: Columns, d: int | None = None) -> NDArray[np.float64]:
@@ -41,7 +43,8 @@ def as_numbers(rows: Any, columns: Columns, d: int | None = None) -> NDArray[np.
     cell, or tells how many rows there are."""
     given = in_order(rows, columns)
     try:
-        array = np.asarray(given, dtype=np.float64)
+        with np.errstate(all="ignore"):
+            array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError("rows must be numbers, as many in each row") from None
     if d is not None and array.shape[-1:] != (d,):

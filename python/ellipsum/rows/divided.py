@@ -7,6 +7,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from .words import taken
 if TYPE_CHECKING:
     from .files import Rows
 
-__all__ = ["Divided", "Store"]
+__all__ = ["Divided", "Store", "dropped"]
 
 Array = NDArray[Any]
 Words = NDArray[np.uint64]
@@ -29,6 +30,8 @@ MEMORY_BYTES = 256 << 20
 _PARTS = 64
 #: Numbers handed on at a time.
 _NUMBERS_PER_BLOCK = 1 << 19
+#: What a block takes beside its numbers, at most.
+_BYTES_OF_BLOCK = 1 << 9
 _PLACES = 10  # of 6 bits each, in the first word of a digest
 
 
@@ -74,7 +77,10 @@ class Divided:
             left = ~np.isin(self._part_of(words), self._done)
             rows, words = taken(rows, left), taken(words, left)
         dtype = _kept_as(rows)
-        step, size = self._step, dtype.itemsize * self.d * len(rows) + words.nbytes
+        step, size = (
+            self._step,
+            dtype.itemsize * self.d * len(rows) + words.nbytes + _BYTES_OF_BLOCK,
+        )
         if self._bytes + size <= MEMORY_BYTES:
             step = max(1, len(rows))  # one part: no copy later
         for start in range(0, len(rows), step):
@@ -87,7 +93,7 @@ class Divided:
             self._first = words[0] if self._first is None else self._first
             self._same &= bool((words == self._first).all())
             self._rows.append((part, words))
-            self._bytes += part.nbytes + words.nbytes
+            self._bytes += part.nbytes + words.nbytes + _BYTES_OF_BLOCK
             if self._bytes > MEMORY_BYTES:
                 self._spill()
 
@@ -176,9 +182,22 @@ def _joined(parts: list[tuple[Array, Words]]) -> tuple[Array, Words]:
     all_words = np.empty((n, parts[0][1].shape[1]), np.uint64)
     while parts:
         rows, words = parts.pop()
-        all_rows[n - len(rows) : n], all_words[n - len(rows) : n] = rows, words
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            all_rows[n - len(rows) : n], all_words[n - len(rows) : n] = rows, words
         n -= len(rows)
     return all_rows, all_words
+
+
+@contextmanager
+def dropped(data: Any) -> Iterator[None]:
+    """What a ``Store`` holds is gone where an error ends its use: who holds the error, as a
+    notebook does, holds what it went through."""
+    try:
+        yield
+    except BaseException:
+        if isinstance(data, Store):
+            data.close()
+        raise
 
 
 def _together(words: Words) -> NDArray[np.int64]:
@@ -250,6 +269,12 @@ class Store:
         """Say how many more passes there will be, for the bars: one over the files is over."""
         if self._files is not None:
             self._files.expect(passes, done=1)
+
+    def close(self) -> None:
+        """Forget the rows, and the file."""
+        self._memory, self._filled = [], False
+        if self._file is not None:
+            self._file.close()
 
     def __call__(self) -> Iterator[Array]:
         """One pass."""
