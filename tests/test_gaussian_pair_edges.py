@@ -125,3 +125,20 @@ def test_next_to_one_and_elsewhere_delta_is_not_below(name, excess, shift, dof, 
     """Truths by a contour integral of 500 bits."""
     with use_kernels(name):
         assert GaussianPair.from_spectrum(excess, shift, dof).delta(epsilon) >= truth
+
+
+def test_a_contour_without_a_number_leaves_chernoffs_bound():
+    pair, silent = (GaussianPair.from_spectrum([0.5, 3.0], [1.0, 0.2]) for _ in range(2))
+
+    class Silent:
+        cumulants = silent._table.cumulants
+
+        def hockey_sticks(self, _epsilon, out, _threads):
+            out[:] = math.nan
+            out[:, 2] = 0.05
+
+    silent._table = Silent()
+    points = np.array([0.0, 0.5, 2.0, 30.0])
+    assert (silent.delta(points) >= pair.delta(points)).all() and silent.delta(30.0) < 1
+    for target in (0.5, 1e-3, 1e-12):
+        assert math.inf > silent.epsilon(target) >= pair.epsilon(target)
