@@ -229,12 +229,10 @@ def test_nothing_warns_on_ordinary_input():
         (QuadraticForm([1.0], 2), 1e-320),
         (QuadraticForm([0.6264439732090946], 0, 1e-20), 150.75),
         (QuadraticForm([0.6264439732090946], 0, 1e-16), 2.0),
-        (QuadraticForm([1.0], 0, 1.0), 0.0),  # an atom
-        (QuadraticForm([1.0, -1.0], 0, [1.0, 2.0]), 0.0),
     ],
 )
 def test_what_is_not_known_is_said_and_is_a_probability_all_the_same(kernel_set, form, q):
-    """Beyond what the contour tells, and where Q is a constant with some probability."""
+    """Beyond what the contour tells."""
     form = pickle.loads(pickle.dumps(form))  # by these kernels
     for at in (q, np.array([q])):
         for name in ("cdf", "sf", "logcdf", "logsf"):
@@ -246,6 +244,47 @@ def test_what_is_not_known_is_said_and_is_a_probability_all_the_same(kernel_set,
             if not said:  # told well, by these kernels
                 assert form.evaluate(q).met
     assert not form.evaluate(q).met or not said
+
+
+@pytest.mark.parametrize("offset", [0.0, 5.0])
+@pytest.mark.parametrize(
+    ("weights", "noncentrality", "below"),
+    [
+        ([1.0], [1.0], 0.0),
+        ([-2.0], [3.0], -math.expm1(-1.5)),
+        # Two numbers of a Poisson law each, without one that is above 0 alone
+        ([1.0, -1.0], [1.0, 2.0], None),
+        ([1.0, -3.0, 0.0], [1e-3, 40.0, 7.0], None),
+    ],
+)
+def test_an_atom_is_in_the_lower_tail_and_in_the_quantiles(
+    kernel_set, weights, noncentrality, below, offset
+):
+    form = QuadraticForm(weights, 0, noncentrality, offset=offset)
+    real = np.array(weights) != 0
+    atom = math.exp(-0.5 * np.array(noncentrality)[real].sum())
+    if below is None:  # by the numbers of chi-squares on each side
+        a, b = (stats.poisson(0.5 * noncentrality[k]).pmf(np.arange(120)) for k in (0, 1))
+        ratio = weights[0] / (weights[0] - weights[1])
+        i, j = np.meshgrid(np.arange(120), np.arange(120), indexing="ij")
+        with np.errstate(all="ignore"):
+            less = special.betainc(i, j, 1 - ratio)  # X_i w_0 < X_j |w_1| for 2i and 2j degrees
+        less[0, 1:], less[1:, 0], less[0, 0] = 1.0, 0.0, 0.0
+        below = float(a @ less @ b)
+    upto = below + atom
+    for q in (offset, np.array([offset])):
+        for value, true in ((form.cdf(q), upto), (form.sf(q), 1 - upto)):
+            assert float(np.squeeze(value)) == pytest.approx(true, rel=1e-9, abs=1e-14)
+    assert form.evaluate(offset).cdf == form.cdf(offset)
+    assert form.logcdf(offset) == pytest.approx(math.log(upto), rel=1e-9, abs=1e-14)
+    inside = below + atom * np.array([1e-6, 0.3, 0.999999])
+    if atom > 1e-6:
+        assert (form.ppf(inside) == offset).all() and (form.isf(1 - inside) == offset).all()
+    if 0 < below < 1 - 1e-6:
+        assert form.ppf(0.99 * below) < offset and form.isf(1 - 0.99 * below) < offset
+    if upto < 1 - 1e-6:
+        above = 1 - 0.99 * (1 - upto)
+        assert form.ppf(above) > offset and form.isf(1 - above) > offset
 
 
 def test_an_interval_is_of_a_probability():

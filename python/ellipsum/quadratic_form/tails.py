@@ -101,23 +101,41 @@ class Tails(Parameters):
         out = np.empty((flat.size, 6))
         self._table.tails(flat, out, self._threads)
         out[:, 0], out[:, 2] = _settled(out[:, 0], out[:, 2])
-        if self._has_atom:
-            out[flat == 0, 2] = math.nan
+        for i in np.flatnonzero(flat == 0) if self._atom else ():
+            out[i] = self._with_atom(out[i])
         return out, points.shape
 
     @property
-    def _has_atom(self) -> bool:
-        """Whether Q is its offset with a probability above 0: there it is not told apart from half
-        of it (no normal term, no degrees of freedom)."""
-        return not self._normal_sd and bool(self._dof.size) and not self._dof.any()
+    def _atom(self) -> float:
+        """P(Q = offset) where there are no degrees of freedom and no normal term: of Poisson
+        mixtures of chi-squares, all of which are of none."""
+        if self._normal_sd or not self._dof.size or self._dof.any():
+            return 0.0
+        return math.exp(-0.5 * math.fsum(self._noncentrality[self._weights != 0]))
+
+    def _with_atom(self, row: Array) -> Array:
+        """What was told at the offset, which counts half of the atom, or none of one at an end of
+        the support, with all of it in the lower tail."""
+        low, high = self.support()
+        small, tail = math.exp(row[0]), 0.5 * self._atom
+        lower = 1 - small if row[4] else small
+        upper = small if row[4] else 1 - small
+        lower, upper = lower + tail, upper - tail
+        if low == self._offset:
+            lower, upper = 2 * tail, 1 - 2 * tail
+        elif high == self._offset:
+            lower, upper = 1.0, 0.0
+        least = min(lower, upper)
+        with np.errstate(divide="ignore"):
+            log = float(np.log(max(least, 0.0)))
+        error = (row[2] + 2.0**-50) * max(small, tail) / least if least > 0 else 0.0
+        return np.array([log, row[1], error, row[3], float(upper < lower), row[5]])
 
     def _value(self, q: ArrayLike, upper: bool, log: bool) -> Value:
-        if type(q) is float or type(q) is int:  # the short way for one number
+        if (type(q) is float or type(q) is int) and not (q == self._offset and self._atom):
             small, _, error, _, is_upper, _ = self._table.tail(q - self._offset)
             if not small <= _HALF:
                 small, error = map(float, _settled(np.float64(small), np.float64(error)))
-            if q == self._offset and self._has_atom:
-                error = math.nan
             if not error <= _TOLERANCE:
                 check_errors(np.array([error]))
             if is_upper == upper:
@@ -309,6 +327,15 @@ class Tails(Parameters):
         value = np.where((flat == 0) == upper, high, low)  # right at 0 and 1, and for a point
         value[~((flat >= 0) & (flat <= 1))] = math.nan
         inside = (flat > 0) & (flat < 1) & (low < high)
+        if self._atom:
+            end = float(self.sf(self._offset) if upper else self.cdf(self._offset))
+            at = (
+                (end <= flat) & (flat < end + self._atom)
+                if upper
+                else (end - self._atom < flat) & (flat <= end)
+            )
+            value[inside & at] = self._offset
+            inside &= ~at
         some = flat[inside]
         small = some <= 0.5
         log_tail = np.where(small, np.log(some), np.log1p(-some))
