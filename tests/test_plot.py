@@ -68,7 +68,10 @@ def test_unbounded_intervals_are_drawn(monkeypatch):
     assert np.isinf(made.confidence_interval()[0]).all()
     ax = made.plot()
     ax.figure.canvas.draw()
-    assert np.isfinite(ax.get_xlim()).all()
+    low, high = ax.get_xlim()
+    assert np.isfinite([low, high]).all()
+    for segment in ax.collections[-1].get_segments():  # no end of it is to be seen
+        assert segment[:, 0].min() < low and segment[:, 0].max() > high
     assert "NOT PRIVATE" not in ax.get_title(loc="left")
 
 

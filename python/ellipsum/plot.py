@@ -14,6 +14,7 @@ __all__ = [
     "Drawable",
     "axis_unit",
     "check_matplotlib",
+    "drawn_ends",
     "legend",
     "plot_release",
     "shown_unit",
@@ -156,7 +157,7 @@ def _new_axes(lines: int | None) -> Any:
 def _draw_lines(ax: Any, value: Any, lower: Any, upper: Any, labels: list[str], axis: str) -> None:
     at = np.arange(value.size)[::-1]
     stripe(ax, value.size)
-    ax.hlines(at, *_finite(value, lower, upper), color=BLUE, lw=2.2, alpha=0.35)
+    ax.hlines(at, *drawn_ends(ax.set_xlim, value, lower, upper), color=BLUE, lw=2.2, alpha=0.35)
     ax.plot(value, at, "o", ms=4.6, color=BLUE)
     ax.set_yticks(at, labels)
     ax.set_xlabel(axis)
@@ -164,17 +165,25 @@ def _draw_lines(ax: Any, value: Any, lower: Any, upper: Any, labels: list[str], 
 
 def _draw_band(ax: Any, value: Any, lower: Any, upper: Any, _labels: list[str], axis: str) -> None:
     at = np.arange(value.size)
-    ax.fill_between(at, *_finite(value, lower, upper), color=BLUE, alpha=0.25, lw=0)
+    ends = drawn_ends(ax.set_ylim, value, lower, upper)
+    ax.fill_between(at, *ends, color=BLUE, alpha=0.25, lw=0)
     ax.plot(at, value, ".", ms=3, color=BLUE)
     ax.set_xlim(-1, value.size)
     ax.set_xlabel(f"the {value.size} coordinates")
     ax.set_ylabel(axis)
 
 
-def _finite(value: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
-    """Ends that can be drawn: an unbounded interval reaches past every value."""
-    reach = 10 * (np.ptp(value) + np.abs(value).max() + 1)
-    return np.maximum(lower, value - reach), np.minimum(upper, value + reach)
+def drawn_ends(limit: Any, value: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
+    """Ends that can be drawn: an unbounded interval leaves the axes, whose limits (``limit`` sets
+    them) are those of all that is finite."""
+    ends = np.concatenate([value, lower, upper])
+    known = ends[np.isfinite(ends)]
+    if len(known) == len(ends) or not len(known):
+        return lower, upper
+    span = float(np.ptp(known)) or abs(float(known[0])) or 1.0
+    low, high = known.min() - 0.1 * span, known.max() + 0.1 * span
+    limit(low, high)
+    return np.maximum(lower, low - span), np.minimum(upper, high + span)
 
 
 def _spread_axis(ax: Any, which: str, value: Any, sd: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .plot import BLUE, check_matplotlib, shown_unit, stripe
+from .plot import BLUE, check_matplotlib, drawn_ends, shown_unit, stripe
 
 __all__ = ["DrawableGroups", "plot_groups"]
 
@@ -85,6 +85,8 @@ def plot_groups(
             axis.set_xlabel(_caption(names[j], (release.units or {j: None})[j]))
         elif release.edges is None:
             axis.set_xlabel("number")
+        if len(axes) > 1:
+            axis.locator_params(axis="x", nbins=4)  # of six digits more do not fit
         axis.spines[["top", "right"]].set_visible(False)
     title = f"Private {release.kind}" if release.private else release.kind.capitalize()
     caveat = "" if release.private else " (NOT PRIVATE)"
@@ -132,9 +134,8 @@ def _draw_groups(
     few = len(labels) <= _NAMED_GROUPS
     if few:
         stripe(ax, len(labels))
-    reach = 10 * (np.ptp(value) + np.abs(value).max() + 1)  # past every value: an unbounded end
-    ends = np.maximum(lower, value - reach)[order], np.minimum(upper, value + reach)[order]
-    ax.hlines(at, *ends, color=BLUE, lw=2.2 if few else 0.6, alpha=0.35)
+    ends = drawn_ends(ax.set_xlim, value, lower, upper)
+    ax.hlines(at, *(end[order] for end in ends), color=BLUE, lw=2.2 if few else 0.6, alpha=0.35)
     ax.plot(value[order], at, "o", ms=4.6 if few else 1.5, color=BLUE)
     if few:
         ax.set_yticks(at, [labels[i] for i in order])
