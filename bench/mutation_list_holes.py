@@ -10,7 +10,7 @@ HOLES = [
     Mutation(
         "trials: rows of which many have holes count as others",
         C + "clip/arrangement.cpp",
-        "if (!columns && 16 * holed > std::int64_t(slice)) break;",
+        "if (!columns && holed * many_holed > std::int64_t(slice)) break;",
         "if (holed < 0) break;",
         "tests/test_arrangements.py -k holes",
     ),

@@ -67,6 +67,9 @@ constexpr Stage stages[] = {{2, mebi, 4 * mebi, 1.5, SIZE_MAX},
                             {1, 16 * mebi, 16 * mebi, 1.1, 3},
                             {2, 16 * mebi, 16 * mebi, 1, 1}};
 constexpr std::size_t stage_count = sizeof stages / sizeof *stages;
+// Slices of which more than one row in so many has a hole tell nothing: such rows go another way
+// (clip_rows; the widest vectors' own limit is 12 in 256).
+constexpr std::int64_t many_holed = 16;
 // At least so many rows, that the first and the last group count less, and whole groups of every
 // arrangement (1, 2, 3, 4 or 8 rows), or the rows left over decide.
 constexpr std::size_t slice_rows = 48;
@@ -309,7 +312,7 @@ std::size_t Choice::measure(const Batch& batch, const Region& region, const Run&
     const std::int64_t holed = run(variants[pass->trial % variants.size()], done, slice);
     const double seconds = watch.seconds();
     done += slice;
-    if (!columns && 16 * holed > std::int64_t(slice)) break;  // those go another way (clip_rows)
+    if (!columns && holed * many_holed > std::int64_t(slice)) break;
     pass->record(variants.size(), seconds / double(slice));
   }
   return done;

@@ -57,8 +57,8 @@ static inline Mask is_ordinary(const Doubles& a) {
 }
 
 // The nearest double to the exact sum over k, and whether that is sure. With q the quotient of the
-// leading double, the rest of the division is exact, and what q lacks has two roundings beside e's, at most `rounded` 2^-53 over k: are both ends of that,
-// and of four times as much, nearest to one double?
+// leading double, the rest of the division is exact, and what q lacks has two roundings beside e's, at
+// most `rounded` 2^-53 over k: are both ends of that, and of four times as much, nearest to one double?
 static inline Doubles nearest(const Doubles& s, const Doubles& e, const Doubles& rounded,
                               const Doubles& k, Mask& sure) {
   const Doubles high = s + e, low = error_of(s, e, high), q = high / k;

@@ -15,7 +15,9 @@ from .parameters import Array, Parameters, Value
 __all__ = ["QuadraticFormResult", "QuadraticFormWarning", "Tails", "check_errors"]
 
 _TOLERANCE = 1e-10  # relative error that is promised: above it, a warning (see the class)
-_HALF = math.log(0.5) + 1e-9  # of what is called the smaller tail: no more
+#: The log of what is called the smaller tail is no more, but for what a half of it may err by.
+_HALF = math.log(0.5) + 1e-9
+_LAST_PLACE = 2.0**-52  # of a double next to 1: a tail beside it has that as its absolute error
 
 
 class QuadraticFormWarning(RuntimeWarning):
@@ -57,7 +59,7 @@ def _settled(small: Array, error: Array) -> tuple[Array, Array]:
     """The log of a smaller tail, and its relative error: of one that turned out not to be the
     smaller, what that leaves of the other; where it is no probability, none is known."""
     with np.errstate(all="ignore"):
-        of_other = (error + 2.0**-52) * np.exp(small) / np.abs(np.expm1(small))
+        of_other = (error + _LAST_PLACE) * np.exp(small) / np.abs(np.expm1(small))
     error = np.where(small > _HALF, of_other, error)
     return np.minimum(small, 0.0), np.where(small > 0, math.nan, error)
 
@@ -128,7 +130,7 @@ class Tails(Parameters):
         least = min(lower, upper)
         with np.errstate(divide="ignore"):
             log = float(np.log(max(least, 0.0)))
-        error = (row[2] + 2.0**-50) * max(small, tail) / least if least > 0 else 0.0
+        error = (row[2] + 4 * _LAST_PLACE) * max(small, tail) / least if least > 0 else 0.0
         return np.array([log, row[1], error, row[3], float(upper < lower), row[5]])
 
     def _value(self, q: ArrayLike, upper: bool, log: bool) -> Value:

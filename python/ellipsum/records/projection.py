@@ -222,7 +222,8 @@ class PrivateProjection:
     def from_bytes(
         cls, data: bytes, *, key: Any = None, seed: int | bytes | None = None
     ) -> PrivateProjection:
-        """The projection that :meth:`to_bytes` wrote.
+        """The projection that :meth:`to_bytes` wrote. What was made with a seed stays not private,
+        and what had a budget asks :meth:`release` for it.
 
         Parameters
         ----------
