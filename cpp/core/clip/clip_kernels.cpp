@@ -355,6 +355,7 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
 
 ClipCounts group_sums(const Batch& batch, const Region& region, const GroupSums& to,
                       double* scratch) {
+  const UpperHalvesCleared at_the_end;
   const bool box = region.task == Task::box;
   if (batch.dtype == Dtype::float32)
     return box ? run_groups<float, Task::box>(batch, region, to, scratch)
@@ -365,27 +366,32 @@ ClipCounts group_sums(const Batch& batch, const Region& region, const GroupSums&
 
 ClipCounts clip_sum(const Batch& batch, const Region& region, const Arrangement& arrangement,
                     double* scratch, std::int64_t* partial) {
+  const UpperHalvesCleared at_the_end;
   return batch.dtype == Dtype::float32 ? run<float>(batch, region, arrangement, scratch, partial)
                                        : run<double>(batch, region, arrangement, scratch, partial);
 }
 
 void move_into_box(const Batch& batch, const CellBox& box, double* to) {
+  const UpperHalvesCleared at_the_end;
   batch.dtype == Dtype::float32 ? move_rows<float>(batch, box, to)
                                 : move_rows<double>(batch, box, to);
 }
 
 void move_column(Dtype type, const void* numbers, const Validity& valid, std::size_t n,
                  CellEnds ends, double* to) {
+  const UpperHalvesCleared at_the_end;
   const char* from = static_cast<const char*>(numbers);
   type == Dtype::float32 ? move_numbers<float>(from, valid, n, ends, to)
                          : move_numbers<double>(from, valid, n, ends, to);
 }
 
 void convert_column(Dtype type, const void* data, std::size_t first, std::size_t n, double* to) {
+  const UpperHalvesCleared at_the_end;
   convert_numbers_of(type, data, first, n, to);
 }
 
 void pack_matrix(const Region& region, double* packed) {
+  const UpperHalvesCleared at_the_end;
   if (region.rank) pack_factors(region, packed);
   else pack_panels(region.d, region.d, region.matrix, region.d, 1, packed);
 }

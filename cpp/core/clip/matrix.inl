@@ -3,9 +3,9 @@
 // Cost per k of a tile, AVX-512: 24 FMA on two ports, 14 loads on two: 12 cycles.
 // With a rank two such products: t = V' h, rounded, and y = s h + U t.
 
-constexpr int panel = 2 * register_lanes;                // outputs of a tile
-constexpr int tile_rows = register_lanes == 8 ? 12 : 6;  // 24 or 12 accumulators
-constexpr std::size_t depth = 256;           // k's in one go: B's panel of them stays in L1
+constexpr int panel = 2 * register_lanes;            // outputs of a tile
+constexpr int tile_rows = registers == 32 ? 12 : 6;  // 24 or 12 accumulators
+constexpr std::size_t depth = 256;                   // k's in one go: B's panel of them stays in L1
 constexpr std::size_t h_stride = depth + 8;  // constant: a tile's inputs have one base register
 
 // A matrix of outputs x inputs into panels of `panel` outputs: packed[(i / panel) inputs + k][i %

@@ -74,22 +74,17 @@ template <class T> static ELLIPSUM_INLINE Vec copy_numbers(const char* from, cha
   constexpr int whole = vec_lanes * int(sizeof(T)), one = register_lanes * 8,
                 size = whole < one ? whole : one;
   typedef T Part __attribute__((vector_size(size)));
+  Vec x;
   ELLIPSUM_UNROLL
   for (int k = 0; k < whole; k += size) {
     Part part;
     std::memcpy(&part, from + k, sizeof part);
-#if defined(__SSE2__)
-    __asm__("" : "+x"(part));
-#else
-    __asm__("" : "+m"(part));
-#endif
+    __asm__("" : ELLIPSUM_REGISTER(part));
     std::memcpy(to + k, &part, sizeof part);
-#if defined(__AVX512F__)
-    if constexpr (sizeof(T) == 4) return {{_mm512_cvtps_pd(__m256(part))}};
-    else return {{part}};
-#endif
+    if constexpr (std::is_same_v<T, float>) widen_all(Floats(part), x.part + k * vec_parts / whole);
+    else x.part[k / size] = Doubles(part);
   }
-  return load<T>(to);
+  return x;
 }
 // The first `count` of them; the others stay what they are.
 template <class T> static inline Vec copy_first(const char* from, char* to, std::size_t count) {

@@ -25,18 +25,15 @@ inline Doubles quotient(Doubles n, Doubles d) { return simd::divide(n, d); }
 
 // n / d for 1 + sqrt(1/2) <= d <= 1 + sqrt(2), |n/d| < 0.18.
 inline Doubles log_quotient(Doubles n, Doubles d) {
-#ifdef __FMA__
+  using namespace simd;
+  if constexpr (!fused) return divide(n, d);
   // A cubic of 13 bits, doubled twice: the divider is busy with the rest.
   const double (&c)[4] = gaussian_coefficients::inverse_poly;
-  using namespace simd;
   Doubles rough = multiply_add(broadcast(c[3]), d, broadcast(c[2]));
   rough = multiply_add(multiply_add(rough, d, broadcast(c[1])), d, broadcast(c[0]));
   const Doubles r = multiply_add(rough, negative_multiply_add(d, rough, broadcast(1)), rough);
   const Doubles q = multiply(n, r);
   return multiply_add(r, negative_multiply_add(d, q, n), q);
-#else
-  return simd::divide(n, d);
-#endif
 }
 
 // 64 - log2 m with m = 2^k * x, x in [sqrt(1/2), sqrt(2)), log2 x = f * P(f^2),

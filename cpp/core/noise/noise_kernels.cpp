@@ -8,6 +8,7 @@ namespace ELLIPSUM_TARGET {
 
 void keystream(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t block,
                std::uint64_t* out, std::size_t blocks) {
+  const simd::UpperHalvesCleared at_the_end;
   using namespace chacha20;
   std::size_t done = 0;
   for (; done + blocks_at_once <= blocks; done += blocks_at_once)
@@ -115,6 +116,7 @@ std::size_t whole_batches(const std::uint32_t* key, std::uint64_t block, std::si
 
 std::size_t rounded_gaussian(const std::uint64_t* words, std::size_t n, const double* sigma,
                              std::size_t sigma_step, std::int64_t* out, std::uint32_t* ambiguous) {
+  const simd::UpperHalvesCleared at_the_end;
   constexpr std::size_t step = gaussian::samples_at_once;
   const std::size_t count = with_sigma(
       sigma, sigma_step, [&](auto s) { return whole_groups(words, n, s, out, ambiguous); });
@@ -138,6 +140,7 @@ std::size_t rounded_gaussian(const std::uint64_t* words, std::size_t n, const do
 std::size_t gaussian_stream(const std::uint32_t* key, std::uint64_t block, std::size_t n,
                             const double* sigma, std::size_t sigma_step, std::uint64_t* words,
                             std::int64_t* out, std::uint32_t* ambiguous) {
+  const simd::UpperHalvesCleared at_the_end;
   using namespace chacha20;
   const std::size_t batches = interleave ? n / batch_words : 0, done = batches * batch_words;
   const std::size_t count = with_sigma(sigma, sigma_step, [&](auto s) {

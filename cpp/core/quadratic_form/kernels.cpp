@@ -240,11 +240,13 @@ void moved(const FormValues* blocks, size_t n, double delta, FormMoved& out, siz
 
 void form_nodes(const FormPath& path, const SaddleTerms& terms, const double* sinh_u,
                 const double* cosh_u, FormValues& out) {
+  const UpperHalvesCleared at_the_end;
   for (size_t i = 0; i < form_block; i += lanes) nodes(path, terms, sinh_u + i, cosh_u + i, out, i);
 }
 
 // Several registers of weights at a time: their powers' chains run together.
 double form_power_sums(const double* e, const double* mass, size_t n, double* out) {
+  const UpperHalvesCleared at_the_end;
   constexpr size_t chains = 32 / lanes;
   Doubles sums[form_moments] = {}, total = {};
   for (size_t j = 0; j < n; j += chains * lanes) {
@@ -267,6 +269,7 @@ double form_power_sums(const double* e, const double* mass, size_t n, double* ou
 }
 
 void form_moved(const FormValues* blocks, size_t n, double delta, FormMoved& out) {
+  const UpperHalvesCleared at_the_end;
   for (size_t i = 0; i < form_block; i += lanes) moved(blocks, n, delta, out, i);
 }
 

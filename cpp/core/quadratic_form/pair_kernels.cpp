@@ -194,12 +194,14 @@ void sums(const PairColumns& c, double t, double gap, double unit, double* r, do
 }  // namespace
 
 void pair_slopes(const PairColumns& c, double t, double gap, PairSlopes& out) {
+  const UpperHalvesCleared at_the_end;
   if (t * c.largest < pair_far) slopes<true>(c, t, gap, out);
   else slopes<false>(c, t, gap, out);
 }
 
 void pair_sums(const PairColumns& c, double t, double gap, double unit, double* r, double* kappa,
                PairSums& out) {
+  const UpperHalvesCleared at_the_end;
   if (!(t * c.largest < pair_far)) sums<false, true>(c, t, gap, unit, r, kappa, out);
   else if (c.shifted) sums<true, true>(c, t, gap, unit, r, kappa, out);
   else sums<true, false>(c, t, gap, unit, r, kappa, out);

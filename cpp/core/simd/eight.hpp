@@ -2,6 +2,7 @@
 // (registers.hpp): the lanes of the clip kernels. Internal linkage throughout: the file is compiled
 // once per target. Every function is exact, or one rounding an operation.
 #pragma once
+#include <type_traits>
 #include <utility>
 
 #include "simd/registers.hpp"
@@ -50,16 +51,10 @@ inline Vec fill(double value) {
   return r;
 }
 
-// `lanes` numbers of type T, widened; p needs no alignment. (The compiler's own conversion of
-// float32 goes by halves.)
+// `lanes` numbers of type T, widened; p needs no alignment. (The compilers' own conversion of
+// float32 goes by halves, or one by one.)
 template <class T> inline Doubles load_widened(const char* p) {
-#if defined(__AVX512F__)
-  if constexpr (sizeof(T) == 4)
-    return _mm512_cvtps_pd(_mm256_loadu_ps(reinterpret_cast<const float*>(p)));
-#elif defined(__AVX2__)
-  if constexpr (sizeof(T) == 4)
-    return _mm256_cvtps_pd(_mm_loadu_ps(reinterpret_cast<const float*>(p)));
-#endif
+  if constexpr (std::is_same_v<T, float>) return widen(reinterpret_cast<const float*>(p));
   typedef T Source __attribute__((vector_size(sizeof(T) * register_lanes)));
   Source x;
   std::memcpy(&x, p, sizeof x);
@@ -112,12 +107,8 @@ template <class T> inline Vec load_first(const void* p, std::size_t count) {
 // The compiler must now keep a in registers: where a number is used twice, it could as well read it
 // twice. In place: what is returned by value, GCC 12 copies by pieces on AVX2.
 ELLIPSUM_INLINE void hold(Vec& a) {
-#if defined(__SSE2__)
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) __asm__("" : "+x"(a.part[p]));
-#else
-  __asm__("" : "+m"(a));
-#endif
+  for (int p = 0; p < vec_parts; ++p) __asm__("" : ELLIPSUM_REGISTER(a.part[p]));
 }
 
 // Register by register: a copy of all 64 bytes goes by pieces that no later load of a register can
@@ -237,19 +228,7 @@ inline Vec split_29_bits(const Vec& x, double least, double most, VecInt& outsid
 inline Vec clamp(const Vec& y, const Vec& lower, const Vec& upper) {
   Vec r;
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) {
-    const Doubles high = upper.part[p], low = lower.part[p];
-#if defined(__AVX512F__)
-    r.part[p] = _mm512_min_pd(_mm512_max_pd(y.part[p], low), high);
-#elif defined(__AVX2__)
-    r.part[p] = _mm256_min_pd(_mm256_max_pd(y.part[p], low), high);
-#elif defined(__SSE2__)
-    r.part[p] = _mm_min_pd(_mm_max_pd(y.part[p], low), high);
-#else
-    const Doubles raised = y.part[p] > low ? y.part[p] : low;
-    r.part[p] = raised < high ? raised : high;
-#endif
-  }
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = clamp(y.part[p], lower.part[p], upper.part[p]);
   return r;
 }
 
@@ -344,9 +323,14 @@ template <int R> inline Vec sum_lanes_of_each(const Vec (&a)[R]) {
   }
   return sums;
 #else
-  double sums[vec_lanes] = {};
-  for (int r = 0; r < R; ++r) sums[r] = sum_lanes(a[r]);
-  return load<double>(sums);
+  const auto row = [&](int r) {
+    const Vec& of = a[r < R ? r : 0];
+    return r < R ? (of.part[0] + of.part[2]) + (of.part[1] + of.part[3]) : Doubles{};
+  };
+  Vec sums;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) sums.part[p] = sums_of_pairs(row(2 * p), row(2 * p + 1));
+  return sums;
 #endif
 }
 
@@ -370,6 +354,14 @@ template <int D, int j> struct Column {
       taken = _mm512_mask_permutexvar_pd(taken, mask(k), at, runs[k].part[0]);
     if constexpr (k + 1 < D) return take_from<k + 1>(at, taken, runs);
     else return taken;
+  }
+#elif !defined(__AVX2__)
+  static Vec take(const Vec (&runs)[D]) {
+    return {{pair<0>(runs), pair<2>(runs), pair<4>(runs), pair<6>(runs)}};
+  }
+  template <int l> static Doubles pair(const Vec (&runs)[D]) {
+    constexpr int a = entry(l), b = entry(l + 1);
+    return one_of_each<a % 2, b % 2>(runs[a / 8].part[a % 8 / 2], runs[b / 8].part[b % 8 / 2]);
   }
 #else
   static Vec take(const Vec (&runs)[D]) {

@@ -6,8 +6,8 @@
 //   Mask     what a comparison of Doubles gives: all bits of a lane, or none
 //   Words32  4 * quads words of 32 bits (ChaCha20), ordered in quads of 128 bits
 //
-// `group` registers run in lockstep: enough independent chains to fill the arithmetic units.
-// Every function here is exact, or one rounding; for others see math.hpp.
+// `group` registers run in lockstep: enough independent chains to fill the arithmetic units. `fused`:
+// multiply_add rounds once. Every function here is exact, or one rounding; for others see math.hpp.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -24,6 +24,17 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+// Where an empty assembler statement must find a register of the target.
+#if defined(__SSE2__)
+#define ELLIPSUM_REGISTER "+x"
+#elif defined(__aarch64__)
+#define ELLIPSUM_REGISTER "+w"
+#else
+#define ELLIPSUM_REGISTER "+m"
 #endif
 
 namespace ellipsum {
@@ -35,8 +46,10 @@ namespace simd {
 #include "simd/registers_avx512.inl"
 #elif defined(__AVX2__) && defined(__FMA__)
 #include "simd/registers_avx2.inl"
-#elif defined(__SSE2__)
+#elif defined(__SSE2__) && !defined(ELLIPSUM_PLAIN)
 #include "simd/registers_sse2.inl"
+#elif defined(__aarch64__) && defined(__ARM_FEATURE_FMA) && !defined(ELLIPSUM_PLAIN)
+#include "simd/registers_neon.inl"
 #else
 #include "simd/registers_plain.inl"
 #endif
@@ -49,6 +62,20 @@ inline Doubles select(const Mask& mask, const Doubles& yes, const Doubles& no) {
   return (Doubles)((mask & (Mask)yes) | (~mask & (Mask)no));
 }
 inline Doubles magnitude(const Doubles& x) { return (Doubles)((Mask)x & INT64_MAX); }
+
+// Every kernel begins with one. While the upper halves of registers are in use, each SSE instruction of
+// the thread waits for those before it (Zen 5: rows of 4 on the baseline take 3.6 times as long, until
+// somebody clears them), and GCC 12 does not clear them behind every loop.
+struct UpperHalvesCleared {
+  UpperHalvesCleared() = default;
+  UpperHalvesCleared(const UpperHalvesCleared&) = delete;
+  UpperHalvesCleared& operator=(const UpperHalvesCleared&) = delete;
+  ~UpperHalvesCleared() {
+#if defined(__AVX__)
+    _mm256_zeroupper();
+#endif
+  }
+};
 
 }  // namespace simd
 }  // namespace

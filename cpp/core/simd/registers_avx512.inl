@@ -2,7 +2,7 @@
 using Words32 = __m512i;
 using Ints = __m512i;
 using Doubles = __m512d;
-constexpr std::size_t quads = 4, lanes = 8, group = 2;
+constexpr std::size_t quads = 4, lanes = 8, group = 2, registers = 32;
 
 inline Words32 words(std::uint32_t x) { return _mm512_set1_epi32(int(x)); }
 inline Words32 load_words(const std::uint32_t* p) { return _mm512_loadu_si512(p); }
@@ -41,6 +41,13 @@ inline Doubles subtract(Doubles a, Doubles b) { return _mm512_sub_pd(a, b); }
 inline Doubles multiply(Doubles a, Doubles b) { return _mm512_mul_pd(a, b); }
 inline Doubles square_root(Doubles a) { return _mm512_sqrt_pd(a); }
 inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) { return _mm512_fmadd_pd(a, b, c); }
+inline Doubles clamp(Doubles y, Doubles low, Doubles high) {
+  return _mm512_min_pd(_mm512_max_pd(y, low), high);
+}
+// `lanes` float32 as doubles, and those of a register.
+using Floats = __m256;
+inline Doubles widen(const float* p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+inline void widen_all(Floats a, Doubles* to) { *to = _mm512_cvtps_pd(a); }
 // The sign bit of a flipped where the top bit of `sign` is clear.
 inline Doubles sign_unless(Doubles a, Ints sign) {
   return from_bits(_mm512_ternarylogic_epi64(bits_of(a), sign, integers(INT64_MIN), 0xd2));

@@ -1,9 +1,10 @@
-// Plain arrays that the compiler vectorises as it can (NEON, ...). Included by registers.hpp inside
-// its namespace.
+// Plain arrays that the compiler vectorises as it can: other processors. Included by registers.hpp
+// inside its namespace.
 typedef std::uint32_t Words32 __attribute__((vector_size(16)));
 typedef std::uint64_t Ints __attribute__((vector_size(16)));
 typedef double Doubles __attribute__((vector_size(16)));
-constexpr std::size_t quads = 1, lanes = 2, group = 2;
+constexpr std::size_t quads = 1, lanes = 2, group = 2, registers = 16;
+constexpr bool fused = false;
 
 template <class V, class Op> inline V each(V a, V b, Op op) {
   for (std::size_t i = 0; i < sizeof a / sizeof a[0]; ++i) a[i] = op(a[i], b[i]);
@@ -81,6 +82,25 @@ inline Doubles square_root(Doubles a) {
   return each(a, a, [](auto x, auto) { return std::sqrt(x); });
 }
 inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) { return add(multiply(a, b), c); }
+inline Doubles negative_multiply_add(Doubles a, Doubles b, Doubles c) {
+  return subtract(c, multiply(a, b));
+}
+inline Doubles clamp(Doubles y, Doubles low, Doubles high) {
+  const Doubles raised = each(y, low, [](auto a, auto b) { return a > b ? a : b; });
+  return each(raised, high, [](auto a, auto b) { return a < b ? a : b; });
+}
+// `lanes` float32 as doubles, and those of a register.
+typedef float Floats __attribute__((vector_size(16)));
+inline Doubles widen(const float* p) { return Doubles{p[0], p[1]}; }
+inline void widen_all(Floats a, Doubles* to) {
+  to[0] = Doubles{a[0], a[1]}, to[1] = Doubles{a[2], a[3]};
+}
+// a[0] + a[1], b[0] + b[1].
+inline Doubles sums_of_pairs(Doubles a, Doubles b) { return Doubles{a[0] + a[1], b[0] + b[1]}; }
+// a[i], b[j].
+template <int i, int j> inline Doubles one_of_each(Doubles a, Doubles b) {
+  return Doubles{a[i], b[j]};
+}
 // The sign bit of a flipped where the top bit of `sign` is clear.
 inline Doubles sign_unless(Doubles a, Ints sign) {
   const Ints top = integers(INT64_MIN);

@@ -2,7 +2,8 @@
 using Words32 = __m128i;
 using Ints = __m128i;
 using Doubles = __m128d;
-constexpr std::size_t quads = 1, lanes = 2, group = 2;
+constexpr std::size_t quads = 1, lanes = 2, group = 2, registers = 16;
+constexpr bool fused = false;
 
 inline __m128i* quad(void* p) { return static_cast<__m128i*>(p); }
 inline const __m128i* quad(const void* p) { return static_cast<const __m128i*>(p); }
@@ -54,6 +55,28 @@ inline Doubles divide(Doubles a, Doubles b) { return _mm_div_pd(a, b); }
 inline Doubles square_root(Doubles a) { return _mm_sqrt_pd(a); }
 inline Doubles multiply_add(Doubles a, Doubles b, Doubles c) {
   return _mm_add_pd(_mm_mul_pd(a, b), c);
+}
+inline Doubles negative_multiply_add(Doubles a, Doubles b, Doubles c) {
+  return _mm_sub_pd(c, _mm_mul_pd(a, b));
+}
+inline Doubles clamp(Doubles y, Doubles low, Doubles high) {
+  return _mm_min_pd(_mm_max_pd(y, low), high);
+}
+// `lanes` float32 as doubles, and those of a register.
+using Floats = __m128;
+inline Doubles widen(const float* p) {
+  return _mm_cvtps_pd(_mm_castsi128_ps(_mm_loadl_epi64(quad(p))));
+}
+inline void widen_all(Floats a, Doubles* to) {
+  to[0] = _mm_cvtps_pd(a), to[1] = _mm_cvtps_pd(_mm_movehl_ps(a, a));
+}
+// a[0] + a[1], b[0] + b[1].
+inline Doubles sums_of_pairs(Doubles a, Doubles b) {
+  return _mm_add_pd(_mm_unpacklo_pd(a, b), _mm_unpackhi_pd(a, b));
+}
+// a[i], b[j].
+template <int i, int j> inline Doubles one_of_each(Doubles a, Doubles b) {
+  return _mm_shuffle_pd(a, b, i | j << 1);
 }
 // The sign bit of a flipped where the top bit of `sign` is clear.
 inline Doubles sign_unless(Doubles a, Ints sign) {

@@ -174,6 +174,7 @@ static std::size_t mean_of(const Batch& rows, bool divide, double* out, std::uin
 }
 
 std::size_t run_mean(const Batch& rows, bool divide, double* out, std::uint32_t* unsure) {
+  const UpperHalvesCleared at_the_end;
   return rows.dtype == Dtype::float32 ? mean_of<float>(rows, divide, out, unsure)
                                       : mean_of<double>(rows, divide, out, unsure);
 }
