@@ -110,6 +110,22 @@ def test_an_extension_of_floats_is_what_it_is_stored_as(kernel_set):
     assert seen(block) == seen(as_arrays(block)) and seen(block)[1] == [1]
 
 
+@pytest.mark.parametrize("start", [0, 1])
+def test_columns_of_a_stream_that_go_on_behind_its_rows_are_cut(start):
+    kind = pa.struct([("a", pa.float64()), ("b", pa.float32())])
+    columns = [pa.array([1.0, 2, 3, 4, 5]), pa.array([1, 2, 3, 4], pa.float32())]
+    rows = pa.Array.from_buffers(kind, 3, [None], children=columns)[start:]
+
+    class Holder:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pa.chunked_array([rows]).__arrow_c_stream__(requested_schema)
+
+    region = Ellipsoid.ball(9.0, d=2)
+    wanted = np.array([[1.0, 1], [2, 2], [3, 3]])[start:]
+    total = ExactSum(region).add(Holder()).integers()
+    np.testing.assert_array_equal(total, ExactSum(region).add(wanted).integers())
+
+
 @pytest.mark.parametrize("kind", ["f4", "f8"])
 def test_a_stream_that_tells_of_more_rows_than_it_has_is_refused(kind):
     """No further than the buffers reach, whatever a producer says."""

@@ -9,7 +9,7 @@ counts as the centre. No error text quotes a value, or what a reader says about 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -26,12 +26,11 @@ from .arrow_columns import (
     column_block,
     dtypes_in_place,
     list_block,
-    refuse_early,
     storage,
 )
-from .c_stream import CStream
 from .columns import ColumnBlock
 from .queries import is_query, opened_query, refuse_inferred
+from .record_batches import NAMELESS, record_batches
 
 __all__ = [
     "Layout",
@@ -50,9 +49,6 @@ PART_BYTES = 64 << 20
 
 #: Names that a message shows of those that there are.
 _FEW_NAMES = 10
-
-#: Metadata of the schema of an array that is no table: its column's name is made up.
-_NAMELESS = {b"ellipsum": b"no names"}
 
 _FAILED = (
     "data is a query that failed, or gives a column that is not numeric: run it by itself, as by "
@@ -126,7 +122,7 @@ class Layout(UsesPyarrow):
         self, schema: Any, columns: Sequence[str] | None = None, *, source: str = "data"
     ) -> None:
         self._pa = pa = pyarrow("reading Arrow data")
-        self.source, self._nameless = source, schema.metadata == _NAMELESS
+        self.source, self._nameless = source, schema.metadata == NAMELESS
         self.columns = _select(schema.names, columns, source)
         self._names = tuple(self.columns)
         self.schema = schema
@@ -242,7 +238,7 @@ def named_batches(data: Any) -> tuple[Any, Iterator[Any]]:
     pa = pyarrow("Arrow data")
     refuse_inferred(data)
     try:
-        schema, batches = _batches(pa, opened_query(data))
+        schema, batches = record_batches(pa, opened_query(data))
     except ImportError:
         raise
     except Exception:  # a producer that cannot convert a column quotes what it failed on
@@ -273,37 +269,6 @@ def _has_columns_of(batch: Any, schema: Any) -> bool:
     """Whether names and types are those of a schema, whatever it says of nulls."""
     own = batch.schema
     return bool(own.names == schema.names and own.types == schema.types)
-
-
-def _batches(pa: ModuleType, data: Any) -> tuple[Any, Iterator[Any]]:
-    """Schema and record batches of anything with the Arrow C interface."""
-    if isinstance(data, pa.RecordBatch):
-        return data.schema, iter((data,))
-    if isinstance(data, (pa.Table, pa.RecordBatchReader)):
-        return data.schema, iter(data.to_reader() if isinstance(data, pa.Table) else data)
-    if isinstance(data, pa.ChunkedArray):
-        return _as_records(pa, data.type, data.chunks)
-    if not hasattr(data, "__arrow_c_stream__"):
-        array = pa.array(data)
-        return _as_records(pa, array.type, [array])
-    stream = CStream(pa, data)
-    return _as_records(pa, stream.type, stream)
-
-
-def _as_records(pa: ModuleType, kind: Any, arrays: Iterable[Any]) -> tuple[Any, Iterator[Any]]:
-    """Arrays of structs as the table they are (a null row is null in every column), other
-    arrays as a table of one column."""
-    if pa.types.is_struct(kind):
-        return pa.schema(list(kind)), (_record(pa, x) for x in arrays)
-    schema = pa.schema([("data", kind)], metadata=_NAMELESS)
-    return schema, (pa.RecordBatch.from_arrays([x], schema=schema) for x in arrays)
-
-
-def _record(pa: ModuleType, rows: Any) -> Any:
-    """A struct array as a batch. Arrow ends the process where one is not what it says."""
-    rows.validate()
-    refuse_early(rows, *(rows.field(k) for k in range(rows.type.num_fields)))
-    return pa.RecordBatch.from_struct_array(rows)
 
 
 def _select(names: Sequence[str], columns: Sequence[str] | None, source: str) -> list[str]:

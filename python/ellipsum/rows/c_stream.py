@@ -1,8 +1,8 @@
 """An Arrow C stream as its arrays, one at a time.
 
-pyarrow reads such a stream as record batches, and a record batch cannot say that a whole row
-is null: a stream of structs with a null row, which a Polars Series can give, breaks off there.
-As struct arrays the rows come as they are. (Arrow specification, "The Arrow C stream interface".)
+A record batch cannot say that a whole row is null: as record batches a stream of structs with a
+null row, which a Polars Series can give, breaks off there. So batches are read as such where no row
+is null, and otherwise come as struct arrays. (Arrow specification, "The Arrow C stream interface".)
 """
 
 from __future__ import annotations
@@ -14,10 +14,27 @@ from typing import Any
 
 __all__ = ["CStream"]
 
-_ARRAY_BYTES, _SCHEMA_BYTES = 80, 72  # sizeof(struct ArrowArray), sizeof(struct ArrowSchema)
-_RELEASE_OF_ARRAY = 64  # offset of ArrowArray.release: null at the end of the stream
+_SCHEMA_BYTES = 72  # sizeof(struct ArrowSchema)
+_STRUCT = b"+s"
 
 _Next = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class _Array(ctypes.Structure):
+    """struct ArrowArray."""
+
+    _fields_ = (
+        ("length", ctypes.c_int64),
+        ("null_count", ctypes.c_int64),
+        ("offset", ctypes.c_int64),
+        ("n_buffers", ctypes.c_int64),
+        ("n_children", ctypes.c_int64),
+        ("buffers", ctypes.c_void_p),
+        ("children", ctypes.c_void_p),
+        ("dictionary", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),  # null at the end of the stream
+        ("private_data", ctypes.c_void_p),
+    )
 
 
 class _Stream(ctypes.Structure):
@@ -42,6 +59,8 @@ class CStream:
 
     Attributes
     ----------
+    schema : pyarrow.Schema or None
+        Of the batches; None where the stream is of no structs.
     type : pyarrow.DataType
         Of every array; a struct where the stream is of record batches.
     """
@@ -54,19 +73,32 @@ class CStream:
         if not self._stream.release:
             raise OSError("the stream was read before")
         schema = ctypes.create_string_buffer(_SCHEMA_BYTES)
-        if self._stream.get_schema(self._at, ctypes.addressof(schema)):
+        at = ctypes.addressof(schema)
+        if self._stream.get_schema(self._at, at):
             raise OSError("the stream has no schema")
-        self.type = pa.DataType._import_from_c(ctypes.addressof(schema))
+        self.schema = self.type = None
+        if ctypes.c_char_p.from_buffer(schema).value == _STRUCT:  # the format comes first
+            self.schema = pa.Schema._import_from_c(at)
+        else:
+            self.type = pa.DataType._import_from_c(at)
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the arrays; OSError where the producer fails."""
+        """Yield the arrays, of a schema as record batches, or as structs where a row may be null;
+        OSError where the producer fails."""
+        pa = self._pa
         while True:
-            array = ctypes.create_string_buffer(_ARRAY_BYTES)
-            if self._stream.get_next(self._at, ctypes.addressof(array)):
+            array = _Array()
+            at = ctypes.addressof(array)
+            if self._stream.get_next(self._at, at):
                 raise OSError("the stream broke off")
-            if not ctypes.c_void_p.from_buffer(array, _RELEASE_OF_ARRAY).value:
+            if not array.release:
                 return
-            yield self._pa.Array._import_from_c(ctypes.addressof(array), self.type)
+            if self.schema is None:
+                yield pa.Array._import_from_c(at, self.type)
+            elif array.null_count or array.offset:
+                yield pa.Array._import_from_c(at, pa.struct(list(self.schema)))
+            else:
+                yield pa.RecordBatch._import_from_c(at, self.schema)
 
 
 def _pointer(capsule: Any, name: bytes) -> int:
