@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutation import C, Mutation
+from mutation import C, Mutation, P
 
 COLUMNS = [
     Mutation(
@@ -67,5 +67,12 @@ COLUMNS = [
         "to[k] = std::uint8_t(bits[k] >> shift | above);",
         "to[k] = std::uint8_t(bits[k] | above);",
         "tests/test_number_columns.py -k byte",
+    ),
+    Mutation(
+        "frames: what lies beneath a null of pandas' own types is a number",
+        P + "rows/frames.py",
+        "if holes.any() else None",
+        "if False else None",
+        "tests/test_number_columns.py -k nulls_are_the_same",
     ),
 ]

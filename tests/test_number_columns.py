@@ -148,7 +148,8 @@ ARROW = ["int64", "uint8", "float", "double", "bool", "uint64"]
 @pytest.mark.parametrize("n", [3, 5000, 9000])
 @pytest.mark.parametrize("kinds", [OWN, [f"{kind}[pyarrow]" for kind in ARROW]])
 def test_pandas_own_numbers_with_nulls_are_the_same_in_few_rows_and_in_many(kernel_set, n, kinds):
-    """Few are copied, many go by Arrow; the ends of a type are rounded alike."""
+    """Few are copied; many lie in their columns, or go by Arrow; the ends of a type are rounded
+    alike."""
     rng = np.random.default_rng(n)
     columns = {}
     for j, kind in enumerate(kinds):

@@ -21,17 +21,21 @@ Columns = list[NDArray[Any]]
 
 #: Names of pandas' own types of numbers with nulls, and of Arrow's in a frame.
 _WHOLE = [f"{kind}{bits}" for kind in ("Int", "UInt") for bits in (8, 16, 32, 64)]
-_NULLABLE = {*_WHOLE, "Float32", "Float64", "boolean"}
-_NULLABLE |= {f"{name}[pyarrow]" for name in ("float", "double", "bool", *map(str.lower, _WHOLE))}
+_OWN = {kind: np.dtype(kind.lower()) for kind in (*_WHOLE, "Float32", "Float64")}
+_OWN["boolean"] = np.dtype(np.bool_)
+_NULLABLE = {*_OWN} | {
+    f"{name}[pyarrow]" for name in ("float", "double", "bool", *map(str.lower, _WHOLE))
+}
 
 #: Rows that are copied in less than the 16 us that pandas takes to find a column.
 _FEW_ROWS = 1 << 13
 
 
-def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | None:
+def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | ColumnBlock | None:
     """A pandas frame of d columns, if all are NumPy floats of 32 or 64 bits, integers or truth
     values: one view (n, d) of it where pandas has one, else a view of each column, or of few rows
-    what pandas gives, a copy perhaps; of those with nulls, too, which are NaN.
+    what pandas gives, a copy perhaps; of those with nulls, too, which are NaN. Of more rows, those
+    of pandas' own types with nulls come with a bitmap of these.
 
     Others go by Arrow, which says what each type means and refuses what is no number.
     """
@@ -42,8 +46,12 @@ def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | None:
         return None
     kinds, few = set(data.dtypes), len(data) <= _FEW_ROWS
     if not all(isinstance(kind, np.dtype) and _is_number(kind) for kind in kinds):
-        few = few and all(_is_number_or_null(pandas, kind) for kind in kinds)
-        return _copied_or_none(data) if few else None  # Arrow takes no copy, but 30 us a column
+        if not all(_is_number_or_null(pandas, kind) for kind in kinds):
+            return None
+        if few:
+            return _copied_or_none(data)  # Arrow takes no copy, but 30 us a column
+        own = all(isinstance(kind, np.dtype) or str(kind) in _OWN for kind in kinds)
+        return _with_gaps(data) if own else None
     if few:
         return _read_only(data.to_numpy()) if len(kinds) == 1 else _copied(data)
     view = _one_array(data, d)
@@ -65,9 +73,11 @@ def few_polars_rows(data: Any, d: int) -> NDArray[Any] | None:
     return _read_only(data.to_numpy())
 
 
-def frame_batches(columns: Columns | NDArray[Any]) -> Iterator[NDArray[Any] | ColumnBlock]:
+def frame_batches(
+    columns: Columns | NDArray[Any] | ColumnBlock,
+) -> Iterator[NDArray[Any] | ColumnBlock]:
     """One view of all columns, or of each, or blocks copied from them."""
-    if isinstance(columns, np.ndarray):
+    if isinstance(columns, (np.ndarray, ColumnBlock)):
         yield columns
     elif all(column.flags.c_contiguous and column.flags.aligned for column in columns):
         if len(columns[0]):
@@ -90,6 +100,25 @@ def _copied_or_none(data: Any) -> NDArray[Any] | None:
         return _copied(data)
     except Exception:
         return None
+
+
+def _with_gaps(data: Any) -> ColumnBlock | None:
+    """The columns as pandas holds them, copied where some are missing; None as above. pandas' own
+    export by Arrow makes each anew, and asks threads for it."""
+    columns, valid = [], []
+    try:
+        with np.errstate(all="ignore"):
+            for j, kind in enumerate(data.dtypes):
+                column, bits = data.iloc[:, j], None
+                if not isinstance(kind, np.dtype):
+                    holes = np.asarray(column.isna())
+                    column = column.to_numpy(_OWN[str(kind)], na_value=0)
+                    bits = np.packbits(~holes, bitorder="little") if holes.any() else None
+                columns.append(np.require(column, requirements=["C", "A"]))
+                valid.append(bits)
+    except Exception:
+        return None
+    return ColumnBlock(columns, valid)
 
 
 def _is_number_or_null(pandas: Any, kind: Any) -> bool:
