@@ -130,17 +130,17 @@ def releases() -> dict[str, str]:
     """
     out = {}
     for name, matrix, release in given_releases():
-        plain = [] if matrix else [release.value.tolist(), release.sd.tolist()]
+        plain = [] if matrix else [release.value.tolist()]
         out[name] = digest([release.integers.tolist(), *plain])
     return out
 
 
 def solved() -> dict[str, list[str]]:
-    """Values and noise of releases over a matrix, doubles in hexadecimal."""
+    """Values of releases over a matrix, and noise of all (hypot has another last bit on ARM):
+    doubles in hexadecimal."""
     return {
-        name: [float(v).hex() for v in (*release.value, *release.sd)]
+        name: [float(v).hex() for v in (*(release.value if matrix else ()), *release.sd)]
         for name, matrix, release in given_releases()
-        if matrix
     }
 
 

@@ -27,14 +27,14 @@ def normal_form(
 
     w (x + delta)^2 = w x^2 + 2 w delta x + w delta^2, delta^2 = lambda.
     """
-    whole = dof.astype(np.int64)
-    odd = np.flatnonzero((whole != dof) | (whole < 1))
+    odd = np.flatnonzero((np.floor(dof) != dof) | (dof < 1) | (dof >= 2.0**63))
     if odd.size:
         j = int(odd[0])
         raise ValueError(
             "only whole degrees of freedom, 1 or more, are those of normal variables; "
             f"dof[{j}] is {dof[j]:g}"
         )
+    whole = dof.astype(np.int64)
     delta = np.zeros(int(whole.sum()))
     delta[np.cumsum(whole) - whole] = np.sqrt(noncentrality)
     diagonal = np.repeat(weights, whole)

@@ -113,8 +113,9 @@ class Spectrum(NamedTuple):
         return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
-#: Relative error of the two extended columns, four units of their roundoff.
-EXTENDED_ROUNDOFF = 2 * float(np.finfo(np.longdouble).eps)
+#: Relative error of the two extended columns: four units of their roundoff, or what two doubles
+#: lose of 113 bits (2^-106), which ARM's long double has on Linux.
+EXTENDED_ROUNDOFF = max(2 * float(np.finfo(np.longdouble).eps), 2.0**-104)
 
 
 def _halves(values: NDArray[np.longdouble]) -> tuple[Array, Array]:
