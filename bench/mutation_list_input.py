@@ -97,6 +97,20 @@ INPUT = [
         "tests/test_arrow_columns.py -k more_rows",
     ),
     Mutation(
+        "arrow: nobody looks where the columns of a stream begin",
+        P + "rows/c_stream.py",
+        "if not self._lies_in_memory(array):",
+        "if False:",
+        "tests/test_arrow_columns.py -k lie_nowhere",
+    ),
+    Mutation(
+        "arrow: a stream's schema says that its names are made up",
+        P + "rows/record_batches.py",
+        "secrets.token_bytes(16)",
+        'b"no names"',
+        "tests/test_arrow_columns.py -k switch_its_names",
+    ),
+    Mutation(
         "arrow: a column before its buffer is read",
         P + "rows/arrow_columns.py",
         "if any(not 0 <= array.offset <= MOST_ROWS - len(array) for array in arrays):",

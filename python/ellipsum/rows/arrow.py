@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from ..column_names import Columns, coordinate_names, in_order
 from ..column_units import NO_UNITS, Units, frame_units, schema_units
 from .arrow_columns import (
-    MOST_ROWS,
     UNREADABLE,
     ArrowBlock,
     column_block,
@@ -28,6 +27,7 @@ from .arrow_columns import (
     list_block,
     storage,
 )
+from .c_stream import MOST_ROWS
 from .columns import ColumnBlock
 from .queries import is_query, opened_query, refuse_inferred
 from .record_batches import NAMELESS, record_batches

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .c_stream import MOST_ROWS
 from .columns import ColumnBlock
 from .decimals import decimals
 
 __all__ = [
-    "MOST_ROWS",
     "UNREADABLE",
     "ArrowBlock",
     "column_block",
@@ -27,10 +27,6 @@ UNREADABLE = (
     "data has a column that is not numeric, or is not readable as Arrow data: "
     "cast its columns to float64"
 )
-
-
-#: No memory holds more: of a length or an offset beyond it some address would wrap around.
-MOST_ROWS = 1 << 46
 
 
 class ArrowBlock(ColumnBlock):

@@ -12,9 +12,15 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-__all__ = ["CStream"]
+import numpy as np
+
+__all__ = ["MOST_ROWS", "CStream"]
+
+#: No memory holds more: of a length or an offset beyond it some address would wrap around.
+MOST_ROWS = 1 << 46
 
 _SCHEMA_BYTES = 72  # sizeof(struct ArrowSchema)
+_CHILDREN_OF_SCHEMA = 32  # offset of ArrowSchema.n_children
 _STRUCT = b"+s"
 
 _Next = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
@@ -72,12 +78,18 @@ class CStream:
         self._stream = _Stream.from_address(self._at)
         if not self._stream.release:
             raise OSError("the stream was read before")
+        if not (self._stream.get_schema and self._stream.get_next):
+            raise OSError("the stream is none")
         schema = ctypes.create_string_buffer(_SCHEMA_BYTES)
         at = ctypes.addressof(schema)
         if self._stream.get_schema(self._at, at):
             raise OSError("the stream has no schema")
         self.schema = self.type = None
-        if ctypes.c_char_p.from_buffer(schema).value == _STRUCT:  # the format comes first
+        layout = ctypes.c_char_p.from_buffer(schema).value  # the format comes first
+        self._width = ctypes.c_int64.from_buffer(schema, _CHILDREN_OF_SCHEMA).value
+        if layout is None or self._width < 0:
+            raise OSError("the stream has no schema")
+        if layout == _STRUCT:
             self.schema = pa.Schema._import_from_c(at)
         else:
             self.type = pa.DataType._import_from_c(at)
@@ -95,10 +107,28 @@ class CStream:
                 return
             if self.schema is None:
                 yield pa.Array._import_from_c(at, self.type)
-            elif array.null_count or array.offset:
+                continue
+            if not self._lies_in_memory(array):
+                raise OSError("the stream has an array where no memory is")
+            if array.null_count or array.offset:
                 yield pa.Array._import_from_c(at, pa.struct(list(self.schema)))
             else:
                 yield pa.RecordBatch._import_from_c(at, self.schema)
+
+    def _lies_in_memory(self, array: _Array) -> bool:
+        """Whether rows and columns begin and end where memory may be: pyarrow does not look."""
+        if array.n_children != self._width or (self._width and not array.children):
+            return False
+        given = (ctypes.c_void_p * self._width).from_address(array.children or 0)
+        children = [child for child in given if child]
+        if len(children) < self._width:
+            return False
+        own = array.length, array.null_count, array.offset
+        heads = np.array(own).tobytes() + b"".join([ctypes.string_at(x, 24) for x in children])
+        length, _, offset = np.frombuffer(heads, np.int64).reshape(-1, 3).T
+        if not ((0 <= length) & (length <= MOST_ROWS)).all():
+            return False
+        return bool(((0 <= offset) & (offset <= MOST_ROWS - length)).all())
 
 
 def _pointer(capsule: Any, name: bytes) -> int:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .._validate import is_masked
 from .arrow import pyarrow
+from .c_stream import MOST_ROWS
 from .cells import (
     BYTES,
     TEXT,
@@ -276,6 +277,8 @@ def _of_arrow(pa: Any, name: str, array: Any) -> Labels:
 def _check(pa: Any, name: str, array: Any) -> None:
     """Raise unless all that an array says of its buffers lies in them (text's edges aside)."""
     kind, types = array.type, pa.types
+    if not 0 <= array.offset <= MOST_ROWS - len(array):  # which pyarrow lets pass
+        raise OSError(_DAMAGED.format(name))
     if types.is_string_view(kind):  # as bytes: what is no UTF-8 is read as such
         array = pa.Array.from_buffers(
             pa.binary_view(), len(array), array.buffers(), offset=array.offset
@@ -284,8 +287,6 @@ def _check(pa: Any, name: str, array: Any) -> None:
         array.validate(full=types.is_binary_view(array.type))
     except pa.ArrowException:
         raise OSError(_DAMAGED.format(name)) from None
-    if array.offset < 0:  # which pyarrow lets pass
-        raise OSError(_DAMAGED.format(name))
 
 
 def _one_array(pa: Any, array: Any) -> Any:
