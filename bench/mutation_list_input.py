@@ -101,14 +101,14 @@ INPUT = [
         P + "rows/c_stream.py",
         "if not self._lies_in_memory(array):",
         "if False:",
-        "tests/test_arrow_columns.py -k lie_nowhere",
+        "tests/test_arrow_streams.py -k lie_nowhere",
     ),
     Mutation(
         "arrow: a stream's schema says that its names are made up",
         P + "rows/record_batches.py",
-        "secrets.token_bytes(16)",
+        "uuid4().bytes",
         'b"no names"',
-        "tests/test_arrow_columns.py -k switch_its_names",
+        "tests/test_arrow_streams.py -k switch_its_names",
     ),
     Mutation(
         "arrow: a column before its buffer is read",

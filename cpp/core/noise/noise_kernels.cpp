@@ -6,9 +6,10 @@
 namespace ellipsum {
 namespace ELLIPSUM_TARGET {
 
-void keystream(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t block,
+namespace {
+
+void blocks_of(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t block,
                std::uint64_t* out, std::size_t blocks) {
-  const simd::UpperHalvesCleared at_the_end;
   using namespace chacha20;
   std::size_t done = 0;
   for (; done + blocks_at_once <= blocks; done += blocks_at_once)
@@ -18,8 +19,6 @@ void keystream(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t bloc
   batch(key, nonce, block + done, rest);
   std::memcpy(out + done * block_words, rest, (blocks - done) * block_words * 8);
 }
-
-namespace {
 
 // Appends the indices of the set bits: only the fact of ambiguity is seen here.
 std::size_t append(unsigned mask, std::size_t first, std::uint32_t* indices, std::size_t count) {
@@ -112,11 +111,8 @@ std::size_t whole_batches(const std::uint32_t* key, std::uint64_t block, std::si
   return count + last;
 }
 
-}  // namespace
-
-std::size_t rounded_gaussian(const std::uint64_t* words, std::size_t n, const double* sigma,
-                             std::size_t sigma_step, std::int64_t* out, std::uint32_t* ambiguous) {
-  const simd::UpperHalvesCleared at_the_end;
+std::size_t samples_of(const std::uint64_t* words, std::size_t n, const double* sigma,
+                       std::size_t sigma_step, std::int64_t* out, std::uint32_t* ambiguous) {
   constexpr std::size_t step = gaussian::samples_at_once;
   const std::size_t count = with_sigma(
       sigma, sigma_step, [&](auto s) { return whole_groups(words, n, s, out, ambiguous); });
@@ -137,6 +133,20 @@ std::size_t rounded_gaussian(const std::uint64_t* words, std::size_t n, const do
   return append(mask & ((1u << rest) - 1), i, ambiguous, count);
 }
 
+}  // namespace
+
+void keystream(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t block,
+               std::uint64_t* out, std::size_t blocks) {
+  const simd::UpperHalvesCleared at_the_end;
+  blocks_of(key, nonce, block, out, blocks);
+}
+
+std::size_t rounded_gaussian(const std::uint64_t* words, std::size_t n, const double* sigma,
+                             std::size_t sigma_step, std::int64_t* out, std::uint32_t* ambiguous) {
+  const simd::UpperHalvesCleared at_the_end;
+  return samples_of(words, n, sigma, sigma_step, out, ambiguous);
+}
+
 std::size_t gaussian_stream(const std::uint32_t* key, std::uint64_t block, std::size_t n,
                             const double* sigma, std::size_t sigma_step, std::uint64_t* words,
                             std::int64_t* out, std::uint32_t* ambiguous) {
@@ -147,10 +157,10 @@ std::size_t gaussian_stream(const std::uint32_t* key, std::uint64_t block, std::
     return whole_batches(key, block, batches, words, s, out, ambiguous);
   });
   if (done == n) return count;
-  keystream(key, 0, block + done / block_words, words + done,
+  blocks_of(key, 0, block + done / block_words, words + done,
             (n - done + block_words - 1) / block_words);
-  const std::size_t rest = rounded_gaussian(words + done, n - done, sigma + sigma_step * done,
-                                            sigma_step, out + done, ambiguous + count);
+  const std::size_t rest = samples_of(words + done, n - done, sigma + sigma_step * done, sigma_step,
+                                      out + done, ambiguous + count);
   for (std::size_t a = count; a < count + rest; ++a) ambiguous[a] += std::uint32_t(done);
   return count + rest;
 }

@@ -48,7 +48,7 @@ namespace simd {
 #include "simd/registers_avx2.inl"
 #elif defined(__SSE2__) && !defined(ELLIPSUM_PLAIN)
 #include "simd/registers_sse2.inl"
-#elif defined(__aarch64__) && defined(__ARM_FEATURE_FMA) && !defined(ELLIPSUM_PLAIN)
+#elif defined(__ARM_FEATURE_FMA) && defined(__AARCH64EL__) && !defined(ELLIPSUM_PLAIN)
 #include "simd/registers_neon.inl"
 #else
 #include "simd/registers_plain.inl"

@@ -86,12 +86,18 @@ inline Doubles negative_multiply_add(Doubles a, Doubles b, Doubles c) {
   return subtract(c, multiply(a, b));
 }
 inline Doubles clamp(Doubles y, Doubles low, Doubles high) {
-  const Doubles raised = each(y, low, [](auto a, auto b) { return a > b ? a : b; });
-  return each(raised, high, [](auto a, auto b) { return a < b ? a : b; });
+  const Ints above = (Ints)(y > low);
+  const Doubles raised = (Doubles)((above & (Ints)y) | (~above & (Ints)low));
+  const Ints below = (Ints)(raised < high);
+  return (Doubles)((below & (Ints)raised) | (~below & (Ints)high));
 }
 // `lanes` float32 as doubles, and those of a register.
 typedef float Floats __attribute__((vector_size(16)));
-inline Doubles widen(const float* p) { return Doubles{p[0], p[1]}; }
+inline Doubles widen(const float* p) {
+  float x[2];
+  std::memcpy(x, p, sizeof x);
+  return Doubles{x[0], x[1]};
+}
 inline void widen_all(Floats a, Doubles* to) {
   to[0] = Doubles{a[0], a[1]}, to[1] = Doubles{a[2], a[3]};
 }

@@ -9,7 +9,7 @@ counts as the centre. No error text quotes a value, or what a reader says about 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -227,13 +227,17 @@ def stream_batches(
     Without ``named`` its names are made up: of a pandas frame whose columns are numbers.
     """
     schema, batches = named_batches(data)
-    layout = _layout_of(schema)
-    order = layout.arrange(columns if named else Columns(), d, frame_units(data))
+    try:
+        layout = _layout_of(schema)
+        order = layout.arrange(columns if named else Columns(), d, frame_units(data))
+    except BaseException:
+        batches.close()  # a database is not free for others while its rows are held
+        raise
     blocks = (block for batch in batches for block in layout.blocks(batch, d))
     return in_order(blocks, order)
 
 
-def named_batches(data: Any) -> tuple[Any, Iterator[Any]]:
+def named_batches(data: Any) -> tuple[Any, Generator[Any, None, None]]:
     """Schema and record batches of what :func:`is_arrow` takes; no error has a producer's text."""
     pa = pyarrow("Arrow data")
     refuse_inferred(data)
@@ -246,7 +250,7 @@ def named_batches(data: Any) -> tuple[Any, Iterator[Any]]:
     return schema, _each(pa, schema, batches)
 
 
-def _each(pa: ModuleType, schema: Any, batches: Iterator[Any]) -> Iterator[Any]:
+def _each(pa: ModuleType, schema: Any, batches: Iterator[Any]) -> Generator[Any, None, None]:
     while True:
         try:
             batch = next(batches, None)

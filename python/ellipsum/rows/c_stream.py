@@ -20,9 +20,10 @@ __all__ = ["MOST_ROWS", "CStream"]
 MOST_ROWS = 1 << 46
 
 _SCHEMA_BYTES = 72  # sizeof(struct ArrowSchema)
-_CHILDREN_OF_SCHEMA = 32  # offset of ArrowSchema.n_children
+_CHILDREN_OF_SCHEMA, _RELEASE_OF_SCHEMA = 32, 56  # offsets of its n_children and release
 _STRUCT = b"+s"
 
+_Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Next = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -88,6 +89,7 @@ class CStream:
         layout = ctypes.c_char_p.from_buffer(schema).value  # the format comes first
         self._width = ctypes.c_int64.from_buffer(schema, _CHILDREN_OF_SCHEMA).value
         if layout is None or self._width < 0:
+            _release(ctypes.c_void_p.from_buffer(schema, _RELEASE_OF_SCHEMA).value, at)
             raise OSError("the stream has no schema")
         if layout == _STRUCT:
             self.schema = pa.Schema._import_from_c(at)
@@ -109,6 +111,7 @@ class CStream:
                 yield pa.Array._import_from_c(at, self.type)
                 continue
             if not self._lies_in_memory(array):
+                _release(array.release, at)
                 raise OSError("the stream has an array where no memory is")
             if array.null_count or array.offset:
                 yield pa.Array._import_from_c(at, pa.struct(list(self.schema)))
@@ -124,11 +127,19 @@ class CStream:
         if len(children) < self._width:
             return False
         own = array.length, array.null_count, array.offset
-        heads = np.array(own).tobytes() + b"".join([ctypes.string_at(x, 24) for x in children])
+        heads = np.array(own, np.int64).tobytes() + b"".join(
+            [ctypes.string_at(x, 24) for x in children]
+        )
         length, _, offset = np.frombuffer(heads, np.int64).reshape(-1, 3).T
         if not ((0 <= length) & (length <= MOST_ROWS)).all():
             return False
         return bool(((0 <= offset) & (offset <= MOST_ROWS - length)).all())
+
+
+def _release(function: int | None, at: int) -> None:
+    """Let the producer have back what nobody takes."""
+    if function:
+        _Release(function)(at)
 
 
 def _pointer(capsule: Any, name: bytes) -> int:

@@ -114,7 +114,7 @@ def _with_gaps(data: Any) -> ColumnBlock | None:
                     holes = np.asarray(column.isna())
                     column = column.to_numpy(_OWN[str(kind)], na_value=0)
                     bits = np.packbits(~holes, bitorder="little") if holes.any() else None
-                columns.append(np.require(column, requirements=["C", "A"]))
+                columns.append(np.require(column, requirements=["C", "A"]).view())
                 valid.append(bits)
     except Exception:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -305,7 +306,8 @@ def _of_stream(data: Any, d: int, by: Sequence[Any], coordinates: Columns) -> It
         raise TypeError("give every label of a table by its column's name")
     pa = pyarrow("Arrow data")
     schema, batches = named_batches(data)
-    yield from _of_record_batches(pa, schema, batches, d, by, "data", coordinates)
+    with closing(batches):  # a database is not free for others while its rows are held
+        yield from _of_record_batches(pa, schema, batches, d, by, "data", coordinates)
 
 
 def _of_record_batches(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 from .arrow_columns import refuse_early
 from .c_stream import CStream
@@ -14,7 +14,7 @@ __all__ = ["NAMELESS", "record_batches"]
 
 #: Metadata of the schema of an array that is no table: its column's name is made up. No producer's
 #: schema has them.
-NAMELESS = {b"ellipsum": secrets.token_bytes(16)}
+NAMELESS = {b"ellipsum": uuid4().bytes}
 
 
 def record_batches(pa: ModuleType, data: Any) -> tuple[Any, Iterator[Any]]:
@@ -63,6 +63,8 @@ def _is_valid(pa: ModuleType, batch: Any) -> bool:
 
 
 def _cut(pa: ModuleType, batch: Any) -> Any:
+    for column in batch.columns:
+        column.validate()
     n = batch.num_rows
     cut = pa.RecordBatch.from_arrays([x[:n] for x in batch.columns], schema=batch.schema)
     cut.validate()
