@@ -71,8 +71,8 @@ COLUMNS = [
     Mutation(
         "frames: what lies beneath a null of pandas' own types is a number",
         P + "rows/frames.py",
-        "if holes.any() else None",
-        "if False else None",
+        "if column.isna().any():",
+        "if False:",
         "tests/test_number_columns.py -k nulls_are_the_same",
     ),
 ]

@@ -88,7 +88,7 @@ def test_columns_apart_are_copied_block_by_block_and_mixed_floats_become_doubles
 @pytest.mark.parametrize(
     "frame",
     [
-        pd.DataFrame({"a": [1, None] * 5000, "b": ["1", "2"] * 5000}).astype({"a": "Int64"}),
+        pd.concat([pd.DataFrame({"a": [1, None], "b": [1, 2]}, dtype="Int64")] * 5000),
         pd.concat(
             [pd.DataFrame({"a": [1.0, None], "b": [1.0, 2.0]}, dtype="double[pyarrow]")] * 5000
         ),

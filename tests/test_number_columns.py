@@ -145,17 +145,20 @@ OWN = ["Int64", "UInt8", "Float32", "Float64", "boolean", "UInt64"]
 ARROW = ["int64", "uint8", "float", "double", "bool", "uint64"]
 
 
+@pytest.mark.parametrize("share", [0.3, 0.0])
 @pytest.mark.parametrize("n", [3, 5000, 9000])
 @pytest.mark.parametrize("kinds", [OWN, [f"{kind}[pyarrow]" for kind in ARROW]])
-def test_pandas_own_numbers_with_nulls_are_the_same_in_few_rows_and_in_many(kernel_set, n, kinds):
-    """Few are copied; many lie in their columns, or go by Arrow; the ends of a type are rounded
-    alike."""
+def test_pandas_own_numbers_with_nulls_are_the_same_in_few_rows_and_in_many(
+    kernel_set, n, kinds, share
+):
+    """Few are copied, many go by Arrow, or lie in their columns where there is no null; the ends of
+    a type are rounded alike."""
     rng = np.random.default_rng(n)
     columns = {}
     for j, kind in enumerate(kinds):
         numbers = numbers_of("?" if kind.startswith("bool") else "i8" if j == 0 else "u1", n, rng)
         series = pd.Series(numbers).astype(kind)
-        series[rng.random(n) < 0.3] = pd.NA
+        series[rng.random(n) < share] = pd.NA
         columns[f"c{j}"] = series
     frame = pd.DataFrame(columns)
     frame["plain"] = rng.normal(size=n)

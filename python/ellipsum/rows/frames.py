@@ -31,11 +31,11 @@ _NULLABLE = {*_OWN} | {
 _FEW_ROWS = 1 << 13
 
 
-def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | ColumnBlock | None:
+def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | None:
     """A pandas frame of d columns, if all are NumPy floats of 32 or 64 bits, integers or truth
     values: one view (n, d) of it where pandas has one, else a view of each column, or of few rows
-    what pandas gives, a copy perhaps; of those with nulls, too, which are NaN. Of more rows, those
-    of pandas' own types with nulls come with a bitmap of these.
+    what pandas gives, a copy perhaps; of those with nulls, too, which are NaN. Of more rows, the
+    types with nulls that are pandas' own as well, where no cell is null.
 
     Others go by Arrow, which says what each type means and refuses what is no number.
     """
@@ -51,7 +51,7 @@ def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | ColumnBlock | 
         if few:
             return _copied_or_none(data)  # Arrow takes no copy, but 30 us a column
         own = all(isinstance(kind, np.dtype) or str(kind) in _OWN for kind in kinds)
-        return _with_gaps(data) if own else None
+        return _without_nulls(data) if own else None
     if few:
         return _read_only(data.to_numpy()) if len(kinds) == 1 else _copied(data)
     view = _one_array(data, d)
@@ -73,11 +73,9 @@ def few_polars_rows(data: Any, d: int) -> NDArray[Any] | None:
     return _read_only(data.to_numpy())
 
 
-def frame_batches(
-    columns: Columns | NDArray[Any] | ColumnBlock,
-) -> Iterator[NDArray[Any] | ColumnBlock]:
+def frame_batches(columns: Columns | NDArray[Any]) -> Iterator[NDArray[Any] | ColumnBlock]:
     """One view of all columns, or of each, or blocks copied from them."""
-    if isinstance(columns, (np.ndarray, ColumnBlock)):
+    if isinstance(columns, np.ndarray):
         yield columns
     elif all(column.flags.c_contiguous and column.flags.aligned for column in columns):
         if len(columns[0]):
@@ -102,23 +100,23 @@ def _copied_or_none(data: Any) -> NDArray[Any] | None:
         return None
 
 
-def _with_gaps(data: Any) -> ColumnBlock | None:
-    """The columns as pandas holds them, copied where some are missing; None as above. pandas' own
-    export by Arrow makes each anew, and asks threads for it."""
-    columns, valid = [], []
+def _without_nulls(data: Any) -> Columns | None:
+    """The columns as pandas holds them; None as above, and where one has a null: a copy without is
+    three times as slow as Arrow. pandas' own export by Arrow makes each anew, by threads."""
+    columns = []
     try:
         with np.errstate(all="ignore"):
             for j, kind in enumerate(data.dtypes):
-                column, bits = data.iloc[:, j], None
-                if not isinstance(kind, np.dtype):
-                    holes = np.asarray(column.isna())
-                    column = column.to_numpy(_OWN[str(kind)], na_value=0)
-                    bits = np.packbits(~holes, bitorder="little") if holes.any() else None
-                columns.append(np.require(column, requirements=["C", "A"]).view())
-                valid.append(bits)
+                column = data.iloc[:, j]
+                if isinstance(kind, np.dtype):
+                    columns.append(np.asarray(column.to_numpy()))
+                    continue
+                if column.isna().any():
+                    return None
+                columns.append(np.asarray(column.to_numpy(_OWN[str(kind)], na_value=0)).view())
     except Exception:
         return None
-    return ColumnBlock(columns, valid)
+    return columns
 
 
 def _is_number_or_null(pandas: Any, kind: Any) -> bool:
