@@ -75,4 +75,11 @@ COLUMNS = [
         "if False:",
         "tests/test_number_columns.py -k nulls_are_the_same",
     ),
+    Mutation(
+        "frames: without pyarrow one null decides whether a frame is read",
+        P + "rows/frames.py",
+        "if few or pyarrow_missing():",
+        "if few:",
+        "tests/test_frames.py -k one_null",
+    ),
 ]

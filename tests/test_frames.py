@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -109,3 +111,25 @@ def test_anything_else_is_left_to_the_other_readers(frame):
 
 def test_a_frame_without_rows_adds_none():
     assert ExactSum(Ellipsoid.ball(1.0, d=2)).add(pd.DataFrame(np.empty((0, 2)))).count == 0
+
+
+@pytest.mark.parametrize("arrow", [True, False])
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "c"], [0, 1], ["a", "a"]], ids=str)
+def test_one_null_decides_neither_whether_a_frame_is_read_nor_what_refuses_it(
+    monkeypatch, names, arrow
+):
+    """Of pandas' own types, which go by their memory only where no cell is null."""
+    if not arrow:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    region = Ellipsoid.ball(4.0, center={"a": 0.0, "b": 0.0})
+    seen = []
+    for null in (False, True):
+        frame = pd.DataFrame({"a": np.arange(9000) % 3, "b": np.arange(9000) % 2}).astype("Int64")
+        if null:
+            frame.iloc[3, 0] = pd.NA
+        frame.columns = names
+        try:
+            seen.append(ExactSum(region).add(frame).count)
+        except Exception as error:
+            seen.append((type(error), str(error)))
+    assert seen[0] == seen[1]

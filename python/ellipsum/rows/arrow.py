@@ -39,6 +39,7 @@ __all__ = [
     "is_arrow",
     "named_batches",
     "pyarrow",
+    "pyarrow_missing",
     "stream_batches",
     "validate",
 ]
@@ -65,6 +66,15 @@ def pyarrow(what: str) -> ModuleType:
     except ImportError:
         raise ImportError(f"{what} needs pyarrow: pip install pyarrow") from None
     return pyarrow  # type: ignore[no-any-return]
+
+
+def pyarrow_missing() -> bool:
+    """Whether tables are read without it."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        return True
+    return False
 
 
 def has_threads_left(jobs: int) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .. import _validate
 from ..column_names import Columns, frame_names, in_order
 from ..column_units import frame_units
-from .arrow import is_arrow, stream_batches
+from .arrow import is_arrow, pyarrow_missing, stream_batches
 from .columns import ColumnBlock, as_arrays
 from .files import Rows
 from .frames import few_polars_rows, frame_batches, number_columns
@@ -118,7 +118,7 @@ def kernel_batches(
         return in_order(frame_batches(numbers), order)
     if (few := few_polars_rows(data, d)) is not None:
         return in_order(iter([few]), columns.order_of(data.columns))
-    if is_arrow(data) and not (hasattr(data, "__array__") and _pyarrow_missing()):
+    if is_arrow(data) and not (hasattr(data, "__array__") and pyarrow_missing()):
         named = names is not None or not _is_frame(data)
         return stream_batches(_without_index(data), d, columns, named=named)
     if isinstance(data, (list, tuple)):
@@ -165,14 +165,6 @@ def _is_table(data: Any) -> bool:
 def _is_frame(data: Any) -> bool:
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(data, (pandas.DataFrame, pandas.Series))
-
-
-def _pyarrow_missing() -> bool:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        return True
-    return False
 
 
 def _without_index(data: Any) -> Any:

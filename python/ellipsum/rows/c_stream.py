@@ -21,6 +21,7 @@ MOST_ROWS = 1 << 46
 
 _SCHEMA_BYTES = 72  # sizeof(struct ArrowSchema)
 _CHILDREN_OF_SCHEMA, _RELEASE_OF_SCHEMA = 32, 56  # offsets of its n_children and release
+_HEAD_BYTES = 24  # of struct ArrowArray: length, null_count and offset
 _STRUCT = b"+s"
 
 _Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -128,7 +129,7 @@ class CStream:
             return False
         own = array.length, array.null_count, array.offset
         heads = np.array(own, np.int64).tobytes() + b"".join(
-            [ctypes.string_at(x, 24) for x in children]
+            [ctypes.string_at(x, _HEAD_BYTES) for x in children]
         )
         length, _, offset = np.frombuffer(heads, np.int64).reshape(-1, 3).T
         if not ((0 <= length) & (length <= MOST_ROWS)).all():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrow import pyarrow_missing
 from .columns import WIDE_BYTES, ColumnBlock, wide_block
 
 __all__ = ["few_polars_rows", "frame_batches", "number_columns"]
@@ -48,8 +49,9 @@ def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | None:
     if not all(isinstance(kind, np.dtype) and _is_number(kind) for kind in kinds):
         if not all(_is_number_or_null(pandas, kind) for kind in kinds):
             return None
-        if few:
-            return _copied_or_none(data)  # Arrow takes no copy, but 30 us a column
+        # Arrow takes no copy, but 30 us a column; without it a null must decide nothing.
+        if few or pyarrow_missing():
+            return _copied_or_none(data)
         own = all(isinstance(kind, np.dtype) or str(kind) in _OWN for kind in kinds)
         return _without_nulls(data) if own else None
     if few:
