@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -328,10 +329,11 @@ def test_the_command_line_says_the_same_names(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["columns"] == list(NAMES)
 
 
-def test_a_frame_is_met_by_name_without_pyarrow(monkeypatch):
-    """Columns of integers, which would go by Arrow."""
-    monkeypatch.setattr("ellipsum.rows.batches._pyarrow_missing", lambda: True)
-    frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]})
+@pytest.mark.parametrize("kind", ["int64", "Int64", "float16"])
+def test_a_frame_is_met_by_name_without_pyarrow(monkeypatch, kind):
+    """By pandas' view, by its copy, and as an array what would go by Arrow."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    frame = pd.DataFrame({"a": [1, 2], "b": [3, 4]}).astype(kind)
     known = Columns(("b", "a"))
     (found,) = as_batches(frame, 2, known)
     np.testing.assert_array_equal(found, [[3, 1], [4, 2]])
