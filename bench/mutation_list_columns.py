@@ -82,4 +82,33 @@ COLUMNS = [
         "if few:",
         "tests/test_frames.py -k one_null",
     ),
+    Mutation(
+        "records: an array of another length is read",
+        C + "../bindings/bind_records.cpp",
+        "array->nd != 1 || array->dimensions[0] != d_ ||",
+        "array->nd != 1 ||",
+        "tests/test_plain_records.py",
+    ),
+    Mutation(
+        "records: what a mask hides is read",
+        C + "../bindings/bind_records.cpp",
+        "if (Py_TYPE(record) == array_type_) return read_array(record, row);",
+        "if (PyType_IsSubtype(Py_TYPE(record), const_cast<PyTypeObject*>(array_type_)))\n"
+        "      return read_array(record, row);",
+        "tests/test_plain_records.py",
+    ),
+    Mutation(
+        "records: an integer beyond 64 bits is -1",
+        C + "../bindings/bind_records.cpp",
+        "return !beyond;",
+        "return true;",
+        "tests/test_plain_records.py",
+    ),
+    Mutation(
+        "records: None is 0",
+        C + "../bindings/bind_records.cpp",
+        "number = std::numeric_limits<double>::quiet_NaN();\n    } else if (PyBool",
+        "number = 0;\n    } else if (PyBool",
+        "tests/test_plain_records.py",
+    ),
 ]

@@ -64,7 +64,7 @@ def test_a_record_of_a_list_is_the_same_row_alone_and_in_company(record, want):
 
 
 def test_a_long_list_is_the_same_rows_as_its_parts(monkeypatch):
-    monkeypatch.setattr("ellipsum._validate._RECORDS_PER_BLOCK", 3)
+    monkeypatch.setattr("ellipsum.rows.arrays._RECORDS_PER_BLOCK", 3)
     records = [[1, 2], [3, 4], [5, None], [6.5, 7], [True, 0], [2**63, 1], [1], [8, 9]]
     want = np.concatenate([gather([record], 2) for record in records])
     np.testing.assert_array_equal(gather(records, 2), want)

@@ -9,8 +9,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from ellipsum import _validate
 from ellipsum.rows import cells, divided
+from ellipsum.rows.arrays import numeric_rows, read_records
 from ellipsum.rows.divided import Divided
 from ellipsum.rows.labels import labels_of
 from ellipsum.rows.words import changes, nonzero, order_within, taken
@@ -149,7 +149,7 @@ def test_words_that_are_reused_are_copied():
 def test_numpys_masked_arrays_may_be_on_their_way_in_another_thread(monkeypatch):
     """The module is there, and its type not yet."""
     monkeypatch.setitem(sys.modules, "numpy.ma", ModuleType("numpy.ma"))
-    rows = _validate.records([(1.0, 2.0), (3.0,), np.ones(2)], 2)
+    rows = read_records([(1.0, 2.0), (3.0,), np.ones(2)], 2)
     np.testing.assert_array_equal(rows, [[1, 2], [np.nan, np.nan], [1, 1]])
     assert labels_of("users", np.arange(3)).kind == "integer"
-    assert _validate.rows("rows", np.ones((2, 2)), d=2).shape == (2, 2)
+    assert numeric_rows("rows", np.ones((2, 2)), d=2).shape == (2, 2)

@@ -17,6 +17,7 @@ std::shared_ptr<const ellipsum::Choice> clip_choice();
 
 void bind_dispatch(pybind11::module_& m);
 void bind_clip(pybind11::module_& m);
+void bind_records(pybind11::module_& m);
 void bind_exact_sum(pybind11::module_& m);
 void bind_users(pybind11::module_& m);
 void bind_keys(pybind11::module_& m);

@@ -17,6 +17,7 @@ PYBIND11_MODULE(_core, m) {
   });
   bind_dispatch(m);
   bind_clip(m);
+  bind_records(m);
   bind_exact_sum(m);
   bind_users(m);
   bind_keys(m);

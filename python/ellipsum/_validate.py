@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import math
 import operator
-import os
 import sys
-import threading
-import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from numbers import Real
 from types import FunctionType
 from typing import Any, TypeVar
@@ -38,8 +34,6 @@ __all__ = [
     "places",
     "positive",
     "public_rows",
-    "records",
-    "rows",
     "square",
     "vector",
     "whole",
@@ -263,123 +257,6 @@ def is_masked(kind: type) -> bool:
     # Another thread may be loading it: then it has no such type yet, and nobody an array of it.
     masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     return masked is not None and issubclass(kind, masked)
-
-
-def rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
-    """A numeric array of shape (n, d), neither copied nor converted where it is an array of
-    numbers already. One row of shape (d,) counts as a batch of one.
-
-    Of an array, dtype and width alone decide what is refused. A list has no dtype: each of its
-    items is one record, see `records`.
-    """
-    if isinstance(batch, (list, tuple)):
-        return records(batch, d)
-    _refuse_tables(name, batch)
-    if is_masked(type(batch)):
-        raise TypeError(
-            f"{name} is a masked array: fill it first, as by {name}.astype(float).filled(np.nan)"
-        )
-    array = np.asarray(batch)
-    if array.dtype == object:
-        raise TypeError(
-            f"{name} has dtype object, which may hold anything: convert it to float64 first, "
-            "as by .astype(float) or pandas.to_numeric(column, errors='coerce')"
-        )
-    if array.dtype.kind not in "fiub":
-        kind = array.dtype.type.__name__  # without the length of a text, which is a value's
-        raise TypeError(f"{name} must be numeric, got {kind}: convert it to float64")
-    if array.ndim == 1 and (d == 1 or array.size in (0, d)):
-        array = array.reshape(-1, d)  # of no numbers: no rows, as where there is one
-    if array.ndim != 2 or array.shape[1] != d:
-        # Not the shape: it has the number of rows, which may be private.
-        got = f"{array.shape[1]} columns" if array.ndim == 2 else f"{array.ndim} dimensions"
-        got = "one dimension" if array.ndim == 1 else got
-        raise ValueError(f"{name} must have shape (n, {d}), got {got}")
-    return array
-
-
-#: Records of a list converted at a time: an odd one slows down so many.
-_RECORDS_PER_BLOCK = 1 << 12
-
-#: Filters of warnings belong to the process: one thread at a time.
-_QUIET = threading.RLock()
-
-
-def _renew_quiet() -> None:
-    """A child of a fork has no thread that would give it back."""
-    global _QUIET
-    _QUIET = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_quiet)
-
-
-def _refuse_tables(name: str, batch: Any) -> None:
-    """A table whose dtype as an array depends on its values: booleans with or without a null."""
-    if isinstance(batch, np.ndarray):
-        return
-    package = type(batch).__module__.partition(".")[0]
-    dtypes = getattr(batch, "dtypes", None)
-    kinds = dtypes if np.iterable(dtypes) else [getattr(batch, "dtype", None)]
-    if package in ("polars", "pyarrow") or (
-        package == "pandas" and not all(isinstance(kind, np.dtype) for kind in kinds)
-    ):
-        raise TypeError(
-            f"{name} is a table whose missing values decide its type as an array: convert it "
-            "to float64 first, as by .cast(float) and .to_numpy()"
-        )
-
-
-def records(items: Sequence[Any], d: int) -> NDArray[Any]:
-    """Records as rows, one each: d numbers, or NaN for any record that is not that.
-
-    Nothing is raised, and no warning shown, whatever a record is: it would tell of that record.
-    Text is no number. Shape (n, d); float64, or for few records what NumPy makes of numbers.
-    """
-    with _QUIET, warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        starts = range(0, len(items), _RECORDS_PER_BLOCK)
-        blocks = [_block(items[start : start + _RECORDS_PER_BLOCK], d) for start in starts]
-        return blocks[0] if len(blocks) == 1 else np.concatenate([np.empty((0, d)), *blocks])
-
-
-#: What a record's own code may raise, which tells of that record. Ctrl-C is the user's.
-OWN_ERRORS = (Exception, SystemExit, GeneratorExit)
-
-
-def _block(items: Sequence[Any], d: int) -> NDArray[Any]:
-    """The rows of some records: at once if NumPy sees d numbers in each, else one by one."""
-    masked = any(map(is_masked, set(map(type, items))))
-    shape = (len(items), d)
-    with suppress(*OWN_ERRORS):
-        array = np.asarray(None if masked else items)
-        # A long double beside it would make a masked cell 0, which is NaN beside doubles.
-        if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8 and array.shape == shape:
-            return array
-    rows = np.full(shape, np.nan)
-    for row, item in zip(rows, items, strict=True):
-        _read_record(item, row)
-    return rows
-
-
-def _read_record(item: Any, row: NDArray[np.float64]) -> None:
-    """Put the numbers of a record into its row of NaN, if it has as many."""
-    masked = is_masked(type(item))
-    try:
-        if masked:
-            item = np.ma.filled(item.astype(np.float64), np.nan)
-        cells = np.asarray(item)
-        if row.size == 1 and cells.ndim == 0:
-            cells = cells.reshape(1)
-        if cells.shape == row.shape and cells.dtype.kind in "fiub":
-            row[:] = cells
-    except OWN_ERRORS:
-        return
-    if cells.shape == row.shape and cells.dtype == object:
-        for j, cell in enumerate(cells):
-            with suppress(*OWN_ERRORS):  # what a cell's own code raises tells of that cell
-                row[j] = np.nan if isinstance(cell, (str, bytes)) else float(cell)
 
 
 def _number(name: str, value: Any) -> float:

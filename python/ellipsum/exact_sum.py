@@ -15,6 +15,7 @@ from .ellipsoid import Ellipsoid
 from .kernel_parts import add_partial, kernel_parts
 from .kernels.backend import kernels, thread_count
 from .partial_bytes import PartState, is_impossible, not_a_part, pack_part, unpack_part
+from .rows.arrays import numeric_rows
 from .rows.arrow import is_arrow
 from .rows.batches import kernel_batches
 from .rows.columns import ColumnBlock
@@ -152,7 +153,7 @@ class ExactSum:
             for rows in kernel_batches(batch, self._ellipsoid.d, columns):
                 yield from kernel_parts(rows)
         else:
-            yield from kernel_parts(_validate.rows("batch", batch, d=self._ellipsoid.d))
+            yield from kernel_parts(numeric_rows("batch", batch, d=self._ellipsoid.d))
 
     def merge(self, other: ExactSum) -> ExactSum:
         """Add another sum over the same region; return itself. The other stays as it is.

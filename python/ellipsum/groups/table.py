@@ -16,6 +16,7 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import as_integers, kernel_parts
 from ..kernels import lines
 from ..kernels.backend import kernels
+from ..rows.arrays import numeric_rows
 from ..rows.labels import labels_of
 from ..sealed_bytes import CHECKSUM_BYTES, header_of, is_whole, sealed
 from ..sum_bytes import MISSING
@@ -122,7 +123,7 @@ class ExactGroupSum:
         TypeError, ValueError
             For what :meth:`ellipsum.ExactSum.add` refuses, and keys of another length or type.
         """
-        block, labels = _validate.rows("rows", rows, d=self.d), labels_of("key", key)
+        block, labels = numeric_rows("rows", rows, d=self.d), labels_of("key", key)
         if len(labels) != len(block):
             raise ValueError("key must have one entry for each row")
         self.made_of = self.made_of.joined(MadeOf(0, True))

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from .. import _validate
+from ..rows.arrays import numeric_rows
 from . import networks
 from .descent import Adam
 from .storage import Learned, grouped, require
@@ -162,7 +163,7 @@ class VariationalEncoder(Learned):
         check_is_fitted(self)
         if hasattr(X, "columns"):
             self._met_names(X)
-        rows = _validate.doubles(_validate.rows("X", X, d=self.n_features_in_))
+        rows = _validate.doubles(numeric_rows("X", X, d=self.n_features_in_))
         whole = np.isfinite(rows).all(1, keepdims=True)
         latents = self._encoded(np.where(whole, rows, 0.0))
         return np.where(whole, latents, 0.0)

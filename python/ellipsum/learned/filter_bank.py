@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .. import _validate
+from ..rows.arrays import numeric_rows
 from ..tradeoff import Audit, audit
 from ..tradeoff.frames import names_of
 from ..tradeoff.seeds import short_number_of
@@ -188,7 +189,7 @@ class FilterBank(Learned):
         if hasattr(self, "filters_"):
             self._same_names("X", X)
         if proved:  # no error depends on a value
-            return _validate.doubles(_validate.rows("X", X, d=self.n_features_in_))
+            return _validate.doubles(numeric_rows("X", X, d=self.n_features_in_))
         rows = _validate.numbers("X", X)
         if rows.ndim != 2:
             raise ValueError("X must have two dimensions, (rows, columns)")

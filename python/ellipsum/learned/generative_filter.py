@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import _validate
 from ..guarantee import Guarantee
+from ..rows.arrays import OWN_ERRORS, numeric_rows
 from ..tradeoff import audit
 from . import filter_training, networks
 from .label_reader import LabelReader, cells_of, cross_read
@@ -162,7 +163,7 @@ class GenerativeFilter(Noisy):
         if self._mechanism is not None:
             if hasattr(X, "columns"):
                 self._met_names(X)
-            rows = _validate.rows("X", X, d=self.n_features_in_)
+            rows = numeric_rows("X", X, d=self.n_features_in_)
             return self._mechanism.release(rows, self._which(rows, private), seed)
         latents = self._rows(X)
         which = self._which(latents, private)
@@ -342,7 +343,7 @@ def _cell_of(cells: dict[Any, int], label: Any) -> int:
     """The cell of a label, whatever it is."""
     try:
         return cells.get(label, 0)
-    except _validate.OWN_ERRORS:  # no label at all
+    except OWN_ERRORS:  # no label at all
         return 0
 
 

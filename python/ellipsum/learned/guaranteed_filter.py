@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from .. import _validate
+from ..rows.arrays import numeric_rows
 from ..tradeoff import audit
 from . import networks
 from .classifiers import Classifiers
@@ -134,7 +135,7 @@ class GuaranteedFilter(Noisy):
         check_is_fitted(self)
         if hasattr(X, "columns"):
             self._met_names(X)
-        rows = _validate.rows("X", X, d=self.n_features_in_)
+        rows = numeric_rows("X", X, d=self.n_features_in_)
         with np.errstate(all="ignore"), torch.no_grad():
             scaled = (np.asarray(rows, dtype=np.float64) - self._center) / self._scale
             data = torch.as_tensor(scaled.astype(np.float32)).to(self.device)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .. import _validate
 from ..column_names import Columns, frame_names, named_vectors
 from ..release import Release
+from ..rows.arrays import numeric_rows
 from ..rows.batches import as_batches
 from ..rows.queries import shape_of
 
@@ -79,7 +80,7 @@ def beside(rows: Any, y: Any) -> NDArray[np.float64]:
     shape = shape_of(rows)
     if len(shape) != 2:
         raise ValueError("rows must be an array of shape (n, d) beside y")
-    x, target = _validate.rows("rows", rows, d=int(shape[1])), _validate.rows("y", y, d=1)
+    x, target = numeric_rows("rows", rows, d=int(shape[1])), numeric_rows("y", y, d=1)
     if len(x) != len(target):
         raise ValueError("rows and y must have as many entries")
     with np.errstate(all="ignore"):  # a warning would tell of a value

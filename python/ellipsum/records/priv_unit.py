@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _validate
 from ..noise_keys import JobKeys, root_key
+from ..rows.arrays import numeric_rows
 from .priv_unit_sampler import NUMBERS_PER_BLOCK, Sampler
 
 __all__ = ["PrivUnit", "UnitLaw"]
@@ -181,7 +182,7 @@ class PrivUnit:
         -------
         array (n, d): integers of a public grid, divided by sqrt(d) scale
         """
-        batch = _validate.rows("rows", rows, d=self.d)
+        batch = numeric_rows("rows", rows, d=self.d)
 
         def rows_of(part: slice) -> Array:
             return _validate.doubles(batch[part])

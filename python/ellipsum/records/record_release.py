@@ -14,6 +14,7 @@ from ..column_names import Columns
 from ..estimates import Estimate
 from ..guarantee import UP, seed_caveats
 from ..noise_keys import JobKeys, Use, root_key
+from ..rows.arrays import numeric_rows
 from .named_rows import in_order
 from .priv_unit import PrivUnit
 from .record_clip import RecordClip
@@ -192,7 +193,7 @@ class RecordRelease(Estimator):
         law = self._fitted()
         self._seed = self.seed if self.seed is not None else getattr(self, "_seed", None)
         ordered = in_order(rows, Columns(self.columns_, "the fit"), law.d)
-        batch = _validate.rows("rows", ordered, d=law.d)
+        batch = numeric_rows("rows", ordered, d=law.d)
         if self._unit is None:
             keys = self._keys(batch)
             drawn = noise.rounded_gaussian(

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby, islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _validate
 from ..column_names import Columns, frame_names, in_order
 from ..column_units import frame_units
+from .arrays import OWN_ERRORS, numeric_rows, plain_records, read_others, read_records
 from .arrow import is_arrow, pyarrow_missing, stream_batches
 from .columns import ColumnBlock, as_arrays
 from .files import Rows
@@ -109,7 +108,7 @@ def kernel_batches(
             raise ValueError(f"data must have shape (n, {d}), got {data.shape[1]} columns")
         return iter([data])
     if type(data) is np.ndarray:
-        return iter([_validate.rows("data", data, d=d)])
+        return iter([numeric_rows("data", data, d=d)])
     refuse_far_rows(data)
     _refuse_known(data)
     names = frame_names(data)
@@ -122,11 +121,10 @@ def kernel_batches(
         named = names is not None or not _is_frame(data)
         return stream_batches(_without_index(data), d, columns, named=named)
     if isinstance(data, (list, tuple)):
-        only_records = set(map(type, data)) <= {list, tuple}  # no need to look at each
-        return _blocks(iter(data), d) if only_records else _runs(data, d, columns, told)
+        return _listed(data, d, columns, told)
     if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
         order = columns.order_of(names, units=frame_units(data))
-        return in_order(iter([_validate.rows("data", data, d=d)]), order)
+        return in_order(iter([numeric_rows("data", data, d=d)]), order)
     if isinstance(data, Iterable):
         return _runs(data, d, columns, told)
     raise TypeError(
@@ -181,7 +179,8 @@ def _without_index(data: Any) -> Any:
             what = "data" if name is None else f"column {name!r} of data"
             raise TypeError(
                 f"{what} has dtype object, which may hold anything: convert it first, as by "
-                "pandas.to_numeric(column, errors='coerce')"
+                "pandas.to_numeric(column, errors='coerce'); where each cell is a whole row, "
+                "give list(column)"
             )
     if frame and not data.columns.is_unique:
         twice = data.columns[data.columns.duplicated()][0]
@@ -189,6 +188,21 @@ def _without_index(data: Any) -> Any:
     plain = data.copy(deep=False)
     plain.index = pandas.RangeIndex(len(data))
     return plain
+
+
+def _listed(
+    data: Sequence[Any], d: int, columns: Columns, told: bool
+) -> Iterator[NDArray[Any] | ColumnBlock]:
+    """The rows of a list: a stretch at a time where all of its items are records."""
+    columns = columns if told else columns.untold()
+    step = max(1, _NUMBERS_PER_BLOCK // d)
+    for start in range(0, len(data), step):
+        items = list(data[start : start + step])
+        rows, odd = plain_records(items, d)
+        if any(is_batch(items[i]) for i in odd):
+            yield from _runs(items, d, columns, told=True)
+        else:
+            yield read_others(items, rows, odd)
 
 
 def _runs(
@@ -200,29 +214,33 @@ def _runs(
     whether there is a batch at all may be for one person to say.
     """
     columns = columns if told else columns.untold()
-    for whole, items in groupby(data, is_batch):
-        if not whole:
-            yield from _blocks(items, d)
-            continue
-        for item in items:
+    step, records = max(1, _NUMBERS_PER_BLOCK // d), []
+    for item in data:
+        kind = type(item)  # a call for each item would take as long as reading it
+        known = kind is tuple or kind is list or (kind is np.ndarray and item.ndim != 2)
+        record = known or not is_batch(item)
+        if record:
+            records.append(item)
+            if len(records) < step:
+                continue
+        if records:
+            yield read_records(records, d)
+            records = []
+        if not record:
             yield from kernel_batches(item, d, columns)
-
-
-def _blocks(records: Iterator[Any], d: int) -> Iterator[NDArray[Any]]:
-    step = max(1, _NUMBERS_PER_BLOCK // d)
-    while block := list(islice(records, step)):
-        yield _validate.records(block, d)
+    if records:
+        yield read_records(records, d)
 
 
 def is_batch(item: Any) -> bool:
     """Whether an item is a batch and no record, by its type: arrays (n, d), Arrow data, files."""
     if isinstance(item, (list, tuple)):
         return False
-    if type(item) is np.ndarray:  # what follows takes 2 us, and such a record comes a million times
+    if type(item) is np.ndarray:  # what follows takes 2 us
         return item.ndim == 2
     if isinstance(item, Rows):
         return True
     try:
         return bool(is_arrow(item) or (hasattr(item, "__array__") and item.ndim == 2))
-    except _validate.OWN_ERRORS:  # of the item's own code
+    except OWN_ERRORS:  # of the item's own code
         return False

@@ -15,6 +15,7 @@ from .keys import (
     wide_texts,
 )
 from .noise import keystream, rounded_gaussian, rounded_gaussian_of_words
+from .records import plain_records
 from .shares import CLIP_ROWS_LIMIT
 from .users import RUN_STATE_WORDS, run_means
 
@@ -32,6 +33,7 @@ __all__ = [
     "integer_digests",
     "keystream",
     "merge",
+    "plain_records",
     "python_texts",
     "rounded_gaussian",
     "rounded_gaussian_of_words",

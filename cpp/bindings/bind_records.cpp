@@ -1,0 +1,149 @@
+#include <pybind11/numpy.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "bindings.hpp"
+#include "numpy_view.hpp"
+
+namespace py = pybind11;
+
+namespace {
+
+// Records whose numbers are read by this code and Python's own: no attribute of theirs is asked for,
+// and nothing is raised.
+class PlainRecords {
+ public:
+  explicit PlainRecords(std::size_t d) : d_(py::ssize_t(d)) {}
+
+  // Is the record d such numbers? Then they are written to the row; else something of them may be.
+  bool read(PyObject* record, double* row) const {
+    if (Py_TYPE(record) == array_type_) return read_array(record, row);
+    if (PyList_CheckExact(record))
+      return PyList_GET_SIZE(record) == d_ && read_cells([record](py::ssize_t j) {
+               return j < PyList_GET_SIZE(record) ? PyList_GET_ITEM(record, j) : nullptr;
+             }, row);
+    if (PyTuple_CheckExact(record))
+      return PyTuple_GET_SIZE(record) == d_ &&
+             read_cells([record](py::ssize_t j) { return PyTuple_GET_ITEM(record, j); }, row);
+    return d_ == 1 && read_cell(record, *row);
+  }
+
+  // A record of an array is three places in memory, each known by the one before: they are asked
+  // for some records ahead, those of the nearest last.
+  void ask_for(PyObject* const* records, py::ssize_t left) const {
+    if (left > 3 * ahead_) prefetch(records[3 * ahead_]);
+    if (left > 2 * ahead_ && is_array(records[2 * ahead_]))
+      prefetch(proxy(records[2 * ahead_])->dimensions);
+    if (left > ahead_ && is_array(records[ahead_])) {
+      const auto* data = proxy(records[ahead_])->data;
+      const py::ssize_t lines = std::min<py::ssize_t>(d_ / 8 + 1, 4);
+      for (py::ssize_t k = 0; k < lines; ++k) prefetch(data + 64 * k);
+    }
+  }
+
+ private:
+  static constexpr py::ssize_t ahead_ = 6;
+
+  static void prefetch(const void* at) { __builtin_prefetch(at); }
+  static const py::detail::PyArray_Proxy* proxy(PyObject* array) {
+    return py::detail::array_proxy(array);
+  }
+  bool is_array(PyObject* record) const { return Py_TYPE(record) == array_type_; }
+
+  bool read_array(PyObject* record, double* row) const {
+    const auto* array = proxy(record);
+    if (array->nd != 1 || array->dimensions[0] != d_ ||
+        !(array->flags & py::detail::npy_api::NPY_ARRAY_ALIGNED_))
+      return false;
+    if (array->descr == doubles_.ptr()) copy<double>(array->data, array->strides[0], row);
+    else if (array->descr == floats_.ptr()) copy<float>(array->data, array->strides[0], row);
+    else return false;
+    return true;
+  }
+
+  template <class T> void copy(const char* from, py::ssize_t stride, double* row) const {
+    if (stride == py::ssize_t(sizeof(T))) {
+      const T* numbers = reinterpret_cast<const T*>(from);
+      for (py::ssize_t j = 0; j < d_; ++j) row[j] = double(numbers[j]);
+    } else {
+      for (py::ssize_t j = 0; j < d_; ++j)
+        row[j] = double(*reinterpret_cast<const T*>(from + j * stride));
+    }
+  }
+
+  // A list may be another one behind each cell, should a Decimal's conversion let others run.
+  template <class Cells> bool read_cells(Cells cells, double* row) const {
+    for (py::ssize_t j = 0; j < d_; ++j) {
+      PyObject* cell = cells(j);
+      if (!cell || !read_cell(cell, row[j])) return false;
+    }
+    return true;
+  }
+
+  // Floats of Python or NumPy (of 64 bits: Python's with another name), Python's integers of up to 64
+  // bits and Decimals, each rounded once, truth values, and None, which is a hole.
+  bool read_cell(PyObject* cell, double& number) const {
+    if (PyFloat_CheckExact(cell) || Py_TYPE(cell) == scalar_type_) {
+      number = PyFloat_AS_DOUBLE(cell);
+    } else if (PyLong_CheckExact(cell)) {
+      int beyond = 0;
+      number = double(PyLong_AsLongLongAndOverflow(cell, &beyond));
+      return !beyond;
+    } else if (cell == Py_None) {
+      number = std::numeric_limits<double>::quiet_NaN();
+    } else if (PyBool_Check(cell)) {
+      number = cell == Py_True;
+    } else if (Py_TYPE(cell) == decimal_type_) {
+      number = of_decimal(py::reinterpret_borrow<py::object>(cell));
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  static double of_decimal(const py::object& decimal) {
+    const auto number = py::reinterpret_steal<py::object>(PyNumber_Float(decimal.ptr()));
+    if (number) return PyFloat_AS_DOUBLE(number.ptr());
+    PyErr_Clear();  // of a NaN that signals
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+
+  // Where nobody has loaded the module, nobody has a Decimal.
+  static py::object decimal_type() {
+    const py::dict modules = py::module_::import("sys").attr("modules");
+    return modules.contains("decimal") ? py::getattr(modules["decimal"], "Decimal", py::none())
+                                       : py::object(py::none());
+  }
+
+  py::ssize_t d_;
+  // NumPy has one descriptor for each native type; what has another is none of the plain ones.
+  py::dtype doubles_ = py::dtype::of<double>(), floats_ = py::dtype::of<float>();
+  py::object scalar_ = doubles_.attr("type"), decimal_ = decimal_type();
+  const PyTypeObject* scalar_type_ = reinterpret_cast<PyTypeObject*>(scalar_.ptr());
+  const PyTypeObject* decimal_type_ = reinterpret_cast<PyTypeObject*>(decimal_.ptr());
+  const PyTypeObject* array_type_ = py::detail::npy_api::get().PyArray_Type_;
+};
+
+}  // namespace
+
+static py::list plain_records(const py::list& records, py::array rows) {
+  if (rows.ndim() != 2 || rows.shape(0) != py::ssize_t(records.size())) bad_view("rows");
+  const std::size_t n = records.size(), d = std::size_t(rows.shape(1));
+  double* out = output_view<double>(rows, n * d, "rows");
+  const PlainRecords plain(d);
+  PyObject* const* items = n ? &PyList_GET_ITEM(records.ptr(), 0) : nullptr;
+  py::list others;
+  for (std::size_t i = 0; i < n; ++i) {
+    plain.ask_for(items + i, py::ssize_t(n - i));
+    if (!plain.read(items[i], out + i * d)) others.append(i);
+  }
+  return others;
+}
+
+void bind_records(py::module_& m) {
+  m.def("plain_records", &plain_records, py::arg("records"), py::arg("rows"),
+        "Write each record of d plain numbers (an array of native floats, or a list or tuple of "
+        "Python's numbers, integers up to 64 bits, truth values and None) to its row of `rows` "
+        "(float64, n x d); returns the places of the others, whose rows then hold anything.");
+}

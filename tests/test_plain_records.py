@@ -1,0 +1,125 @@
+"""Records read without their own code: the same rows as by NumPy, and only those that it can be."""
+
+from __future__ import annotations
+
+import sys
+from collections import namedtuple
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ellipsum.kernels.backend import backend, use_kernels
+from ellipsum.rows.arrays import plain_records, read_records
+from ellipsum.rows.batches import as_batches
+from odd_records import OBJECTS
+
+Point = namedtuple("Point", "x y")
+SWAPPED = np.dtype(np.float64).newbyteorder()
+
+
+class Loud(float):
+    """A float whose own code must not be run, nor its number taken without it."""
+
+    def __float__(self) -> float:
+        raise RuntimeError("CANARY")
+
+
+class OwnDecimal(Decimal):
+    __float__ = Loud.__float__  # type: ignore[assignment]
+
+
+class OwnArray(np.ndarray):
+    pass
+
+
+class OwnList(list):
+    pass
+
+
+def unaligned() -> np.ndarray:
+    return np.frombuffer(b"\0" + np.array([1.5, 2.5]).tobytes(), np.float64, offset=1)
+
+
+NAN_THAT_SIGNALS = np.array([0x7FF0000000000001, 0], np.uint64).view(np.float64)
+
+PLAIN = [
+    [1.5, 2], (3, -0.0), [True, False], [None, 1.0], (None, None), [2**63 - 1, -(2**63)],
+    [Decimal("0.1"), 1], [Decimal("-Infinity"), Decimal("1e400")], (Decimal("sNaN"), Decimal(7)),
+    [2**53 + 1, -(2**53) - 1], [5e-324, 1e308], [float("nan"), float("-inf")], [np.float64(0.1), 1],
+    np.array([1.5, 2.5]), np.array([1.5, 2.5], np.float32), np.arange(4.0)[::2],
+    np.arange(4.0)[::-3], np.arange(4, dtype=np.float32).reshape(2, 2)[:, 1],
+    np.broadcast_to(np.float64(7), 2), NAN_THAT_SIGNALS,
+]  # fmt: skip
+
+#: Left to NumPy, or to one another of which nothing is known.
+OTHERS = [
+    None, 1.5, 7, "12", [], [1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]], [1.0, [2.0]], [1.0, "2"],
+    [2**63, 1], [1, -(2**63) - 1], [1.0, OwnDecimal(2)], [1.0, np.int64(2)], [1.0, np.float32(0.1)],
+    [1.0, np.bool_(True)], [1.0, 2j], [1.0, Loud(2)], OwnList([1.0, 2.0]), Point(1.0, 2.0),
+    np.array([1, 2]), np.array([1.5, 2.5], np.float16), np.array([1.5, 2.5], np.longdouble),
+    np.array([1.5, 2.5], SWAPPED), unaligned(), np.array([1.5, None]), np.array(1.5),
+    np.array([1.5]), np.ones(3), np.ones((1, 2)), np.array([1.5, 2.5]).view(OwnArray),
+    np.ma.masked_array([1.0, 2.0], [False, True]), np.zeros(2, "M8[s]"),
+]  # fmt: skip
+
+
+def by_numpy(records: list[Any], d: int) -> np.ndarray:
+    with use_kernels("numba"):
+        return np.asarray(read_records(records, d), np.float64)
+
+
+def bits(rows: np.ndarray) -> list[list[int]]:
+    doubles = np.asarray(rows, np.float64)
+    return np.where(np.isnan(doubles), np.nan, doubles).view(np.int64).tolist()
+
+
+@pytest.mark.parametrize("record", [*PLAIN, *OTHERS, *OBJECTS], ids=lambda x: type(x).__name__)
+def test_a_record_is_what_numpy_makes_of_it(record):
+    for d in (1, 2):
+        want = by_numpy([record], d)
+        assert bits(read_records([record], d)) == bits(want)
+        good = [[0.5] * d, np.ones(d)]
+        assert bits(read_records([good[0], record, good[1]], d)[1:2]) == bits(want)
+
+
+@pytest.mark.skipif(backend().name != "cpp", reason="the twin leaves all of them to NumPy")
+def test_which_records_are_plain():
+    assert plain_records(PLAIN, 2)[1] == []
+    assert plain_records(OTHERS, 2)[1] == list(range(len(OTHERS)))
+    assert plain_records([1.5, 2, None, True, "3", (4.0,), Decimal(5)], 1)[1] == [4]
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 64, 300])
+def test_records_of_all_kinds_among_each_other(d):
+    rng = np.random.default_rng(d)
+    rows = rng.normal(size=(500, d)).astype(np.float32).astype(np.float64)
+    kinds = [list, tuple, np.ndarray.tolist, np.array, np.float32, lambda x: np.repeat(x, 3)[::3]]
+    records = [kinds[k](x) for k, x in zip(rng.integers(0, len(kinds), 500), rows, strict=True)]
+    for i in rng.integers(0, 500, 20):
+        records[i] = [[None] * d, "odd", [1] * (d + 1), np.full(d, np.nan)][i % 4]
+        rows[i] = np.nan
+    np.testing.assert_array_equal(read_records(records, d), rows)
+    for data in (records, tuple(records), iter(records)):
+        np.testing.assert_array_equal(np.concatenate(list(as_batches(data, d))), rows)
+    np.testing.assert_array_equal(by_numpy(records, d), rows)
+
+
+def test_batches_stand_among_plain_records(monkeypatch):
+    monkeypatch.setattr("ellipsum.rows.batches._NUMBERS_PER_BLOCK", 6)
+    rows = np.arange(26.0).reshape(13, 2)
+    data = [*rows[:4], rows[4:6], list(rows[6]), rows[7], *map(tuple, rows[8:10]), rows[10:]]
+    found = list(as_batches(data, 2))
+    np.testing.assert_array_equal(np.concatenate(found), rows)
+    assert max(map(len, found)) == 3  # no more are copied at once
+
+
+def test_no_reference_is_kept_or_lost():
+    cell, array = 1234.5, np.ones(2)
+    records = [[cell, None], array, (cell, cell)]
+    before = [sys.getrefcount(x) for x in (cell, array, *records, None)]
+    for _ in range(100):
+        plain_records(records, 2)
+    after = [sys.getrefcount(x) for x in (cell, array, *records, None)]
+    assert all(abs(x - y) < 20 for x, y in zip(before, after, strict=True))
