@@ -8,9 +8,23 @@ TESTS = "tests/test_arrangements.py -k come_and_go"
 
 HOLES = [
     Mutation(
+        "blocks: bits of the wrong byte follow where a bitmap begins within one",
+        C + "clip/holes.inl",
+        "std::uint64_t(gaps.at[8 * w + 8])",
+        "std::uint64_t(gaps.at[8 * w + 7])",
+        "tests/test_arrangements.py -k bitmap",
+    ),
+    Mutation(
+        "blocks: a row's holes are those of its last column alone",
+        C + "clip/column_blocks.inl",
+        "b.holed->add(found, b.rows);",
+        "*b.holed = HoleBits<most_block_rows>{};\n    b.holed->add(found, b.rows);",
+        "tests/test_arrow_columns.py tests/test_holes.py",
+    ),
+    Mutation(
         "trials: rows of which many have holes count as others",
         C + "clip/arrangement.cpp",
-        "if (!columns && holed * many_holed > std::int64_t(slice)) break;",
+        "if (!in_columns(batch) && holed * many_holed > std::int64_t(slice)) break;",
         "if (holed < 0) break;",
         "tests/test_arrangements.py -k holes",
     ),

@@ -162,9 +162,9 @@ INPUT = [
     Mutation(
         "lists: a list of lists is a batch",
         P + "rows/batches.py",
-        "    if isinstance(item, (list, tuple)):\n        return False",
-        "    if isinstance(item, (list, tuple)):\n        return isinstance(item[:1], list)",
-        "tests/test_record_independence.py",
+        "    if issubclass(kind, (list, tuple)):\n        return False",
+        "    if issubclass(kind, (list, tuple)):\n        return isinstance(item[:1], list)",
+        "tests/test_plain_records.py",
     ),
     Mutation(
         "merge: a sum without rows has no marks",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+import warnings
+import weakref
 from collections import namedtuple
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +31,28 @@ class Loud(float):
 
 class OwnDecimal(Decimal):
     __float__ = Loud.__float__  # type: ignore[assignment]
+
+
+class OwnInteger(int):
+    """An integer that is another number as a float."""
+
+    def __float__(self) -> float:
+        return 99.0
+
+
+class OwnMeta(type):
+    """Types that cannot be compared."""
+
+    def __hash__(cls) -> int:
+        raise RuntimeError("CANARY")
+
+    __eq__ = __hash__  # type: ignore[assignment]
+
+
+class OwnKind(metaclass=OwnMeta):
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("CANARY")
 
 
 class OwnArray(np.ndarray):
@@ -56,7 +81,9 @@ PLAIN = [
 #: Left to NumPy, or to one another of which nothing is known.
 OTHERS = [
     None, 1.5, 7, "12", [], [1.0], [1.0, 2.0, 3.0], [[1.0, 2.0]], [1.0, [2.0]], [1.0, "2"],
-    [2**63, 1], [1, -(2**63) - 1], [1.0, OwnDecimal(2)], [1.0, np.int64(2)], [1.0, np.float32(0.1)],
+    [2**63, 1], [1, -(2**63) - 1], [1.0, OwnDecimal(2)], [OwnInteger(2), 1], [OwnInteger(2), 1.0],
+    (2, np.ma.array(5, mask=True)),
+    [1.0, np.int64(2)], [1.0, np.float32(0.1)],
     [1.0, np.bool_(True)], [1.0, 2j], [1.0, Loud(2)], OwnList([1.0, 2.0]), Point(1.0, 2.0),
     np.array([1, 2]), np.array([1.5, 2.5], np.float16), np.array([1.5, 2.5], np.longdouble),
     np.array([1.5, 2.5], SWAPPED), unaligned(), np.array([1.5, None]), np.array(1.5),
@@ -65,9 +92,33 @@ OTHERS = [
 ]  # fmt: skip
 
 
+class Reader:
+    """Kernels that read no record: all go by NumPy, one by one."""
+
+    @staticmethod
+    def plain_records(records: list[Any], rows: np.ndarray) -> list[int]:
+        return list(range(len(records)))
+
+
+#: Records beside another: plain ones, and such as NumPy would read by another type with it.
+COMPANY = [
+    [0.5, 1], np.ones(2), [1, 2], [np.float32(0.5), 1.0], [np.int8(1), np.int8(2)], [2**64, 1],
+    [Decimal(1), 2], [None, np.float32(1)], ["x", 1.0], np.ones(2, np.int8), np.ones(2, np.float16),
+]  # fmt: skip
+
+
 def by_numpy(records: list[Any], d: int) -> np.ndarray:
-    with use_kernels("numba"):
-        return np.asarray(read_records(records, d), np.float64)
+    with use_kernels(Reader):
+        return np.concatenate([np.empty((0, d)), *(read_records([x], d) for x in records)])
+
+
+@pytest.fixture(params=["", "numba"], ids=["these kernels", "their twins"])
+def kernels_of(request):
+    if not request.param:
+        yield
+        return
+    with use_kernels(request.param):
+        yield
 
 
 def bits(rows: np.ndarray) -> list[list[int]]:
@@ -76,12 +127,14 @@ def bits(rows: np.ndarray) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("record", [*PLAIN, *OTHERS, *OBJECTS], ids=lambda x: type(x).__name__)
-def test_a_record_is_what_numpy_makes_of_it(record):
+def test_a_record_is_what_numpy_makes_of_it(record, kernels_of):
     for d in (1, 2):
         want = by_numpy([record], d)
         assert bits(read_records([record], d)) == bits(want)
-        good = [[0.5] * d, np.ones(d)]
-        assert bits(read_records([good[0], record, good[1]], d)[1:2]) == bits(want)
+        for other in COMPANY:
+            mate = np.resize(other, d) if isinstance(other, np.ndarray) else other[:d]
+            assert bits(read_records([mate, record], d)[1:]) == bits(want)
+            assert bits(read_records([record, mate, mate], d)[:1]) == bits(want)
 
 
 @pytest.mark.skipif(backend().name != "cpp", reason="the twin leaves all of them to NumPy")
@@ -123,3 +176,58 @@ def test_no_reference_is_kept_or_lost():
         plain_records(records, 2)
     after = [sys.getrefcount(x) for x in (cell, array, *records, None)]
     assert all(abs(x - y) < 20 for x, y in zip(before, after, strict=True))
+
+
+def test_what_stands_in_the_place_of_decimals_is_not_trusted(monkeypatch):
+    """C code alone is: Python's own may show warnings, or be interrupted."""
+
+    class Interrupted:
+        def __float__(self) -> float:
+            raise KeyboardInterrupt
+
+    for kind in (Interrupted, str, 5, None):
+        for module in ("decimal", "_decimal"):
+            monkeypatch.setitem(sys.modules, module, SimpleNamespace(Decimal=kind))
+        np.testing.assert_array_equal(read_records([["3.5", 1.0]], 2), [[np.nan] * 2])
+        with pytest.raises(KeyboardInterrupt):
+            read_records([[Interrupted(), 1.0]], 2)
+
+
+def test_a_list_with_a_way_of_its_own_is_read_by_it():
+    class Without(list):
+        def __iter__(self):
+            return (x for x in list.__iter__(self) if x is not None)
+
+    rows = list(as_batches(Without([[1.0, 2.0], None, (3, 4)]), 2))
+    np.testing.assert_array_equal(np.concatenate(rows), [[1, 2], [3, 4]])
+
+
+def test_a_list_of_any_kind_in_a_list_is_one_record():
+    records = [[[1.0, 2.0]], OwnList([[1.0, 2.0], [3.0, 4.0]]), OwnList([5.0, 6.0]), ([7.0], [8.0])]
+    for data in (records, iter(records)):
+        found = np.concatenate(list(as_batches(data, 2)))
+        np.testing.assert_array_equal(found, [[np.nan] * 2, [np.nan] * 2, [5, 6], [np.nan] * 2])
+
+
+def test_no_warning_of_a_record_is_shown():
+    class Loud:
+        @property
+        def ndim(self) -> int:
+            warnings.warn("CANARY", stacklevel=1)
+            return 1
+
+        def __array__(self, *_given: object) -> np.ndarray:
+            return np.ones(2)
+
+    for data in ([Loud()], iter([Loud(), [1.0, 1.0]])):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert (np.concatenate(list(as_batches(data, 2))) == 1).all()
+
+
+def test_a_record_that_does_not_say_what_it_is_decides_nothing(kernels_of):
+    dead = weakref.proxy(OwnList())
+    for record, row in ((OwnKind(), [np.nan] * 2), ([OwnKind(), 1.0], [np.nan, 1]), (dead, None)):
+        for data in ([record, [1.0, 2.0]], iter([record, [1.0, 2.0]])):
+            found = np.concatenate(list(as_batches(data, 2)))
+            np.testing.assert_array_equal(found, [row or [np.nan] * 2, [1, 2]])

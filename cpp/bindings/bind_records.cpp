@@ -10,8 +10,7 @@ namespace py = pybind11;
 
 namespace {
 
-// Records whose numbers are read by this code and Python's own: no attribute of theirs is asked for,
-// and nothing is raised.
+// Records whose numbers are read by this code and Python's own: no code of theirs is run.
 class PlainRecords {
  public:
   explicit PlainRecords(std::size_t d) : d_(py::ssize_t(d)) {}
@@ -20,9 +19,8 @@ class PlainRecords {
   bool read(PyObject* record, double* row) const {
     if (Py_TYPE(record) == array_type_) return read_array(record, row);
     if (PyList_CheckExact(record))
-      return PyList_GET_SIZE(record) == d_ && read_cells([record](py::ssize_t j) {
-               return j < PyList_GET_SIZE(record) ? PyList_GET_ITEM(record, j) : nullptr;
-             }, row);
+      return PyList_GET_SIZE(record) == d_ &&
+             read_cells([record](py::ssize_t j) { return PyList_GET_ITEM(record, j); }, row);
     if (PyTuple_CheckExact(record))
       return PyTuple_GET_SIZE(record) == d_ &&
              read_cells([record](py::ssize_t j) { return PyTuple_GET_ITEM(record, j); }, row);
@@ -72,11 +70,9 @@ class PlainRecords {
     }
   }
 
-  // A list may be another one behind each cell, should a Decimal's conversion let others run.
   template <class Cells> bool read_cells(Cells cells, double* row) const {
     for (py::ssize_t j = 0; j < d_; ++j) {
-      PyObject* cell = cells(j);
-      if (!cell || !read_cell(cell, row[j])) return false;
+      if (!read_cell(cells(j), row[j])) return false;
     }
     return true;
   }
@@ -102,18 +98,24 @@ class PlainRecords {
     return true;
   }
 
+  // C code: it runs nothing of anybody's, and raises for a NaN that signals.
   static double of_decimal(const py::object& decimal) {
     const auto number = py::reinterpret_steal<py::object>(PyNumber_Float(decimal.ptr()));
     if (number) return PyFloat_AS_DOUBLE(number.ptr());
-    PyErr_Clear();  // of a NaN that signals
+    if (!PyErr_ExceptionMatches(PyExc_ValueError)) throw py::error_already_set();
+    PyErr_Clear();
     return std::numeric_limits<double>::quiet_NaN();
   }
 
-  // Where nobody has loaded the module, nobody has a Decimal.
+  // The type of Decimals in C, or None. One in Python, or whatever stands in its place, is left to NumPy.
   static py::object decimal_type() {
     const py::dict modules = py::module_::import("sys").attr("modules");
-    return modules.contains("decimal") ? py::getattr(modules["decimal"], "Decimal", py::none())
-                                       : py::object(py::none());
+    py::object found = py::none();
+    if (modules.contains("_decimal")) found = py::getattr(modules["_decimal"], "Decimal", found);
+    const py::object conversion = py::getattr(found, "__float__", py::none());
+    const bool in_c =
+        PyType_Check(found.ptr()) && Py_TYPE(conversion.ptr()) == &PyWrapperDescr_Type;
+    return in_c ? found : py::none();
   }
 
   py::ssize_t d_;
@@ -144,6 +146,7 @@ static py::list plain_records(const py::list& records, py::array rows) {
 void bind_records(py::module_& m) {
   m.def("plain_records", &plain_records, py::arg("records"), py::arg("rows"),
         "Write each record of d plain numbers (an array of native floats, or a list or tuple of "
-        "Python's numbers, integers up to 64 bits, truth values and None) to its row of `rows` "
+        "Python's numbers, integers up to 64 bits, Decimals, truth values and None) to its row of "
+        "`rows` "
         "(float64, n x d); returns the places of the others, whose rows then hold anything.");
 }

@@ -1,13 +1,12 @@
 #include "clip/arrangement.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <ctime>
 #include <mutex>
 
+#include "clip/trials.hpp"
 #include "dispatch.hpp"
 #include "error.hpp"
 
@@ -51,22 +50,6 @@ constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
 // From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.
 constexpr std::size_t least_d = 9;
-// Trials go by stages, of a few rounds each, on slices of so many bytes. The first sorts out what is
-// hopeless, on slices that are short: every pass begins cold, and so those that ask far ahead, or of many
-// rows, are judged too hard by them. The last is for few: some are at their full speed after megabytes
-// only (on a Zen 5 float32 of d = 256 `4-far`, which has 32 GB/s in the first four slices of 4 MiB, and 38
-// from then on). Of columns all are longer, since every column begins cold.
-struct Stage {
-  std::size_t rounds, bytes, column_bytes;
-  double hopeless;   // times the leader's seconds: those are not in the next stage,
-  std::size_t most;  // nor those behind so many
-};
-constexpr std::size_t mebi = std::size_t{1} << 20;
-constexpr Stage stages[] = {{2, mebi, 4 * mebi, 1.5, SIZE_MAX},
-                            {2, 4 * mebi, 16 * mebi, 1.2, 9},
-                            {1, 16 * mebi, 16 * mebi, 1.1, 3},
-                            {2, 16 * mebi, 16 * mebi, 1, 1}};
-constexpr std::size_t stage_count = sizeof stages / sizeof *stages;
 // Slices of which more than one row in so many has a hole tell nothing: such rows go another way
 // (clip_rows; the widest vectors' own limit is 12 in 256).
 constexpr std::int64_t many_holed = 16;
@@ -74,6 +57,7 @@ constexpr std::int64_t many_holed = 16;
 // arrangement (1, 2, 3, 4 or 8 rows), or the rows left over decide.
 constexpr std::size_t slice_rows = 48;
 constexpr std::size_t most_variants = 2 * widest_count + narrow_count;
+static_assert(most_variants <= Trials::most_variants);
 // Of d there is a class for each quarter of an octave, and of the last bits for all that are longer:
 // where scratch leaves a level of cache, an arrangement loses half of its speed within an octave.
 constexpr std::size_t bits_of_d = 24, quarters = 4, types = 2, tasks = 4;
@@ -191,52 +175,19 @@ const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) 
 
 struct Choice::PassClass {
   std::mutex measuring;
-  std::atomic<int> fastest{-1}, leader{-1};  // leader: of the stage before, until then
-  std::size_t stage = 0, trial = 0;          // trial: of the stage
-  bool begun = false, out[most_variants] = {};
-  float least[most_variants];  // seconds a row
+  Trials trials;
 
   void begin(const std::vector<Variant>& variants, const Batch& batch, const Region& region) {
-    if (begun) return;
-    begun = true;
+    if (trials.begun()) return;
     const bool keeping_matters = keeps_apart(batch, region), columns = in_columns(batch);
+    bool out[most_variants];
     for (std::size_t k = 0; k < variants.size(); ++k) {
       const Arrangement& each = *variants[k].arrangement;
       out[k] = (each.keeps && !keeping_matters) ||
                (each.registers && batch.d > most_in_registers) ||
                (columns && !each.block && batch.d > most_in_slabs);
     }
-    begin_stage(variants.size());
-  }
-
-  void begin_stage(std::size_t variants) {
-    std::fill_n(least, variants, HUGE_VALF);
-    trial = 0;
-    while (out[trial]) ++trial;
-  }
-
-  void record(std::size_t variants, double seconds) {
-    float& best = least[trial % variants];
-    best = std::min(best, float(seconds));
-    const std::size_t all = stages[stage].rounds * variants;
-    do ++trial;
-    while (trial < all && out[trial % variants]);
-    if (trial >= all) end_stage(variants);
-  }
-
-  void end_stage(std::size_t variants) {
-    const int best = int(std::min_element(least, least + variants) - least);
-    if (stage + 1 == stage_count) return fastest.store(best, std::memory_order_release);
-    leader.store(best, std::memory_order_release);
-    const auto [rounds, bytes, column_bytes, hopeless, most] = stages[stage];
-    float sorted[most_variants];
-    std::copy_n(least, variants, sorted);
-    std::sort(sorted, sorted + variants);
-    const double limit =
-        std::min(hopeless * double(least[best]), double(sorted[std::min(most, variants) - 1]));
-    for (std::size_t k = 0; k < variants; ++k) out[k] |= double(least[k]) > limit;
-    ++stage;
-    begin_stage(variants);
+    trials.begin(variants.size(), out, columns);
   }
 };
 
@@ -284,10 +235,10 @@ const std::vector<Variant>& Choice::variants_of(const Batch& batch) const {
 Chosen Choice::choose(const Batch& batch, const Region& region) const {
   if (!classes_) return {variants_[0], Chosen::unmeasured};
   if (const PassClass* pass = class_of(batch, region)) {
-    const int fastest = pass->fastest.load(std::memory_order_acquire);
+    const int fastest = pass->trials.fastest();
     if (fastest >= 0) return {variants_of(batch)[std::size_t(fastest)], Chosen::fastest};
     // Batches that hold no slice of the next stage go by what led in the one before.
-    const int leader = pass->leader.load(std::memory_order_acquire);
+    const int leader = pass->trials.leader();
     if (leader >= 0) return {variants_of(batch)[std::size_t(leader)], Chosen::leader};
   }
   return {{&kernels(), &first_arrangement(kernels(), batch)}, Chosen::unmeasured};
@@ -295,25 +246,24 @@ Chosen Choice::choose(const Batch& batch, const Region& region) const {
 
 std::size_t Choice::measure(const Batch& batch, const Region& region, const Run& run) const {
   PassClass* pass = class_of(batch, region);
-  if (!pass || pass->fastest.load(std::memory_order_acquire) >= 0) return 0;
+  if (!pass || pass->trials.fastest() >= 0) return 0;
   const std::unique_lock<std::mutex> held(pass->measuring, std::try_to_lock);
   if (!held) return 0;
   const std::vector<Variant>& variants = variants_of(batch);
-  const bool columns = in_columns(batch);
+  Trials& trials = pass->trials;
   pass->begin(variants, batch, region);
+  const std::size_t row = batch.d * element_size(batch);
   std::size_t done = 0;
-  while (pass->fastest.load(std::memory_order_relaxed) < 0) {
-    const Stage& stage = stages[pass->stage];
-    const std::size_t bytes = columns ? stage.column_bytes : stage.bytes;
-    const std::size_t fit = bytes / (batch.d * element_size(batch));
-    const std::size_t slice = std::max(fit / slice_rows, std::size_t{1}) * slice_rows;
+  while (trials.fastest() < 0) {
+    const Trials::Slice next = trials.next();
+    const std::size_t slice = std::max(next.bytes / row / slice_rows, std::size_t{1}) * slice_rows;
     if (batch.n - done < slice) break;
     const Watch watch;
-    const std::int64_t holed = run(variants[pass->trial % variants.size()], done, slice);
+    const std::int64_t holed = run(variants[next.variant], done, slice);
     const double seconds = watch.seconds();
     done += slice;
-    if (!columns && holed * many_holed > std::int64_t(slice)) break;
-    pass->record(variants.size(), seconds / double(slice));
+    if (!in_columns(batch) && holed * many_holed > std::int64_t(slice)) break;
+    trials.record(seconds / double(slice));
   }
   return done;
 }

@@ -177,6 +177,7 @@ constexpr std::size_t column_slots = 3;  // of a record, beside a slab's y and c
 // and no more than `bytes` of what waits. Room is for doubles where numbers wait as they were read, too:
 // a block with holes is read again as y.
 constexpr std::size_t block_step = 16, most_block_bytes = std::size_t{1} << 21;
+constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
 [[maybe_unused]] inline std::size_t rows_in_column_block(std::size_t d, std::size_t size,
                                                          std::size_t waiting_size,
                                                          std::size_t bytes) {

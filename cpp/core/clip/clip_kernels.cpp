@@ -4,10 +4,10 @@
 // a float32 row gives the integers of the same values in float64, on every target, in any
 // place of a batch. Here: short rows go side by side (short_rows.inl), longer ones stream
 // (stream.inl), those with a matrix or strided coordinates by way of a block of scratch.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include "clip/clip.hpp"
@@ -258,15 +258,15 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
     const std::size_t most = rows_in_column_block(d, sizeof(T), size, arrangement.block);
     double *lanes = scratch.take(norm_lanes * most), *factors = scratch.take(most);
     double* missing = scratch.take(most);
-    const std::size_t asked = arrangement.ahead / (most * sizeof(T));
+    HoleBits<most_block_rows> holed;
+    const std::size_t ahead = arrangement.ahead / (most * sizeof(T));
     const Block block{lanes,
                       factors,
                       missing,
+                      &holed,
                       scratch.take(d * most),
                       most,
-                      asked < 1   ? 1
-                      : asked < d ? asked
-                                  : d - 1,
+                      std::min(ahead + (ahead == 0), d - 1),
                       arrangement.fetch == Fetch::near};
     if (may_keep && arrangement.keeps)
       add_blocks<T, task, may_keep ? Reading::kept : Reading::plain>(s, block, rows);

@@ -16,15 +16,16 @@
 // readings in all, of the slab that the row is in).
 
 struct Block {
-  double* lanes;        // 8 numbers a row
-  double* factors;      // one a row
-  double* missing;      // holes of a row
-  double* y;            // one a row and column, or as many numbers as they were read
-  std::size_t rows;     // a whole number of block_step
-  std::size_t ahead;    // columns from one that is read to what is asked for
-  bool near;            // to the first level of cache, and not only to the second
-  bool waits = false;   // to be added
-  bool filled = false;  // was it read as `filled`?
+  double* lanes;                     // 8 numbers a row
+  double* factors;                   // one a row
+  double* missing;                   // holes of a row, where norms are stretched,
+  HoleBits<most_block_rows>* holed;  // and the rows that have one
+  double* y;                         // one a row and column, or as many numbers as they were read
+  std::size_t rows;                  // a whole number of block_step
+  std::size_t ahead;                 // columns from one that is read to what is asked for
+  bool near;                         // to the first level of cache, and not only to the second
+  bool waits = false;                // to be added
+  bool filled = false;               // was it read as `filled`?
 };
 
 constexpr std::size_t box_lane = 0, changed_lane = 1;  // of a box: what `Slab` says
@@ -78,9 +79,13 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
   double* lane = b.lanes + (task == Task::box ? box_lane : j % norm_lanes) * b.rows;
   double* changed = b.lanes + changed_lane * b.rows;
   char* to = block_at<T, how>(b, place);
-  const Gaps gaps = holes && s.batch.valid ? gaps_from(s.batch.valid[j], s.before + i) : Gaps{};
+  // A bit for each number: where none is there, and where a hole is. Counted vector by vector they took
+  // as long as all else.
+  HoleBits<holes ? most_block_rows : 64> gone, found;
+  if (holes) gone.read(s.batch.valid ? gaps_from(s.batch.valid[j], s.before + i) : Gaps{}, b.rows);
+  if (holes) found.clear(b.rows);
+  const bool stretch = holes && s.region.stretch;
   Adding<task> adding(s, place);
-  VecInt absent{};
   const auto ask = [&](std::size_t at) {
     if (b.near) __builtin_prefetch(next + at, 0, 3);
     else __builtin_prefetch(next + at, 0, 2);
@@ -99,11 +104,10 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
       else x = load<T>(from + r * sizeof(T));
       if (task == Task::box || holes) hold(x);
       if (holes) {
-        Holes hole = holes_of(x);
-        if (gaps.at) hole = with_gaps(hole, gaps, r / vec_lanes);
+        const Holes hole = with_gone(holes_of(x), gone.bytes()[r / vec_lanes]);
+        found.bytes()[r / vec_lanes] = byte_of(hole);
         std::int64_t* missing = integers_at(b.missing + r);
-        store(missing, count_holes(load_ints(missing), hole));
-        absent = count_holes(absent, hole);
+        if (stretch) store(missing, count_holes(load_ints(missing), hole));
         x = fill_holes(x, hole, center);
       }
       Vec y = (x - center) * scale;
@@ -121,7 +125,10 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
     }
   }
   if (sums) adding.keep();
-  if (holes) store(integers_at(s.copies + place * vec_lanes), absent);  // the block's, not counted
+  if constexpr (holes) {
+    b.holed->add(found, b.rows);
+    *integers_at(s.copies + place) = found.count(b.rows);  // the block's, not added yet
+  }
 }
 
 // The same where columns have types of their own.
@@ -162,7 +169,10 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
   // A box adds to two lanes, others to as many as there are columns.
   if (task == Task::box || d < norm_lanes)
     std::memset(b.lanes, 0, norm_lanes * b.rows * sizeof *b.lanes);
-  if (how == Reading::filled) std::memset(b.missing, 0, b.rows * sizeof *b.missing);
+  if (how == Reading::filled) {
+    std::memset(b.missing, 0, b.rows * sizeof *b.missing);
+    b.holed->clear(b.rows);
+  }
   each_column(d, [&](std::size_t j, std::size_t place) {
     const bool here = b.ahead < d - place;
     const std::size_t asked = column_of(here ? place + b.ahead : place + b.ahead - d, d);
@@ -229,11 +239,9 @@ static inline void add_waiting_block(const Columns& s, Block& b) {
 // Adds the holes of a block; how many rows have some?
 static inline std::int64_t add_holes(Columns& s, const Block& b) {
   each_column(s.batch.d, [&](std::size_t, std::size_t place) {
-    add_to(sums_at(s, column_absent, place), load_ints(integers_at(s.copies + place * vec_lanes)));
+    *sums_at(s, column_absent, place) += *integers_at(s.copies + place);
   });
-  std::int64_t rows = 0;
-  for (std::size_t r = 0; r < b.rows; r += vec_lanes)
-    rows += count_nonzero(load_ints(integers_at(b.missing + r)));
+  const std::int64_t rows = b.holed->count(b.rows);
   s.counts.nonfinite += rows;
   return rows;
 }

@@ -19,6 +19,39 @@ static ELLIPSUM_INLINE unsigned there(const Gaps& gaps, std::size_t k) {
   return (gaps.at[k] | unsigned(gaps.at[k + gaps.more]) << 8) >> gaps.shift;
 }
 
+// A bit for each of n numbers, a multiple of 8: byte k of the words, whose lowest comes first, has
+// those of the k-th eight.
+template <std::size_t most> struct HoleBits {
+  std::uint64_t words[most / 64];
+  std::uint8_t* bytes() { return reinterpret_cast<std::uint8_t*>(words); }
+  const std::uint8_t* bytes() const { return reinterpret_cast<const std::uint8_t*>(words); }
+  static std::size_t words_of(std::size_t n) { return (n + 63) / 64; }
+
+  void clear(std::size_t n) { std::memset(words, 0, words_of(n) * sizeof *words); }
+  // What is not there.
+  ELLIPSUM_INLINE void read(const Gaps& gaps, std::size_t n) {
+    clear(n);
+    if (!gaps.at) return;
+    std::size_t w = 0;
+    for (; 64 * (w + 1) <= n; ++w) {
+      std::uint64_t bits;
+      std::memcpy(&bits, gaps.at + 8 * w, sizeof bits);
+      if (gaps.more)
+        bits = bits >> gaps.shift | std::uint64_t(gaps.at[8 * w + 8]) << (64 - gaps.shift);
+      words[w] = ~bits;
+    }
+    for (std::size_t k = 8 * w; 8 * k < n; ++k) bytes()[k] = std::uint8_t(~there(gaps, k));
+  }
+  ELLIPSUM_INLINE void add(const HoleBits& more, std::size_t n) {
+    for (std::size_t w = 0; w < words_of(n); ++w) words[w] |= more.words[w];
+  }
+  ELLIPSUM_INLINE std::int64_t count(std::size_t n) const {
+    std::int64_t bits = 0;
+    for (std::size_t w = 0; w < words_of(n); ++w) bits += __builtin_popcountll(words[w]);
+    return bits;
+  }
+};
+
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 
 // A bit for each lane that holds no finite number.
@@ -33,6 +66,10 @@ static inline Holes holes_of(const Vec& x) {
 static ELLIPSUM_INLINE Holes with_gaps(Holes holes, const Gaps& gaps, std::size_t k) {
   return Holes(holes | ~there(gaps, k));
 }
+
+// The same of a byte of such bits.
+static ELLIPSUM_INLINE Holes with_gone(Holes holes, std::uint8_t gone) { return holes | gone; }
+static ELLIPSUM_INLINE std::uint8_t byte_of(Holes holes) { return holes; }
 
 static inline Vec fill_holes(const Vec& x, Holes holes, const Vec& filling) {
   return {{_mm512_mask_mov_pd(x.part[0], holes, filling.part[0])}};
@@ -67,17 +104,27 @@ static inline Holes holes_of(const Vec& x) {
   return r;
 }
 
-// And of those that are left out.
-static ELLIPSUM_INLINE Holes with_gaps(const Holes& holes, const Gaps& gaps, std::size_t k) {
-  const std::int64_t bits = there(gaps, k);
+// And of those that are left out. By halves of lanes: SSE2 compares no more.
+static ELLIPSUM_INLINE Holes with_gone(const Holes& holes, std::uint8_t gone) {
+  typedef std::int32_t Halves __attribute__((vector_size(sizeof(Mask))));
   VecInt r;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) {
-    Mask lane;
-    for (int l = 0; l < register_lanes; ++l) lane[l] = std::int64_t{1} << (p * register_lanes + l);
-    r.part[p] = holes.part[p] | Mask(((Mask{} + bits) & lane) == Mask{});
+    Halves bit;
+    for (int l = 0; l < 2 * register_lanes; ++l) bit[l] = 1 << (p * register_lanes + l / 2);
+    r.part[p] = holes.part[p] | Mask(((Halves{} + std::int32_t(gone)) & bit) == bit);
   }
   return r;
+}
+static ELLIPSUM_INLINE Holes with_gaps(const Holes& holes, const Gaps& gaps, std::size_t k) {
+  return with_gone(holes, std::uint8_t(~there(gaps, k)));
+}
+
+static ELLIPSUM_INLINE std::uint8_t byte_of(const Holes& holes) {
+  unsigned bits = 0;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) bits |= signs((Ints)holes.part[p]) << (p * register_lanes);
+  return std::uint8_t(bits);
 }
 
 static inline Vec fill_holes(const Vec& x, const Holes& holes, const Vec& filling) {

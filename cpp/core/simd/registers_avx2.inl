@@ -83,13 +83,14 @@ inline void widen_all(Floats a, Doubles* to) {
 inline Doubles sign_unless(Doubles a, Ints sign) {
   return _mm256_xor_pd(a, _mm256_andnot_pd(from_bits(sign), broadcast(-0.0)));
 }
-// One bit a lane: not (a < b); a > b; any bit of a.
+// One bit a lane: not (a < b); a > b; any bit of a; its sign.
 inline unsigned not_less(Doubles a, Doubles b) {
   return unsigned(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_NLT_UQ)));
 }
 inline unsigned above(Doubles a, Doubles b) {
   return unsigned(_mm256_movemask_pd(_mm256_cmp_pd(a, b, _CMP_GT_OQ)));
 }
+inline unsigned signs(Ints a) { return unsigned(_mm256_movemask_pd(from_bits(a))); }
 inline unsigned nonzero(Ints a) {
   return 15u ^
          unsigned(_mm256_movemask_pd(from_bits(_mm256_cmpeq_epi64(a, _mm256_setzero_si256()))));

@@ -86,7 +86,8 @@ inline unsigned bits_of_lanes(Ints mask) {
   const std::uint64_t halves = vget_lane_u64(vreinterpret_u64_u32(vmovn_u64(mask)), 0);
   return unsigned((halves & 1) | (halves >> 32 & 2));
 }
-// One bit a lane: not (a < b); a > b; any bit of a.
+// One bit a lane: not (a < b); a > b; any bit of a; its sign.
 inline unsigned not_less(Doubles a, Doubles b) { return 3u ^ bits_of_lanes(vcltq_f64(a, b)); }
 inline unsigned above(Doubles a, Doubles b) { return bits_of_lanes(vcgtq_f64(a, b)); }
+inline unsigned signs(Ints a) { return bits_of_lanes(vshrq_n_u64(a, 63)); }
 inline unsigned nonzero(Ints a) { return bits_of_lanes(vtstq_u64(a, a)); }

@@ -112,7 +112,7 @@ inline Doubles sign_unless(Doubles a, Ints sign) {
   const Ints top = integers(INT64_MIN);
   return from_bits(exclusive_or(bits_of(a), both(exclusive_or(sign, top), top)));
 }
-// One bit a lane: not (a < b); a > b; any bit of a.
+// One bit a lane: not (a < b); a > b; any bit of a; its sign.
 inline unsigned not_less(Doubles a, Doubles b) {
   unsigned mask = 0;
   for (std::size_t i = 0; i < lanes; ++i) mask |= unsigned(!(a[i] < b[i])) << i;
@@ -121,6 +121,11 @@ inline unsigned not_less(Doubles a, Doubles b) {
 inline unsigned above(Doubles a, Doubles b) {
   unsigned mask = 0;
   for (std::size_t i = 0; i < lanes; ++i) mask |= unsigned(a[i] > b[i]) << i;
+  return mask;
+}
+inline unsigned signs(Ints a) {
+  unsigned mask = 0;
+  for (std::size_t i = 0; i < lanes; ++i) mask |= unsigned(std::uint64_t(a[i]) >> 63) << i;
   return mask;
 }
 inline unsigned nonzero(Ints a) {

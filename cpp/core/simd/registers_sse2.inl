@@ -82,13 +82,14 @@ template <int i, int j> inline Doubles one_of_each(Doubles a, Doubles b) {
 inline Doubles sign_unless(Doubles a, Ints sign) {
   return _mm_xor_pd(a, _mm_andnot_pd(from_bits(sign), broadcast(-0.0)));
 }
-// One bit a lane: not (a < b); a > b; any bit of a.
+// One bit a lane: not (a < b); a > b; any bit of a; its sign.
 inline unsigned not_less(Doubles a, Doubles b) {
   return unsigned(_mm_movemask_pd(_mm_cmpnlt_pd(a, b)));
 }
 inline unsigned above(Doubles a, Doubles b) {
   return unsigned(_mm_movemask_pd(_mm_cmpgt_pd(a, b)));
 }
+inline unsigned signs(Ints a) { return unsigned(_mm_movemask_pd(from_bits(a))); }
 inline unsigned nonzero(Ints a) {
   const Ints zero = _mm_cmpeq_epi32(a, _mm_setzero_si128());
   return 3u ^ unsigned(_mm_movemask_pd(

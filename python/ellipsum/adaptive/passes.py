@@ -18,7 +18,7 @@ from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum, add_partial, as_integers, kernel_parts
 from ..kernels.backend import kernels, thread_count
 from ..rows.arrow import is_arrow
-from ..rows.batches import is_batch, kernel_batches
+from ..rows.batches import has_batches, kernel_batches
 from ..rows.divided import Store
 from ..rows.files import Rows
 from ..rows.kept import KeptRows
@@ -47,12 +47,15 @@ def one_shot(data: Any) -> bool:
     An iterator that is no batch is one record of a list, and decides nothing (claim rows-2).
     """
     if isinstance(data, (list, tuple)):
-        return any(_once(item) and is_batch(item) for item in data)
+        return has_batches(item for item in data if _once(item))
     return _once(data)
 
 
 def _once(data: Any) -> bool:
-    reader = hasattr(type(data), "__next__") or hasattr(type(data), "read_next_batch")
+    kind = type(data)
+    if kind is list or kind is tuple or kind is np.ndarray:  # as a million records are
+        return False
+    reader = hasattr(kind, "__next__") or hasattr(kind, "read_next_batch")
     return reader or scans_once(data)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from .._validate import is_masked
 from ..kernels.backend import kernels
 
-__all__ = ["OWN_ERRORS", "numeric_rows", "plain_records", "read_records"]
+__all__ = ["OWN_ERRORS", "numeric_rows", "plain_records", "quiet", "read_others", "read_records"]
 
 #: What a record's own code may raise, which tells of that record. Ctrl-C is the user's.
 OWN_ERRORS = (Exception, SystemExit, GeneratorExit)
 
-#: Records that NumPy converts at a time: an odd one slows down so many.
+#: Arrays that NumPy converts at a time: an odd record slows down so many.
 _RECORDS_PER_BLOCK = 1 << 12
 
 #: Filters of warnings belong to the process: one thread at a time.
@@ -35,6 +35,14 @@ def _renew_quiet() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_quiet)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Warnings that a record's own code shows are not shown."""
+    with _QUIET, warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
 
 
 def numeric_rows(name: str, batch: Any, *, d: int) -> NDArray[Any]:
@@ -89,7 +97,7 @@ def _refuse_tables(name: str, batch: Any) -> None:
 
 def plain_records(items: list[Any], d: int) -> tuple[NDArray[np.float64], list[int]]:
     """Rows of records, and the places of those that are none of d plain numbers, whose rows hold
-    anything. No code of a record is run."""
+    anything. No code of a record's own is run."""
     rows = np.empty((len(items), d))
     return rows, kernels().plain_records(items, rows)
 
@@ -101,8 +109,7 @@ def read_others(items: Sequence[Any], rows: NDArray[np.float64], odd: list[int])
         return rows
     mixed = len(odd) < len(items)
     others = [items[i] for i in odd] if mixed else items
-    with _QUIET, warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with quiet():
         starts = range(0, len(others), _RECORDS_PER_BLOCK)
         blocks = [_block(others[k : k + _RECORDS_PER_BLOCK], rows.shape[1]) for k in starts]
         read = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
@@ -116,21 +123,21 @@ def read_records(items: Sequence[Any], d: int) -> NDArray[Any]:
     """Records as rows, one each: d numbers, or NaN for any record that is not that.
 
     Nothing is raised, and no warning shown, whatever a record is: it would tell of that record.
-    Text is no number. Shape (n, d); float64, or where none is plain what NumPy makes of few.
+    Text is no number. Shape (n, d); float64, or what NumPy makes of arrays of other types.
     """
     items = list(items)
     return read_others(items, *plain_records(items, d))
 
 
 def _block(items: Sequence[Any], d: int) -> NDArray[Any]:
-    """The rows of some records: at once if NumPy sees d numbers in each, else one by one."""
-    masked = any(map(is_masked, set(map(type, items))))
+    """The rows of some records: at once if they are arrays of d numbers, else one by one, so that
+    no other decides by its types how numbers of somebody's own are read."""
     shape = (len(items), d)
-    with suppress(*OWN_ERRORS):
-        array = np.asarray(None if masked else items)
-        # A long double beside it would make a masked cell 0, which is NaN beside doubles.
-        if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8 and array.shape == shape:
-            return array
+    if all(type(item) is np.ndarray for item in items):
+        with suppress(*OWN_ERRORS):
+            array = np.asarray(items)
+            if array.dtype.kind in "fiub" and array.dtype.itemsize <= 8 and array.shape == shape:
+                return array
     rows = np.full(shape, np.nan)
     for row, item in zip(rows, items, strict=True):
         _read_record(item, row)

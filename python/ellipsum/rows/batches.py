@@ -6,6 +6,7 @@ import io
 import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,14 @@ from numpy.typing import NDArray
 
 from ..column_names import Columns, frame_names, in_order
 from ..column_units import frame_units
-from .arrays import OWN_ERRORS, numeric_rows, plain_records, read_others, read_records
+from .arrays import OWN_ERRORS, numeric_rows, plain_records, quiet, read_others, read_records
 from .arrow import is_arrow, pyarrow_missing, stream_batches
 from .columns import ColumnBlock, as_arrays
 from .files import Rows
 from .frames import few_polars_rows, frame_batches, number_columns
 from .partitioned import refuse_far_rows
 
-__all__ = ["as_batches", "is_batch", "kernel_batches"]
+__all__ = ["as_batches", "has_batches", "kernel_batches"]
 
 #: What is said where files have a column that says whose row it is, and rows are taken one by one.
 OF_USERS = (
@@ -120,8 +121,10 @@ def kernel_batches(
     if is_arrow(data) and not (hasattr(data, "__array__") and pyarrow_missing()):
         named = names is not None or not _is_frame(data)
         return stream_batches(_without_index(data), d, columns, named=named)
-    if isinstance(data, (list, tuple)):
+    if type(data) in (list, tuple):
         return _listed(data, d, columns, told)
+    if isinstance(data, (list, tuple)):
+        return _runs(data, d, columns, told)
     if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
         order = columns.order_of(names, units=frame_units(data))
         return in_order(iter([numeric_rows("data", data, d=d)]), order)
@@ -195,11 +198,10 @@ def _listed(
 ) -> Iterator[NDArray[Any] | ColumnBlock]:
     """The rows of a list: a stretch at a time where all of its items are records."""
     columns = columns if told else columns.untold()
-    step = max(1, _NUMBERS_PER_BLOCK // d)
-    for start in range(0, len(data), step):
-        items = list(data[start : start + step])
+    every, step = iter(data), max(1, _NUMBERS_PER_BLOCK // d)
+    while items := list(islice(every, step)):
         rows, odd = plain_records(items, d)
-        if any(is_batch(items[i]) for i in odd):
+        if odd and has_batches(items[i] for i in odd):
             yield from _runs(items, d, columns, told=True)
         else:
             yield read_others(items, rows, odd)
@@ -218,7 +220,7 @@ def _runs(
     for item in data:
         kind = type(item)  # a call for each item would take as long as reading it
         known = kind is tuple or kind is list or (kind is np.ndarray and item.ndim != 2)
-        record = known or not is_batch(item)
+        record = known or not has_batches([item])
         if record:
             records.append(item)
             if len(records) < step:
@@ -232,15 +234,22 @@ def _runs(
         yield read_records(records, d)
 
 
-def is_batch(item: Any) -> bool:
-    """Whether an item is a batch and no record, by its type: arrays (n, d), Arrow data, files."""
-    if isinstance(item, (list, tuple)):
+def has_batches(items: Iterable[Any]) -> bool:
+    """Whether one of the items is a batch and no record, by its type: arrays (n, d), Arrow data,
+    files."""
+    with quiet():
+        return any(map(_is_batch, items))
+
+
+def _is_batch(item: Any) -> bool:
+    kind = type(item)  # of the item itself, whose own code may say another one
+    if issubclass(kind, (list, tuple)):
         return False
-    if type(item) is np.ndarray:  # what follows takes 2 us
-        return item.ndim == 2
-    if isinstance(item, Rows):
+    if kind is np.ndarray:  # what follows takes 2 us
+        return bool(item.ndim == 2)
+    if issubclass(kind, Rows):
         return True
     try:
         return bool(is_arrow(item) or (hasattr(item, "__array__") and item.ndim == 2))
-    except OWN_ERRORS:  # of the item's own code
+    except OWN_ERRORS:
         return False

@@ -1,0 +1,70 @@
+#include "clip/trials.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ellipsum {
+namespace {
+
+// Stages are of a few rounds each, on slices of so many bytes. The first sorts out what is hopeless, on
+// slices that are short: every pass begins cold, and so those that ask far ahead, or of many rows, are
+// judged too hard by them. The last is for few: some are at their full speed after megabytes only (on a
+// Zen 5 float32 of d = 256 `4-far`, which has 32 GB/s in the first four slices of 4 MiB, and 38 from then
+// on).
+struct Stage {
+  std::size_t rounds, bytes, column_bytes;
+  double hopeless;   // times the leader's seconds: those are not in the next stage,
+  std::size_t most;  // nor those behind so many
+};
+constexpr std::size_t mebi = std::size_t{1} << 20;
+constexpr Stage stages[] = {{2, mebi, 4 * mebi, 1.5, SIZE_MAX},
+                            {2, 4 * mebi, 16 * mebi, 1.2, 9},
+                            {1, 16 * mebi, 16 * mebi, 1.1, 3},
+                            {2, 16 * mebi, 16 * mebi, 1, 1}};
+constexpr std::size_t stage_count = sizeof stages / sizeof *stages;
+
+}  // namespace
+
+void Trials::begin(std::size_t n, const bool* out, bool columns) {
+  variants_ = n;
+  std::copy_n(out, n, out_);
+  columns_ = columns;
+  begin_stage();
+}
+
+void Trials::begin_stage() {
+  std::fill_n(least_, variants_, HUGE_VALF);
+  trial_ = 0;
+  while (out_[trial_]) ++trial_;
+}
+
+Trials::Slice Trials::next() const {
+  const Stage& stage = stages[stage_];
+  return {trial_ % variants_, columns_ ? stage.column_bytes : stage.bytes};
+}
+
+void Trials::record(double seconds) {
+  float& best = least_[trial_ % variants_];
+  best = std::min(best, float(seconds));
+  const std::size_t all = stages[stage_].rounds * variants_;
+  do ++trial_;
+  while (trial_ < all && out_[trial_ % variants_]);
+  if (trial_ >= all) end_stage();
+}
+
+void Trials::end_stage() {
+  const int best = int(std::min_element(least_, least_ + variants_) - least_);
+  if (stage_ + 1 == stage_count) return fastest_.store(best, std::memory_order_release);
+  leader_.store(best, std::memory_order_release);
+  const Stage& stage = stages[stage_];
+  float sorted[most_variants];
+  std::copy_n(least_, variants_, sorted);
+  std::sort(sorted, sorted + variants_);
+  const double limit = std::min(stage.hopeless * double(least_[best]),
+                                double(sorted[std::min(stage.most, variants_) - 1]));
+  for (std::size_t k = 0; k < variants_; ++k) out_[k] |= double(least_[k]) > limit;
+  ++stage_;
+  begin_stage();
+}
+
+}  // namespace ellipsum

@@ -1,0 +1,41 @@
+// Which variant of a pass is the fastest: it says what to run next, slice after slice, and is told
+// how long that took. It has no clock, runs nothing, and allocates nothing.
+#pragma once
+#include <atomic>
+#include <cstddef>
+
+namespace ellipsum {
+
+// Trials go by stages, until one is the fastest. One thread at a time calls what is not const; `fastest`
+// and `leader` are for all.
+class Trials {
+ public:
+  static constexpr std::size_t most_variants = 40;
+
+  bool begun() const { return variants_ != 0; }
+  // Of n variants those with `out[k]` are not tried. Every column of a slice begins cold: they take
+  // longer ones.
+  void begin(std::size_t n, const bool* out, bool columns);
+
+  // The fastest variant, and the leader of the stage before; -1 where none is known.
+  int fastest() const { return fastest_.load(std::memory_order_acquire); }
+  int leader() const { return leader_.load(std::memory_order_acquire); }
+
+  // What is to be run next, while none is the fastest.
+  struct Slice {
+    std::size_t variant, bytes;
+  };
+  Slice next() const;
+  // Takes what `next` took.
+  void record(double seconds_a_row);
+
+ private:
+  void begin_stage();
+  void end_stage();
+  std::atomic<int> fastest_{-1}, leader_{-1};
+  std::size_t variants_ = 0, stage_ = 0, trial_ = 0;  // trial: of the stage
+  bool columns_ = false, out_[most_variants] = {};
+  float least_[most_variants];  // seconds a row, of the stage
+};
+
+}  // namespace ellipsum

@@ -1,0 +1,127 @@
+// What is found by trials, on a clock that is made up: speeds that are known, and noise.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+#include "clip/trials.hpp"
+
+namespace {
+
+using ellipsum::Trials;
+
+int failures = 0;
+void expect(bool holds, const char* what) {
+  if (holds) return;
+  std::printf("FAILED: %s\n", what);
+  ++failures;
+}
+
+// splitmix64 as doubles in [0, 1).
+struct Random {
+  std::uint64_t state;
+  double operator()() {
+    std::uint64_t x = state += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return double((x ^ x >> 31) >> 11) * 0x1p-53;
+  }
+};
+
+constexpr std::size_t mebi = std::size_t{1} << 20;
+
+struct Job {
+  Trials trials;
+  std::size_t bytes = 0;  // that were passed over
+  // Seconds a row of a variant.
+  std::function<double(std::size_t variant)> seconds;
+
+  Job(const std::vector<bool>& out, std::function<double(std::size_t)> seconds_of)
+      : seconds(std::move(seconds_of)) {
+    bool left_out[Trials::most_variants];
+    std::copy(out.begin(), out.end(), left_out);
+    trials.begin(out.size(), left_out, false);
+  }
+
+  // As many slices as a batch of so many bytes holds.
+  void pass(std::size_t batch) {
+    while (trials.fastest() < 0) {
+      const Trials::Slice slice = trials.next();
+      if (slice.bytes > batch) break;
+      batch -= slice.bytes;
+      bytes += slice.bytes;
+      trials.record(seconds(slice.variant));
+    }
+  }
+};
+
+void without_noise_the_fastest_is_found() {
+  for (std::size_t best = 0; best < 25; ++best) {
+    Job job(std::vector<bool>(25),
+            [&](std::size_t k) { return 1 + 0.01 * double((k + 25 - best) % 25); });
+    job.pass(SIZE_MAX);
+    expect(job.trials.fastest() == int(best), "the fastest is found");
+    expect(job.bytes < 512 * mebi, "in some hundreds of megabytes");
+  }
+}
+
+void nothing_runs_but_what_is_to_be_tried() {
+  std::vector<bool> out(25, true);
+  out[3] = out[24] = false;
+  Job job(out, [&](std::size_t k) {
+    expect(!out[k], "nothing but what is to be tried");
+    return k == 3 ? 1.01 : 1.0;
+  });
+  job.pass(SIZE_MAX);
+  expect(job.trials.fastest() == 24, "of two the faster");
+}
+
+void what_is_hopeless_is_not_run_again() {
+  std::vector<int> runs(25);
+  Job job(std::vector<bool>(25), [&](std::size_t k) {
+    ++runs[k];
+    return k == 7 ? 1.0 : 3.0;
+  });
+  job.pass(SIZE_MAX);
+  for (std::size_t k = 0; k < runs.size(); ++k) expect(k == 7 || runs[k] == 2, "two slices");
+}
+
+// Every slice up to a tenth slower than it could be, one in twenty twice as slow: the best one is lost
+// where both of its slices of a stage are hit.
+void with_noise_it_is_near_the_best() {
+  int near = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    Random random{seed};
+    std::vector<double> speeds(25);
+    for (double& each : speeds) each = 1 + random();
+    Job job(std::vector<bool>(25), [&](std::size_t k) {
+      return speeds[k] * (1 + 0.1 * random()) * (random() < 0.05 ? 2 : 1);
+    });
+    while (job.trials.fastest() < 0) job.pass((seed % 3 ? 256 : 24) * mebi);
+    const double best = *std::min_element(speeds.begin(), speeds.end());
+    near += speeds[std::size_t(job.trials.fastest())] < 1.05 * best;
+  }
+  expect(near >= 285, "near the best");
+  std::printf("within 5 %% of the best in %d of 300 cases\n", near);
+}
+
+void slices_that_do_not_fit_wait() {
+  Job job(std::vector<bool>(3), [](std::size_t k) { return 1 + 0.1 * double(k); });
+  for (int k = 0; k < 1000; ++k) job.pass(mebi / 2);
+  expect(job.bytes == 0 && job.trials.leader() < 0, "no slice is longer than the batch");
+  for (int k = 0; k < 1000; ++k) job.pass(mebi);
+  expect(job.trials.leader() == 0 && job.trials.fastest() < 0, "a stage may end, the next waits");
+}
+
+}  // namespace
+
+int main() {
+  without_noise_the_fastest_is_found();
+  nothing_runs_but_what_is_to_be_tried();
+  what_is_hopeless_is_not_run_again();
+  with_noise_it_is_near_the_best();
+  slices_that_do_not_fit_wait();
+  std::printf(failures ? "%d failures\n" : "trials: all as they should be\n", failures);
+  return failures != 0;
+}
