@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ellipsum.adaptive.passes import one_shot
 from ellipsum.kernels.backend import backend, use_kernels
 from ellipsum.rows.arrays import plain_records, read_records
 from ellipsum.rows.batches import as_batches
@@ -200,6 +201,38 @@ def test_a_list_with_a_way_of_its_own_is_read_by_it():
 
     rows = list(as_batches(Without([[1.0, 2.0], None, (3, 4)]), 2))
     np.testing.assert_array_equal(np.concatenate(rows), [[1, 2], [3, 4]])
+
+
+def test_text_is_no_number_however_it_is_held():
+    masked = np.ma.array(["1.5", "2.5"])
+    repr(masked)
+    held = [[None, np.array("7")], bytearray(b"12"), np.ma.array(["1.5", "2.5"]), masked]
+    held += [np.ma.array(np.zeros(2, "M8[s]")), np.ma.array([1j, 2j]), [None, np.str_("7")]]
+    held += [np.array([bytearray(b"12"), memoryview(b"12")], object), range(10**12)]
+    np.testing.assert_array_equal(read_records(held, 2), np.full((len(held), 2), np.nan))
+    assert np.isnan(read_records([bytearray(b"1"), [bytearray(b"1")]], 1)).all()
+    found = read_records([np.ma.array([1.5, 2], dtype=object, mask=[False, True])], 2)
+    np.testing.assert_array_equal(found, [[1.5, np.nan]])
+
+
+def test_no_records_are_no_rows(kernels_of):
+    assert read_records([], 3).shape == (0, 3)
+    assert list(as_batches([], 3)) == []
+
+
+def test_a_record_decides_not_whether_rows_can_be_read_again():
+    import pyarrow.dataset
+
+    class Meta(type):
+        def __getattr__(cls, name: str) -> Any:
+            raise RuntimeError("CANARY")
+
+    class Record(metaclass=Meta):
+        pass
+
+    for record in (Record(), OwnKind()):
+        assert not one_shot([record, [1.0, 2.0]])
+    assert one_shot([[1.0, 2.0], pyarrow.RecordBatchReader.from_batches(pyarrow.schema([]), [])])
 
 
 def test_a_list_of_any_kind_in_a_list_is_one_record():

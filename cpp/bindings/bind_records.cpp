@@ -134,8 +134,8 @@ static py::list plain_records(const py::list& records, py::array rows) {
   const std::size_t n = records.size(), d = std::size_t(rows.shape(1));
   double* out = output_view<double>(rows, n * d, "rows");
   const PlainRecords plain(d);
-  PyObject* const* items = n ? &PyList_GET_ITEM(records.ptr(), 0) : nullptr;
   py::list others;
+  PyObject* const* items = n ? &PyList_GET_ITEM(records.ptr(), 0) : nullptr;
   for (std::size_t i = 0; i < n; ++i) {
     plain.ask_for(items + i, py::ssize_t(n - i));
     if (!plain.read(items[i], out + i * d)) others.append(i);

@@ -1,6 +1,7 @@
 // The vector functions of one target against exact values (tests/reference/simd_math.py): each
 // within the ulp that math.hpp states. Built once per target; the file is the argument.
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -66,6 +67,32 @@ double worst_lane(const Function& f, double x, double y, double high, double low
   return worst;
 }
 
+// What is one bit a lane, for every choice of lanes; numbers that are compared may be NaN.
+bool masks_are_right() {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (unsigned chosen = 0; chosen < 1u << simd::lanes; ++chosen) {
+    double less[simd::lanes], one[simd::lanes], more[simd::lanes], odd[simd::lanes];
+    std::uint64_t low[simd::lanes], high[simd::lanes], full[simd::lanes];
+    for (std::size_t i = 0; i < simd::lanes; ++i) {
+      const bool is = chosen >> i & 1;
+      one[i] = 1, more[i] = is ? 2 : 1, less[i] = is ? 1 : 0, odd[i] = is ? nan : 0;
+      low[i] = is ? 1 : 0, high[i] = is ? std::uint64_t{1} << 63 : 5,
+      full[i] = is ? ~std::uint64_t{0} : 0;
+    }
+    const auto doubles = simd::load_doubles;
+    const auto integers = simd::load_integers;
+    if (simd::above(doubles(more), doubles(one)) != chosen) return false;
+    if (simd::not_less(doubles(less), doubles(one)) != chosen) return false;
+    if (simd::not_less(doubles(odd), doubles(one)) != chosen) return false;
+    if (simd::above(doubles(odd), doubles(one)) != 0) return false;
+    for (const std::uint64_t* each : {low, full})
+      if (simd::nonzero(integers(each)) != chosen) return false;
+    for (const std::uint64_t* each : {high, full})
+      if (simd::signs(integers(each)) != chosen) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 // Called by test_simd_main.cpp, which knows that the machine runs this target.
@@ -83,7 +110,8 @@ int test_simd(const char* path) {
       f.worst = std::fmax(f.worst, worst_lane(f, v[0], v[1], v[2], v[3]));
     }
   }
-  int failures = 0;
+  int failures = !masks_are_right();
+  if (failures) std::puts("bits of lanes: FAILED");
   for (const Function& f : functions) {
     const bool ok = f.count >= 100 && f.worst <= f.ulp;
     failures += !ok;

@@ -52,7 +52,8 @@ inline void widen_all(Floats a, Doubles* to) { *to = _mm512_cvtps_pd(a); }
 inline Doubles sign_unless(Doubles a, Ints sign) {
   return from_bits(_mm512_ternarylogic_epi64(bits_of(a), sign, integers(INT64_MIN), 0xd2));
 }
-// One bit a lane: not (a < b); a > b; any bit of a.
+// One bit a lane: not (a < b); a > b; any bit of a; its sign.
 inline unsigned not_less(Doubles a, Doubles b) { return _mm512_cmp_pd_mask(a, b, _CMP_NLT_UQ); }
 inline unsigned above(Doubles a, Doubles b) { return _mm512_cmp_pd_mask(a, b, _CMP_GT_OQ); }
+inline unsigned signs(Ints a) { return _mm512_movepi64_mask(a); }
 inline unsigned nonzero(Ints a) { return _mm512_test_epi64_mask(a, a); }

@@ -89,5 +89,5 @@ inline unsigned bits_of_lanes(Ints mask) {
 // One bit a lane: not (a < b); a > b; any bit of a; its sign.
 inline unsigned not_less(Doubles a, Doubles b) { return 3u ^ bits_of_lanes(vcltq_f64(a, b)); }
 inline unsigned above(Doubles a, Doubles b) { return bits_of_lanes(vcgtq_f64(a, b)); }
-inline unsigned signs(Ints a) { return bits_of_lanes(vshrq_n_u64(a, 63)); }
+inline unsigned signs(Ints a) { return bits_of_lanes(sign_mask(a)); }
 inline unsigned nonzero(Ints a) { return bits_of_lanes(vtstq_u64(a, a)); }

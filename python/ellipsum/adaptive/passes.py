@@ -17,6 +17,7 @@ from ..column_names import Columns
 from ..ellipsoid import Ellipsoid
 from ..exact_sum import ExactSum, add_partial, as_integers, kernel_parts
 from ..kernels.backend import kernels, thread_count
+from ..rows.arrays import OWN_ERRORS
 from ..rows.arrow import is_arrow
 from ..rows.batches import has_batches, kernel_batches
 from ..rows.divided import Store
@@ -55,8 +56,11 @@ def _once(data: Any) -> bool:
     kind = type(data)
     if kind is list or kind is tuple or kind is np.ndarray:  # as a million records are
         return False
-    reader = hasattr(kind, "__next__") or hasattr(kind, "read_next_batch")
-    return reader or scans_once(data)
+    try:
+        reader = hasattr(kind, "__next__") or hasattr(kind, "read_next_batch")
+        return reader or scans_once(data)
+    except OWN_ERRORS:  # of a record's own code
+        return False
 
 
 def countable(data: Any) -> bool:

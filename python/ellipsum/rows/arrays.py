@@ -146,10 +146,14 @@ def _block(items: Sequence[Any], d: int) -> NDArray[Any]:
 
 def _read_record(item: Any, row: NDArray[np.float64]) -> None:
     """Put the numbers of a record into its row of NaN, if it has as many."""
-    masked = is_masked(type(item))
     try:
-        if masked:
-            item = np.ma.filled(item.astype(np.float64), np.nan)
+        if isinstance(item, (str, bytes, bytearray)):
+            return
+        if isinstance(item, (list, tuple, range)) and len(item) != row.size:
+            return
+        if is_masked(type(item)):
+            kind = np.float64 if item.dtype.kind in "fiub" else object
+            item = np.ma.filled(item.astype(kind), np.nan)
         cells = np.asarray(item)
         if row.size == 1 and cells.ndim == 0:
             cells = cells.reshape(1)
@@ -160,4 +164,11 @@ def _read_record(item: Any, row: NDArray[np.float64]) -> None:
     if cells.shape == row.shape and cells.dtype == object:
         for j, cell in enumerate(cells):
             with suppress(*OWN_ERRORS):  # what a cell's own code raises tells of that cell
-                row[j] = np.nan if isinstance(cell, (str, bytes)) else float(cell)
+                row[j] = np.nan if _is_text(cell) else float(cell)
+
+
+def _is_text(cell: Any) -> bool:
+    """Whether it is text or dates, of which Python or NumPy would make a number."""
+    if isinstance(cell, (np.ndarray, np.generic)):
+        return cell.dtype.kind not in "fiubO"
+    return isinstance(cell, (str, bytes, bytearray, memoryview))

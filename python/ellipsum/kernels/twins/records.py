@@ -15,6 +15,8 @@ _CELLS = {id(float), id(int), id(bool), id(type(None)), id(np.float64)}
 def plain_records(records, rows):
     """Write records of d plain numbers to their rows; return the places of those left, whose rows
     hold anything: all of them, unless all are plain and of one kind."""
+    if not records:
+        return []
     if _are_arrays(records, rows) or _are_cells(records, rows):
         try:
             rows[:] = np.asarray(records, np.float64)
