@@ -28,7 +28,8 @@ class PlainRecords {
   }
 
   // A record of an array is three places in memory, each known by the one before: they are asked
-  // for some records ahead, those of the nearest last.
+  // for some records ahead, those of the nearest last; of long ones the first lines, behind which the
+  // processor asks by itself. (The numbers of records and lines were not tried against others.)
   void ask_for(PyObject* const* records, py::ssize_t left) const {
     if (left > 3 * ahead_) prefetch(records[3 * ahead_]);
     if (left > 2 * ahead_ && is_array(records[2 * ahead_]))
@@ -147,6 +148,5 @@ void bind_records(py::module_& m) {
   m.def("plain_records", &plain_records, py::arg("records"), py::arg("rows"),
         "Write each record of d plain numbers (an array of native floats, or a list or tuple of "
         "Python's numbers, integers up to 64 bits, Decimals, truth values and None) to its row of "
-        "`rows` "
-        "(float64, n x d); returns the places of the others, whose rows then hold anything.");
+        "`rows` (float64, n x d); returns the places of the others, whose rows hold anything.");
 }

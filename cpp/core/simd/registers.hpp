@@ -7,7 +7,8 @@
 //   Words32  4 * quads words of 32 bits (ChaCha20), ordered in quads of 128 bits
 //
 // `group` registers run in lockstep: enough independent chains to fill the arithmetic units. `fused`:
-// multiply_add rounds once; `registers`: how many the target has. Every function here is exact, or one rounding; for others see math.hpp.
+// multiply_add rounds once; `registers`: how many the target has. Every function here is exact, or one
+// rounding; for others see math.hpp.
 #pragma once
 #include <cmath>
 #include <cstddef>
