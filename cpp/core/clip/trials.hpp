@@ -32,10 +32,11 @@ class Trials {
  private:
   void begin_stage();
   void end_stage();
+  std::size_t bytes_of(std::size_t stage) const;
   std::atomic<int> fastest_{-1}, leader_{-1};
   std::size_t variants_ = 0, stage_ = 0, trial_ = 0;  // trial: of the stage
   bool columns_ = false, out_[most_variants] = {};
-  float least_[most_variants];  // seconds a row, of the stage
+  float least_[most_variants];  // seconds a row, on slices as long as this stage's
 };
 
 }  // namespace ellipsum
