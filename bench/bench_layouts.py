@@ -33,7 +33,7 @@ WANTED |= {16384: (0.75, 0.75)}
 #: last by whole columns.
 BLOCK_BYTES = (1 << 18, 1 << 20, 1 << 40)
 #: A column may take this many times as long as a row.
-WANTED_COLUMNS = 1.5
+WANTED_COLUMNS, WANTED_HALVES = 1.5, 1.3
 
 
 def total_of(rows: object, region: Ellipsoid, target: str = "") -> np.ndarray:
@@ -41,8 +41,11 @@ def total_of(rows: object, region: Ellipsoid, target: str = "") -> np.ndarray:
         return ExactSum(region).add(rows).integers()
 
 
-def box_of(region: Ellipsoid) -> Ellipsoid:
-    return Ellipsoid.box(region.center - 0.7, region.center + 0.7)
+def boxes_of(d: int) -> tuple[Ellipsoid, Ellipsoid]:
+    """A cube around 0, and a box with a centre and a width for each coordinate."""
+    center, width = np.linspace(-0.01, 0.01, d), np.linspace(0.6, 0.8, d)
+    cube = Ellipsoid.box(np.full(d, -0.7), np.full(d, 0.7))
+    return cube, Ellipsoid.box(center - width, center + width)
 
 
 def show(line: dict[str, object]) -> dict[str, object]:
@@ -97,22 +100,27 @@ def arrangements_table(megabytes: int, repeats: int, *, columns: bool) -> Table:
 
 
 def tasks_table(megabytes: int, repeats: int) -> Table:
-    """Time of the other passes in times of the clip's."""
+    """Boxes' share of reading; time of the other passes in times of the clip's to a ball."""
     table: Table = []
     for dtype in DTYPES:
         for d in DS:
             case = Case(d, dtype, megabytes)
             region = measure.half_clipped(d)
-            ball, box, halves, distances = measure.best(
+            cube, own_box = boxes_of(d)
+            read, ball, box, own, halves, distances = measure.best(
+                partial(measure.read_alone, case.rows),
                 partial(total_of, case.rows, region),
-                partial(total_of, case.rows, box_of(region)),
+                partial(total_of, case.rows, cube),
+                partial(total_of, case.rows, own_box),
                 partial(case.halves, case.rows),
                 partial(case.distances, case.rows),
                 repeats=repeats,
             )
-            table.append(show({"dtype": dtype, "d": d, "box / ball": box / ball,
-                               "halves / ball": halves / ball,
-                               "distances / ball": distances / ball}))  # fmt: skip
+            line = {"dtype": dtype, "d": d, "read": case.rows.nbytes / 1e9 / read}
+            line |= {"cube / read": read / box, "own box / read": read / own}
+            line |= {"cube / ball": box / ball, "own box / ball": own / ball}
+            line |= {"halves / ball": halves / ball, "distances / ball": distances / ball}
+            table.append(show(line))
     return table
 
 
@@ -132,8 +140,10 @@ def in_columns(rows: np.ndarray) -> dict[str, object]:
     except ImportError:
         return layouts
     layouts["pandas"] = pandas.DataFrame(fortran, columns=names)
-    layouts["Arrow"] = pyarrow.table([np.ascontiguousarray(c) for c in fortran.T], names=names)
-    layouts["Polars"] = polars.from_arrow(layouts["Arrow"])
+    # Columns that their owners allocated, each by itself.
+    columns = [pyarrow.array(c) for c in fortran.T]
+    layouts["Arrow"] = pyarrow.table([pyarrow.concat_arrays([c, c[:0]]) for c in columns], names)
+    layouts["Polars"] = polars.from_arrow(layouts["Arrow"]).select(polars.all().neg().neg())
     return layouts
 
 
@@ -177,6 +187,15 @@ def failures(tables: dict[str, Table]) -> list[str]:
                              f"reading ({what}), wanted {wanted}")  # fmt: skip
         if line["d"] > 8 and line["ellipsum / Numba"] < 1:
             found.append(f"{line['dtype']} d = {line['d']}: slower than Numba")
+    for line in tables["Other passes, times of the clip"]:
+        wanted = WANTED.get(line["d"], (0, 0))[line["dtype"] == "float64"]
+        for what in ("cube", "own box"):
+            if line[f"{what} / read"] < wanted:
+                found.append(f"{line['dtype']} d = {line['d']}: {line[f'{what} / read']:.2f} of "
+                             f"reading ({what}), wanted {wanted}")  # fmt: skip
+        if line["halves / ball"] > WANTED_HALVES:
+            found.append(f"{line['dtype']} d = {line['d']}: halves take "
+                         f"{line['halves / ball']:.2f} times as long as the clip")  # fmt: skip
     for line in tables["Columns, GB/s"]:
         for name in ("Fortran array", "Fortran, spaced"):
             if line[f"rows / {name}"] > WANTED_COLUMNS:

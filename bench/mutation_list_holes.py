@@ -66,8 +66,8 @@ HOLES = [
     Mutation(
         "rows with holes, C++: a hole in a box is clamped to its centre as any number",
         C + "clip/holed_rows.inl",
-        "g.changed[r] = or_difference(g.changed[r], y, inside);",
-        "g.changed[r] = or_difference(g.changed[r], x, inside);",
+        "Vec y = empty_holes((x - center) * scale, holes);",
+        "Vec y = (x - center) * scale;\n    if (task != Task::box) y = empty_holes(y, holes);",
         TESTS,
     ),
     Mutation(

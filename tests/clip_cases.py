@@ -9,9 +9,11 @@ from ellipsum.grid import round_bits
 RADIUS = 2.0**23 + 0.5  # a ball in grid units: C/g lies in [2^23, 2^24)
 NONE = np.empty(0)
 SUMS = ["ball", "box", "matrix", "low rank", "halves", "matrix halves", "low rank halves"]
-#: One center and one scale for all coordinates; a center of 0; that with scales of their own.
-TASKS = ["ball", "halves", "distances"]
+#: One center and one scale for all coordinates (and limit, of a box); a center of 0; that with
+#: scales of their own.
+TASKS = ["ball", "box", "halves", "distances"]
 BALLS = [f"{form} {task}" for form in ("even", "central") for task in TASKS] + ["central ellipsoid"]
+BALLS.append("even box with limits of its own")
 KINDS = [*SUMS, "distances", "matrix distances", "low rank distances"]
 BINS = 23
 DTYPES = [np.float32, np.float64]
@@ -30,8 +32,11 @@ class Region:
             self.center[:] = self.center[0] if "even" in kind else rng.choice([0.0, -0.0], d)
             self.scale[:] = self.scale if "ellipsoid" in kind else self.scale[0]
         self.matrix = self.limit = NONE
-        if kind == "box":
+        if "box" in kind:
             self.limit = RADIUS * np.abs(rng.standard_normal(d)) + 1
+            if kind in BALLS:
+                self.limit /= np.sqrt(d)
+                self.limit[:] = self.limit if "own" in kind else self.limit[0]
         if "matrix" in kind:
             matrix = rng.standard_normal((d, d)) * (RADIUS / d)
             self.matrix = matrix.astype(np.float32).astype(np.float64).ravel()

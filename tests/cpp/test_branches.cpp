@@ -97,7 +97,7 @@ int main() {
           const Form form = layout == 5   ? Form::ball
                             : layout == 6 ? Form::ball_at_zero
                                           : Form::ellipsoid;
-          if (form != Form::ellipsoid && (task == Task::box || d <= 8)) continue;
+          if (form != Form::ellipsoid && d <= 8) continue;
           if ((mixed && task == Task::box) || (columns && d == 1)) continue;
           const Case c{task,         d,   matrix, columns, factors ? (d + 1) / 2 : 0, moved,
                        rows_in_test, form};

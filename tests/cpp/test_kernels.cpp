@@ -71,6 +71,8 @@ constexpr Kind kinds[] = {{Task::ball, false},
                           {Task::distances, false, 3},
                           {Task::ball, false, 0, Form::ball},
                           {Task::halves, false, 0, Form::ball},
+                          {Task::box, false, 0, Form::ball},
+                          {Task::box, false, 0, Form::ball_at_zero},
                           {Task::distances, false, 0, Form::ball},
                           {Task::ball, false, 0, Form::ball_at_zero},
                           {Task::halves, false, 0, Form::ball_at_zero},
@@ -89,6 +91,7 @@ struct Case {
     for (std::size_t k = 0; k < edges.size(); ++k) edges[k] = std::ldexp(0x1p23, int(k) - 12);
     for (std::size_t j = 0; j < d && kind.form != Form::ellipsoid; ++j) {
       center[j] = kind.form == Form::ball ? center[0] : 0, scale[j] = scale[0];
+      limit[j] = limit[0];
     }
     region.task = kind.task;
     region.d = d;

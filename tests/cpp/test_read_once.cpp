@@ -280,6 +280,8 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
                         {Task::distances, false, true},
                         {Task::ball, false, false, 0, Form::ball},
                         {Task::halves, false, false, 0, Form::ball},
+                        {Task::box, false, false, 0, Form::ball},
+                        {Task::box, false, false, 0, Form::ball_at_zero},
                         {Task::distances, false, false, 0, Form::ball},
                         {Task::ball, false, false, 0, Form::ball_at_zero},
                         {Task::halves, false, false, 0, Form::ball_at_zero},

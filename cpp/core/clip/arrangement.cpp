@@ -44,8 +44,9 @@ constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
                                    {"columns-near-kept", 4, 8192, near_block, Fetch::near, true},
                                    {"columns-far-kept", 4, 8192, far_block, Fetch::far, true}};
 constexpr const Arrangement &slabs = columns[0], &blocks = columns[2];
-// Of more columns what waits of a slab leaves the first level: blocks were faster on all that were met.
-constexpr std::size_t most_in_slabs = 64;
+// Of more columns what waits of a slab leaves the first level: blocks were faster on all that were met,
+// but for columns of their own memory that begin at many places of a page (a Zen 5, up to 1.1 times).
+constexpr std::size_t most_in_slabs = 64, most_spread_in_slabs = 256;
 constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
 // From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.
@@ -99,15 +100,29 @@ bool in_columns(const Batch& batch) {
   return !in_rows(batch) && batch.row_stride == std::ptrdiff_t(element_size(batch));
 }
 
+// Do the columns of a table begin at many places of a page, that is of the first level of cache? (What is
+// allocated by pages begins at the same one, and lines of more columns than it has ways push each other
+// out.) At random ones of 64 the fullest has a few.
+bool are_spread(const Batch& batch) {
+  constexpr std::size_t places = 64, line = 64;
+  std::size_t at[places] = {}, most = 0;
+  for (std::size_t j = 0; j < batch.d; ++j) {
+    const auto address = reinterpret_cast<std::uintptr_t>(batch.columns[j]);
+    most = std::max(most, ++at[address / line % places]);
+  }
+  return most * 8 <= batch.d;
+}
+
 // What a class of trials lies in. Tables come from those who decode them, which leaves them in the cache,
 // and what was converted is there; arrays come from memory, where rows with gaps between them are other
 // lines; and a ball's pass has half the scratch.
-enum class Layout { converted, nulls, table, columns, gaps, ball, rows };
+enum class Layout { converted, nulls, table, spread, columns, gaps, ball, rows };
 constexpr std::size_t layouts = std::size_t(Layout::rows) + 1;
 
 Layout layout_of(const Batch& batch, const Region& region) {
   if (batch.converts) return Layout::converted;
-  if (batch.columns) return batch.valid ? Layout::nulls : Layout::table;
+  if (batch.columns && batch.valid) return Layout::nulls;
+  if (batch.columns) return are_spread(batch) ? Layout::spread : Layout::table;
   if (in_columns(batch)) return Layout::columns;
   if (batch.row_stride != std::ptrdiff_t(batch.d * element_size(batch))) return Layout::gaps;
   return region.form == Form::ellipsoid ? Layout::rows : Layout::ball;
@@ -115,8 +130,7 @@ Layout layout_of(const Batch& batch, const Region& region) {
 
 // Is a pass that keeps what it reads another one than that which does not?
 bool keeps_apart(const Batch& batch, const Region& region) {
-  return batch.dtype == Dtype::float32 &&
-         (region.task == Task::ball || region.task == Task::halves);
+  return batch.dtype == Dtype::float32 && region.task != Task::distances;
 }
 
 template <class Take> void each_arrangement(const Kernels& target, const Take& take) {
@@ -180,12 +194,14 @@ struct Choice::PassClass {
   void begin(const std::vector<Variant>& variants, const Batch& batch, const Region& region) {
     if (trials.begun()) return;
     const bool keeping_matters = keeps_apart(batch, region), columns = in_columns(batch);
+    const std::size_t in_slabs =
+        layout_of(batch, region) == Layout::spread ? most_spread_in_slabs : most_in_slabs;
     bool out[most_variants];
     for (std::size_t k = 0; k < variants.size(); ++k) {
       const Arrangement& each = *variants[k].arrangement;
       out[k] = (each.keeps && !keeping_matters) ||
                (each.registers && batch.d > most_in_registers) ||
-               (columns && !each.block && batch.d > most_in_slabs);
+               (columns && !each.block && batch.d > in_slabs);
     }
     trials.begin(variants.size(), out, columns);
   }

@@ -82,21 +82,21 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
                    std::int64_t* absent, Scratch& scratch, Form form) {
   const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;
   Stream s{};
-  s.d = d;
+  s.d = d, s.form = form;
   s.keeps = arrangement.keeps && arrangement.rows >= 4 && size == 4 && !is_mixed(region) &&
-            (region.task == Task::ball || region.task == Task::halves) && has_finite_zeros(region);
-  s.form = region.task == Task::box ? Form::ellipsoid : form;
+            region.task != Task::distances && has_finite_zeros(region);
   s.center = scratch.padded(is_mixed(region) ? nullptr : region.center, 0.0, d);
   s.scale = scratch.padded(is_mixed(region) ? nullptr : region.scale, 1.0, d);
   s.stride = y_slot(region.task) - (s.form == Form::ellipsoid ? 0 : sum_slot) +
              arrangement.rows * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double);
   s.records = scratch.take(chunks * s.stride + sum_slot);
-  s.radius = region.radius;
+  s.radius = region.radius, s.limit = region.task == Task::box ? region.limit[0] : 0;
   s.alone = {scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
   std::memset(s.records, 0, (chunks * s.stride + sum_slot) * sizeof *s.records);
-  for (std::size_t j = 0; j < d && s.form == Form::ellipsoid; ++j) {
+  for (std::size_t j = 0; j < d; ++j) {
     double* record = s.records + j / vec_lanes * s.stride + j % vec_lanes;
-    record[center_slot] = s.center[j], record[scale_slot] = s.scale[j];
+    if (s.form == Form::ellipsoid)
+      record[center_slot] = s.center[j], record[scale_slot] = s.scale[j];
     if (region.task == Task::box) record[limit_slot] = region.limit[j];
   }
   s.absent = absent;
@@ -252,7 +252,7 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
   const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
   Columns s{region, batch, sums, y, copies, alone, make_bins(region, scratch), {0, 0}, batch.first};
   rows = 0;
-  constexpr bool may_keep = sizeof(T) == 4 && (task == Task::ball || task == Task::halves);
+  constexpr bool may_keep = sizeof(T) == 4 && task != Task::distances;
   if (arrangement.block) {
     const std::size_t size = may_keep && arrangement.keeps ? sizeof(T) : sizeof(double);
     const std::size_t most = rows_in_column_block(d, sizeof(T), size, arrangement.block);

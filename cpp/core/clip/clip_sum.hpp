@@ -32,7 +32,8 @@ ClipCounts clip_rows(const Variant& variant, const Kernels& widest, const Batch&
 inline Form form_of(const Region& region) {
   if (region.matrix || region.rank) return Form::ellipsoid;
   for (std::size_t j = 1; j < region.d; ++j)
-    if (region.center[j] != region.center[0] || region.scale[j] != region.scale[0])
+    if (region.center[j] != region.center[0] || region.scale[j] != region.scale[0] ||
+        (region.task == Task::box && region.limit[j] != region.limit[0]))
       return Form::ellipsoid;
   return region.center[0] == 0 ? Form::ball_at_zero : Form::ball;
 }

@@ -28,8 +28,6 @@ struct Block {
   bool filled = false;               // was it read as `filled`?
 };
 
-constexpr std::size_t box_lane = 0, changed_lane = 1;  // of a box: what `Slab` says
-
 // Where what waits of a column lies.
 template <class T, Reading how>
 static ELLIPSUM_INLINE char* block_at(const Block& b, std::size_t place) {
@@ -37,14 +35,26 @@ static ELLIPSUM_INLINE char* block_at(const Block& b, std::size_t place) {
   return reinterpret_cast<char*>(b.y) + place * b.rows * size;
 }
 
+// How a column's numbers come to y.
+struct OfColumn {
+  Vec center, scale, lower, upper;
+  ELLIPSUM_INLINE OfColumn(const Region& region, std::size_t j)
+      : center(fill(region.center[j])), scale(fill(region.scale[j])) {
+    upper = fill(region.task == Task::box ? region.limit[j] : 0.0), lower = negative(upper);
+  }
+  ELLIPSUM_INLINE Vec y(const Vec& x) const { return (x - center) * scale; }
+};
+
 // What waits of eight rows: the integers of a column's sums (and magnitudes) get them.
 template <class T, Task task, Reading how>
-static ELLIPSUM_INLINE void add_eight(const char* waiting, const double* factor, const Vec& center,
-                                      const Vec& scale, VecInt& sum, VecInt& size) {
+static ELLIPSUM_INLINE void add_eight(const char* waiting, const double* factor,
+                                      const OfColumn& column, VecInt& sum, VecInt& size) {
   Vec y;
-  if constexpr (how == Reading::kept) y = (load<T>(waiting) - center) * scale;
+  if constexpr (how == Reading::kept) y = column.y(load<T>(waiting));
   else y = load<double>(waiting);
-  const Vec clipped = y * load<double>(factor), magic = fill(rounding_magic);
+  if (task == Task::box && how == Reading::kept) y = clamp(y, column.lower, column.upper);
+  const Vec clipped = task == Task::box ? y : y * load<double>(factor);
+  const Vec magic = fill(rounding_magic);
   sum = add_bits(sum, clipped + magic);
   if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
 }
@@ -74,10 +84,8 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
   constexpr std::size_t waiting_size = how == Reading::kept ? sizeof(T) : sizeof(double);
   constexpr bool holes = how == Reading::filled, sums = adds && task != Task::distances;
   const char* from = as_one(number_at(s.batch, j, i));
-  const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
-  const Vec limit = fill(task == Task::box ? s.region.limit[j] : 0.0);
-  double* lane = b.lanes + (task == Task::box ? box_lane : j % norm_lanes) * b.rows;
-  double* changed = b.lanes + changed_lane * b.rows;
+  const OfColumn column(s.region, j);
+  double* lane = b.lanes + j % norm_lanes * b.rows;
   char* to = block_at<T, how>(b, place);
   // A bit for each number: where none is there, and where a hole is. Looked up and counted vector by
   // vector a block took up to 1.3 times as long (Zen 5, float64).
@@ -97,29 +105,21 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
     ELLIPSUM_UNROLL
     for (std::size_t r = r0; r < r0 + step; r += vec_lanes) {
       char* waiting = to + r * waiting_size;
-      if (sums)
-        add_eight<T, task, how>(waiting, b.factors + r, center, scale, adding.sum, adding.size);
+      if (sums) add_eight<T, task, how>(waiting, b.factors + r, column, adding.sum, adding.size);
       Vec x;
       if constexpr (how == Reading::kept) x = copy_numbers<T>(from + r * sizeof(T), waiting);
       else x = load<T>(from + r * sizeof(T));
-      if (task == Task::box || holes) hold(x);
+      if (holes) hold(x);
       if (holes) {
         const Holes hole = with_gone(holes_of(x), gone.bytes()[r / vec_lanes]);
         found.bytes()[r / vec_lanes] = byte_of(hole);
         std::int64_t* missing = integers_at(b.missing + r);
         if (stretch) store(missing, count_holes(load_ints(missing), hole));
-        x = fill_holes(x, hole, center);
+        x = fill_holes(x, hole, column.center);
       }
-      Vec y = (x - center) * scale;
-      if (task == Task::box) {
-        const Vec inside = clamp(y, limit);
-        std::int64_t* bits = integers_at(changed + r);
-        store(bits, or_difference(load_ints(bits), y, inside));
-        store(lane + r, load<double>(lane + r) + x * fill(0.0));
-        y = inside;
-      } else {
-        store(lane + r, (begins ? fill(0.0) : load<double>(lane + r)) + y * y);
-      }
+      Vec y = column.y(x);
+      const Vec more = task == Task::box ? bring_inside(y, column.lower, column.upper) : y * y;
+      store(lane + r, (begins ? fill(0.0) : load<double>(lane + r)) + more);
       if (task != Task::distances && how != Reading::kept)
         store(reinterpret_cast<double*>(waiting), y);
     }
@@ -166,9 +166,7 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
   const Columns s{region, batch, columns.sums, columns.y,     columns.copies,
                   {},     {},    {0, 0},       columns.before};
   const std::size_t d = batch.d, next = i + b.rows < batch.n ? i + b.rows : i;
-  // A box adds to two lanes, others to as many as there are columns.
-  if (task == Task::box || d < norm_lanes)
-    std::memset(b.lanes, 0, norm_lanes * b.rows * sizeof *b.lanes);
+  if (d < norm_lanes) std::memset(b.lanes, 0, norm_lanes * b.rows * sizeof *b.lanes);
   if (how == Reading::filled) {
     std::memset(b.missing, 0, b.rows * sizeof *b.missing);
     b.holed->clear(b.rows);
@@ -185,18 +183,17 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
   });
 }
 
-// The squared norms (of a box: 0 or NaN), to the first lane. Is no row exceptional?
+// The squared norms (of a box: as of Group), to the first lane. Is no row exceptional?
 template <Task task, bool holes>
 static inline bool norms_of_block(const Columns& s, const Block& b) {
   bool ordinary = true;
   for (std::size_t r = 0; r < b.rows; r += vec_lanes) {
     const auto lane = [&](std::size_t l) { return load<double>(b.lanes + l * b.rows + r); };
-    Vec norm2 = task == Task::box ? lane(box_lane)
-                                  : ((lane(0) + lane(4)) + (lane(2) + lane(6))) +
-                                        ((lane(1) + lane(5)) + (lane(3) + lane(7)));
+    Vec norm2 =
+        ((lane(0) + lane(4)) + (lane(2) + lane(6))) + ((lane(1) + lane(5)) + (lane(3) + lane(7)));
     if (holes && s.region.stretch)
       norm2 = norm2 * stretches_of(as_doubles(load_ints(integers_at(b.missing + r))), s.batch.d);
-    ordinary &= bool(all_below(norm2, fill(exceptional_norm2)));
+    ordinary &= (task == Task::box && holes) || all_below(norm2, fill(exceptional_norm2));
     store(b.lanes + r, norm2);
   }
   return ordinary;
@@ -206,7 +203,6 @@ template <Task task> static inline void finish_block(Columns& s, const Block& b)
   for (std::size_t r = 0; r < b.rows; r += vec_lanes) {
     Slab<1> slab;
     slab.norm2[0] = load<double>(b.lanes + r);
-    slab.changed[0] = load_ints(integers_at(b.lanes + changed_lane * b.rows + r));
     finish_slab<1, task>(s, slab);
     store(b.factors + r, slab.factor[0]);
   }
@@ -218,12 +214,11 @@ static __attribute__((noinline)) void add_block(const Columns& s, const Block& b
   if (task == Task::distances) return;
   each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
     constexpr std::size_t size = how == Reading::kept ? sizeof(T) : sizeof(double);
-    const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
+    const OfColumn column(s.region, j);
     const char* from = block_at<T, how>(b, place);
     Adding<task> adding(s, place);
     for (std::size_t r = 0; r < b.rows; r += vec_lanes)
-      add_eight<T, task, how>(from + r * size, b.factors + r, center, scale, adding.sum,
-                              adding.size);
+      add_eight<T, task, how>(from + r * size, b.factors + r, column, adding.sum, adding.size);
     adding.keep();
   });
 }

@@ -47,7 +47,7 @@ enum class Reading { plain, kept, filled, copied };
 
 template <int V> struct Slab {
   Vec norm2[V], factor[V];
-  VecInt changed[V], holes[V];   // of a box; with holes: how many a row has
+  VecInt holes[V];               // with holes: how many a row has
   bool waits = false, filled{};  // to be added; was it read as `filled`?
 };
 
@@ -99,7 +99,7 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
   ELLIPSUM_UNROLL
   for (int v = 0; v < V; ++v) {
     Vec x = load<T>(from + v * vec_lanes * int(sizeof(T)));
-    if (task == Task::box || holes) hold(x);
+    if (holes) hold(x);
     if (holes) {
       Holes hole = holes_of(x);
       if (gaps.at) hole = with_gaps(hole, gaps, std::size_t(v));
@@ -109,14 +109,8 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
     }
     if (how == Reading::copied) store(s.copies + (place * V + std::size_t(v)) * vec_lanes, x);
     Vec y = (x - center) * scale;
-    if (task == Task::box) {
-      const Vec inside = clamp(y, fill(s.region.limit[j]));
-      slab.changed[v] = or_difference(slab.changed[v], y, inside);
-      lane[v] = lane[v] + x * fill(0.0);
-      y = inside;
-    } else {
-      lane[v] = lane[v] + y * y;
-    }
+    const Vec limit = fill(task == Task::box ? s.region.limit[j] : 0.0);
+    lane[v] = lane[v] + (task == Task::box ? bring_inside(y, negative(limit), limit) : y * y);
     if (task != Task::distances) store(to + v * vec_lanes, y);
   }
   if (how == Reading::filled) store(integers_at(s.copies + place * vec_lanes), absent);
@@ -144,7 +138,7 @@ static ELLIPSUM_INLINE void add_column(const Columns& s, std::size_t place,
   if (task == Task::halves) store(sizes, size);
 }
 
-// Norms (of a box: 0 or NaN) of the slab from row i on; before a column's place is written, what waits
+// Norms (of a box: as of Group) of the slab from row i on; before a column's place is written, what waits
 // there is added, if `slab` waits. The copies tell the compiler that no store changes a pointer.
 template <class T, int V, Task task, Reading how>
 static inline void read_slab(const Columns& columns, std::size_t i, AskingColumns& asked,
@@ -158,7 +152,7 @@ static inline void read_slab(const Columns& columns, std::size_t i, AskingColumn
   Vec lane[norm_lanes][V], factor[V];
   for (int v = 0; v < V; ++v) {
     factor[v] = slab.factor[v];
-    slab.changed[v] = slab.holes[v] = VecInt{};
+    slab.holes[v] = VecInt{};
   }
   for (std::size_t l = 0, place = 0; l < norm_lanes; ++l) {
     Vec sum[V];
@@ -225,7 +219,7 @@ __attribute__((noinline, cold)) static Vec replace_huge(Columns& s, int v, const
 // Factors of a slab; exactly 1 for a row inside.
 template <int V, Task task> static inline void finish_slab(Columns& s, Slab<V>& slab) {
   for (int v = 0; v < V; ++v) {
-    if (task == Task::box) s.counts.clipped += count_nonzero(slab.changed[v]);
+    if (task == Task::box) s.counts.clipped += count_above(slab.norm2[v], fill(0.0));
     slab.factor[v] = fill(1.0);
     if (task == Task::distances) count_distances(s.bins, slab.norm2[v]);
     if (task == Task::box || task == Task::distances) continue;
@@ -252,11 +246,12 @@ template <int V, Task task> static inline void add_waiting(const Columns& s, Sla
   else add_slab<V, task, false>(s, slab);
 }
 
-// Norms of a slab that was read with its holes filled, as they count. Is no row exceptional?
-template <int V> static inline bool stretch_norms(const Columns& s, Slab<V>& slab) {
+// Norms of a slab that was read with its holes filled, as they count. Is no row exceptional? (No finite
+// one is to a box.)
+template <int V, Task task> static inline bool stretch_norms(const Columns& s, Slab<V>& slab) {
   for (int v = 0; v < V && s.region.stretch; ++v)
     slab.norm2[v] = slab.norm2[v] * stretches_of(as_doubles(slab.holes[v]), s.batch.d);
-  return is_ordinary(slab);
+  return task == Task::box || is_ordinary(slab);
 }
 
 // The slab from row i on, with its holes; one that waits was read like that, too.
@@ -266,10 +261,10 @@ __attribute__((noinline)) static void read_carefully(Columns& s, std::size_t i,
   read_slab<T, V, task, Reading::filled>(s, i, asking, slab);
   slab.filled = true;
   slab.waits = true;
-  if (!stretch_norms(s, slab)) {
+  if (!stretch_norms<V, task>(s, slab)) {
     slab.waits = false;
     read_slab<T, V, task, Reading::copied>(s, i, asking, slab);
-    stretch_norms(s, slab);
+    stretch_norms<V, task>(s, slab);
     for (int v = 0; v < V; ++v)
       if (!all_below(slab.norm2[v], fill(exceptional_norm2)))
         slab.norm2[v] = replace_huge<V, task>(s, v, slab.norm2[v], slab.holes[v]);

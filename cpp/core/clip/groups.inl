@@ -7,34 +7,26 @@
 // y <- the rows from `i` on, clipped to the box or not yet scaled to the ball, as in walk_step;
 // returns the squared norms.
 template <class S, int R, Task task>
-static inline Vec read_group(Stream& s, const Batch& rows, std::size_t i, VecInt (&changed)[R]) {
+static inline Vec read_group(Stream& s, const Batch& rows, std::size_t i) {
   Vec norm2[R];
   const char* row[R];
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
     norm2[r] = fill(0.0);
-    changed[r] = VecInt{};
     row[r] = row_at(rows, i + std::size_t(r));
   }
   double* record = s.records;
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
     const Vec center = load<double>(record + center_slot),
               scale = load<double>(record + scale_slot);
+    const Vec limit = load<double>(record + limit_slot), lower = negative(limit);
     ELLIPSUM_UNROLL
     for (int r = 0; r < R; ++r) {
       const char* from = row[r] + j * sizeof(S);
       __builtin_prefetch(from + R * rows.row_stride);
-      Vec x = j + vec_lanes <= s.d ? load<S>(from) : load_first<S>(from, s.d - j);
-      if (task == Task::box) hold(x);
+      const Vec x = j + vec_lanes <= s.d ? load<S>(from) : load_first<S>(from, s.d - j);
       Vec y = (x - center) * scale;
-      if (task == Task::box) {
-        const Vec inside = clamp(y, load<double>(record + limit_slot));
-        changed[r] = or_difference(changed[r], y, inside);
-        norm2[r] = norm2[r] + x * fill(0.0);  // NaN for a row with a hole
-        y = inside;
-      } else {
-        norm2[r] = norm2[r] + y * y;
-      }
+      norm2[r] = norm2[r] + (task == Task::box ? bring_inside(y, lower, limit) : y * y);
       store(record + y_slot(task) + r * vec_lanes, y);
     }
   }
@@ -126,19 +118,13 @@ static void add_to_groups(Stream& s, const Batch& rows, const Origin& from, cons
                                          : add_short_rows<S, R, 2>(s, rows, i, to, index);
       if (!left) continue;
     }
-    VecInt changed[R];
-    Vec norm2 = read_group<S, R, task>(s, rows, i, changed);
-    double n2[vec_lanes], factor[vec_lanes];
-    if (task == Task::box) {
-      store(n2, norm2);
-      for (int r = 0; r < R; ++r)
-        s.counts.clipped += (n2[r] == 0) & (count_nonzero(changed[r]) > 0);
-    }
+    Vec norm2 = read_group<S, R, task>(s, rows, i);
+    double factor[vec_lanes];
     if (from.stretch) norm2 = norm2 * load<double>(from.stretch + i);
     if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0))
       norm2 = replace_exceptional<T, task>(s, from, i, R, norm2);
     const Vec norm = square_root(norm2), radius = fill(s.radius);
-    if (task != Task::box) s.counts.clipped += count_above(norm, radius);
+    s.counts.clipped += count_above(norm, task == Task::box ? fill(0.0) : radius);
     store(factor, task == Task::box ? fill(1.0) : radius / maximum(norm, radius));
     for (int r = 0; r < R; ++r) {
       const std::int64_t group = index[i + std::size_t(r)];

@@ -13,12 +13,14 @@ static ELLIPSUM_INLINE void holed_step(Group<R>& g, VecInt (&found)[R], double* 
   VecInt sum = load_ints(integers_at(record + sum_slot)), size{}, gone = load_ints(absent);
   if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
   const Vec center = load<double>(record + center_slot), scale = load<double>(record + scale_slot);
+  const Vec limit = task == Task::box ? load<double>(record + limit_slot) : fill(0.0);
+  const Vec lower = negative(limit);
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
     double* at = record + y_slot(task) + r * vec_lanes;
     const Vec waiting = load<double>(at);
     const Holes left_out = holes_of(waiting);
-    const Vec clipped = empty_holes(waiting * g.factor[r], left_out);
+    const Vec clipped = empty_holes(task == Task::box ? waiting : waiting * g.factor[r], left_out);
     gone = count_holes(gone, left_out);
     sum = add_bits(sum, clipped + magic);
     if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
@@ -29,13 +31,7 @@ static ELLIPSUM_INLINE void holed_step(Group<R>& g, VecInt (&found)[R], double* 
     const Holes holes = holes_of(x);
     found[r] = count_holes(found[r], holes);
     Vec y = empty_holes((x - center) * scale, holes);
-    if (task == Task::box) {
-      const Vec inside = clamp(y, load<double>(record + limit_slot));
-      g.changed[r] = or_difference(g.changed[r], y, inside);
-      y = inside;
-    } else {
-      g.norm2[r] = g.norm2[r] + y * y;
-    }
+    g.norm2[r] = g.norm2[r] + (task == Task::box ? bring_inside(y, lower, limit) : y * y);
     store(at, mark_holes(y, holes, x));
   }
   store(integers_at(record + sum_slot), sum);
@@ -57,7 +53,6 @@ static inline void walk_holed(Stream& stream, Group<R>& group, VecInt (&holes)[R
     g.row[r] = group.row[r];
     g.norm2[r] = fill(0.0);
     g.factor[r] = fill(stream.factor[r]);
-    g.changed[r] = VecInt{};
     found[r] = VecInt{};
   }
   std::size_t j = 0;
@@ -69,7 +64,6 @@ static inline void walk_holed(Stream& stream, Group<R>& group, VecInt (&holes)[R
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
     group.norm2[r] = g.norm2[r];
-    if (task == Task::box) group.changed[r] = g.changed[r];
     holes[r] = found[r];
   }
   stream.quantised += R;
@@ -86,7 +80,7 @@ static inline void finish_holed(Stream& s, const Group<R>& g, const VecInt (&fou
   s.counts.nonfinite += count_above(holes, fill(0.0));
   Vec norm2 = sum_lanes_of_each<R>(g.norm2);
   if (task == Task::box) {
-    s.counts.clipped += count_changed(g, norm2);
+    s.counts.clipped += count_above(norm2, fill(0.0));
     return;
   }
   if (from.region.stretch) norm2 = norm2 * stretches_of(holes, s.d);
@@ -122,7 +116,7 @@ __attribute__((noinline)) static void stream_holed(Stream& other, const Batch& r
                   vec_lanes * sizeof *record);
   }
   s.quantised = 0;
-  for (double& factor : s.factor) factor = task == Task::box ? 1.0 : 0.0;
+  for (double& factor : s.factor) factor = 0;
   s.ahead = plan_ahead(rows, sizeof(T), R, arrangement);
   Group<R> g;
   VecInt found[R];

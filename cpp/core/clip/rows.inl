@@ -23,14 +23,15 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
                        const Arrangement& arrangement) {
   const Vec magic = fill(rounding_magic), radius = fill(s.radius);
   const std::size_t left = s.d - (chunks - 1) * vec_lanes;
-  Vec center[chunks], scale[chunks], limit[chunks];
+  Vec center[chunks], scale[chunks], limit[chunks], lower[chunks];
   VecInt sum[chunks], size[chunks];
   ELLIPSUM_UNROLL
   for (int c = 0; c < chunks; ++c) {
     const double* record = s.records + std::size_t(c) * s.stride;
     const std::size_t j = std::size_t(c) * vec_lanes;
     center[c] = load<double>(s.center + j), scale[c] = load<double>(s.scale + j);
-    if (task == Task::box) limit[c] = load<double>(record + limit_slot);
+    if (task == Task::box)
+      limit[c] = load<double>(record + limit_slot), lower[c] = negative(limit[c]);
     sum[c] = size[c] = VecInt{};
   }
   std::uint64_t quantised = 0;
@@ -46,7 +47,7 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
     Group<R> g;
     ELLIPSUM_UNROLL
     for (int r = 0; r < R; ++r) {
-      g.norm2[r] = fill(0.0), g.changed[r] = VecInt{};
+      g.norm2[r] = fill(0.0);
       g.row[r] = row_at(rows, i + std::size_t(r));
     }
     ELLIPSUM_UNROLL
@@ -55,22 +56,14 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
       ELLIPSUM_UNROLL
       for (int r = 0; r < R; ++r) {
         const char* at = g.row[r] + c * vec_lanes * int(sizeof(S));
-        Vec x = c + 1 < chunks || left == vec_lanes ? load<S>(at) : load_first<S>(at, left);
-        if (task == Task::box) hold(x);
+        const Vec x = c + 1 < chunks || left == vec_lanes ? load<S>(at) : load_first<S>(at, left);
         y[c][r] = scaled<form>(x, center[c], scale[c]);
-        if (task == Task::box) {
-          const Vec inside = clamp(y[c][r], limit[c]);
-          g.changed[r] = or_difference(g.changed[r], y[c][r], inside);
-          g.norm2[r] = g.norm2[r] + x * fill(0.0);
-          y[c][r] = inside;
-        } else {
-          g.norm2[r] = g.norm2[r] + y[c][r] * y[c][r];
-        }
+        g.norm2[r] = g.norm2[r] + (task == Task::box ? bring_inside(y[c][r], lower[c], limit[c])
+                                                     : y[c][r] * y[c][r]);
       }
     }
     Vec norm2 = sum_lanes_of_each<R>(g.norm2);
     if (from.stretch) norm2 = norm2 * load<double>(from.stretch + i);
-    if (task == Task::box) s.counts.clipped += count_changed(g, norm2);
     if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0)) {
       double n2[vec_lanes];
       store(n2, norm2);
@@ -85,6 +78,7 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
     }
     if (task == Task::distances) count_distances(s.bins, norm2);
     if (task == Task::distances) continue;
+    if (task == Task::box) s.counts.clipped += count_above(norm2, fill(0.0));
     double factor[vec_lanes];
     if (task != Task::box) {
       const Vec norm = square_root<R>(norm2);
@@ -93,10 +87,10 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
     }
     ELLIPSUM_UNROLL
     for (int r = 0; r < R; ++r) {
-      const Vec by = task == Task::box ? fill(1.0) : fill(factor[r]);
+      const Vec by = fill(task == Task::box ? 1.0 : factor[r]);
       ELLIPSUM_UNROLL
       for (int c = 0; c < chunks; ++c) {
-        const Vec clipped = y[c][r] * by;
+        const Vec clipped = task == Task::box ? y[c][r] : y[c][r] * by;
         sum[c] = add_bits(sum[c], clipped + magic);
         if (task == Task::halves) size[c] = add_bits(size[c], magnitude(clipped) + magic);
       }
@@ -128,7 +122,7 @@ static void stream_plain(Stream& s, const Batch& rows, const Origin& from, std::
       stream_few<S, T, 8, 2, task, form>(s, rows, from, i, arrangement);
   }
   constexpr int most = most_in_flight;
-  if constexpr (sizeof(S) == 4 && (task == Task::ball || task == Task::halves)) {
+  if constexpr (sizeof(S) == 4 && task != Task::distances) {
     if (s.keeps && most == 8 && arrangement.rows == 8)
       stream_groups<S, T, most, task, true, form>(s, rows, from, i, arrangement);
     else if (s.keeps) stream_groups<S, T, 4, task, true, form>(s, rows, from, i, arrangement);
@@ -152,13 +146,11 @@ static void stream(Stream& s, const Batch& rows, const Origin& from,
   s.holed = arrangement.takes == Takes::holed && s.spare;
   for (;; s.holed = false) {
     if (!s.holed) {
-      if (task == Task::box || s.form == Form::ellipsoid) {
+      if (s.form == Form::ellipsoid)
         stream_plain<S, T, task, Form::ellipsoid>(s, rows, from, i, arrangement);
-      } else if constexpr (task != Task::box) {
-        if (s.form == Form::ball_at_zero)
-          stream_plain<S, T, task, Form::ball_at_zero>(s, rows, from, i, arrangement);
-        else stream_plain<S, T, task, Form::ball>(s, rows, from, i, arrangement);
-      }
+      else if (s.form == Form::ball_at_zero)
+        stream_plain<S, T, task, Form::ball_at_zero>(s, rows, from, i, arrangement);
+      else stream_plain<S, T, task, Form::ball>(s, rows, from, i, arrangement);
       if (!s.holed) return;
       if (arrangement.takes == Takes::plain) break;
     }

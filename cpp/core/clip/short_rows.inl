@@ -22,7 +22,7 @@ static void short_row(const Region& region, const char* row, ShortSums& sums) {
     y[j] = (x[j] - region.center[j]) * region.scale[j];
     if (task == Task::box) limit[j] = region.limit[j];
   }
-  const Vec all = load<double>(y), inside = clamp(all, load<double>(limit));
+  const Vec all = load<double>(y), upper = load<double>(limit);
   const double stretch = stretch_of(region, holes), norm2 = sum_lanes(all * all) * stretch;
   const bool huge = !(norm2 < exceptional_norm2);
   if (task == Task::distances) {
@@ -30,8 +30,9 @@ static void short_row(const Region& region, const char* row, ShortSums& sums) {
     return count_distances(sums.bins, load<double>(counted));
   }
   if (task == Task::box) {
+    Vec inside = all;
+    sums.counts.clipped += sum_lanes(bring_inside(inside, negative(upper), upper)) != 0;
     store(y, inside);
-    sums.counts.clipped += count_nonzero(or_difference({}, all, inside)) > 0;
   } else if (huge) {
     sums.counts.clipped += clip_huge_row(region, {x, h, y, stretch});
   } else {
@@ -66,26 +67,20 @@ static inline bool eight_short_rows(const Region& region, const char* rows, Eigh
       __builtin_prefetch(rows + short_ahead + j * vec_lanes * int(sizeof(T)));
   }
   load_columns<T>(rows, y, std::make_integer_sequence<int, D>());
-  VecInt changed{}, missing{};
+  VecInt missing{};
   Holes hole[D];
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) {
     Vec x = y[j];
-    if (task == Task::box || holes) hold(x);
+    if (holes) hold(x);
     if (holes) {
       hole[j] = holes_of(x);
       missing = count_holes(missing, hole[j]);
       x = fill_holes(x, hole[j], fill(region.center[j]));
     }
     y[j] = (x - fill(region.center[j])) * fill(region.scale[j]);
-    if (task == Task::box) {
-      const Vec inside = clamp(y[j], fill(region.limit[j]));
-      changed = or_difference(changed, y[j], inside);
-      lane[0] = lane[0] + x * fill(0.0);
-      y[j] = inside;
-    } else {
-      lane[j] = y[j] * y[j];
-    }
+    const Vec limit = fill(task == Task::box ? region.limit[j] : 0.0);
+    lane[j] = task == Task::box ? bring_inside(y[j], negative(limit), limit) : y[j] * y[j];
   }
   Vec norm2 =
       ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
@@ -106,7 +101,7 @@ static inline bool eight_short_rows(const Region& region, const char* rows, Eigh
     to.counts.clipped += count_above(norm, radius);
     factor = radius / maximum(norm, radius);
   } else {
-    to.counts.clipped += count_nonzero(changed);
+    to.counts.clipped += count_above(norm2, fill(0.0));
   }
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) {

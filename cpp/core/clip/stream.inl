@@ -5,8 +5,8 @@
 // Cost per 8 coordinates: 8 vector operations and 2.2 loads (ball), 9 and 2.2 (box).
 //
 // Scratch is one stream: a record for each 8 coordinates, of 8 numbers in each of its slots. A ball's
-// center and scale are the same for all coordinates: they stay in registers, and its records begin
-// behind their slots, which are the ends of the records before.
+// center and scale are the same for all coordinates, and a cube's limit: they stay in registers, and its
+// records begin behind the slots of the first two, which are the ends of the records before.
 constexpr std::size_t center_slot = 0, scale_slot = 8, sum_slot = 16;
 constexpr std::size_t limit_slot = 24;  // of a box; for the halves, sums of magnitudes
 // One for each row in flight: clipped to the box, or not yet scaled to the ball.
@@ -23,6 +23,7 @@ struct Stream {
   double* records;
   std::size_t stride;            // doubles from one record to the next
   const double *center, *scale;  // whole vectors, padded with zeros
+  double limit;                  // of a box whose coordinates share one
   Form form;
   double radius;
   bool keeps;        // rows as they were read
@@ -61,9 +62,10 @@ class HoledWindow {
   std::int64_t before_;
 };
 
+// In a box the place of a row's squared norm is taken by how far its coordinates lie outside, in all: 0
+// inside, and no number, or an infinity, where one is a hole.
 template <int R> struct Group {
   Vec norm2[R], factor[R];
-  VecInt changed[R];
   const char* row[R];
 };
 
@@ -107,20 +109,24 @@ static ELLIPSUM_INLINE Vec scaled(const Vec& x, const Vec& center, const Vec& sc
 // One step of the walk, `count` <= 8 coordinates from j on.
 template <class T, int R, Task task, bool reads, bool keeps, Form form>
 static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const Vec& one_scale,
-                                      double* record, std::size_t j, std::size_t count) {
+                                      const Vec& one_limit, double* record, std::size_t j,
+                                      std::size_t count) {
   const Vec magic = fill(rounding_magic);
   VecInt sum = load_ints(integers_at(record + sum_slot)), size{};
   if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
   constexpr bool own = form == Form::ellipsoid;  // of each coordinate
   const Vec center = own ? load<double>(record + center_slot) : one_center,
             scale = own ? load<double>(record + scale_slot) : one_scale;
+  const Vec limit = task == Task::box && own ? load<double>(record + limit_slot) : one_limit;
+  const Vec lower = negative(limit);
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
     double* at = record + y_slot(task) + r * vec_lanes;
     char* kept = reinterpret_cast<char*>(record + y_slot(task)) + r * vec_lanes * int(sizeof(T));
     if (task != Task::distances) {
-      const Vec y = keeps ? scaled<form>(load<T>(kept), center, scale) : load<double>(at);
-      const Vec clipped = y * g.factor[r];
+      Vec y = keeps ? scaled<form>(load<T>(kept), center, scale) : load<double>(at);
+      if (task == Task::box && keeps) y = clamp(y, lower, limit);
+      const Vec clipped = task == Task::box && !keeps ? y : y * g.factor[r];
       sum = add_bits(sum, clipped + magic);
       if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
     }
@@ -130,16 +136,8 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const 
     if constexpr (keeps)
       x = count == vec_lanes ? copy_numbers<T>(from, kept) : copy_first<T>(from, kept, count);
     else x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
-    if (task == Task::box) hold(x);
     Vec y = scaled<form>(x, center, scale);
-    if (task == Task::box) {
-      const Vec inside = clamp(y, load<double>(record + limit_slot));
-      g.changed[r] = or_difference(g.changed[r], y, inside);
-      g.norm2[r] = g.norm2[r] + x * fill(0.0);  // NaN for a row that is not finite
-      y = inside;
-    } else {
-      g.norm2[r] = g.norm2[r] + y * y;
-    }
+    g.norm2[r] = g.norm2[r] + (task == Task::box ? bring_inside(y, lower, limit) : y * y);
     if (task != Task::distances && !keeps) store(at, y);
   }
   if (task != Task::distances) store(integers_at(record + sum_slot), sum);
@@ -159,24 +157,21 @@ static inline void walk(Stream& stream, Group<R>& group) {
     g.row[r] = group.row[r];
     g.norm2[r] = fill(0.0);
     g.factor[r] = fill(stream.factor[r]);
-    g.changed[r] = VecInt{};
   }
   const Vec center = fill(stream.center[0]), scale = fill(stream.scale[0]);
+  const Vec limit = fill(stream.limit);
   std::size_t j = 0;
   for (; j + vec_lanes <= d; j += vec_lanes, record += stride) {
     if (reads) ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, reads, keeps, form>(g, center, scale, record, j, vec_lanes);
+    walk_step<T, R, task, reads, keeps, form>(g, center, scale, limit, record, j, vec_lanes);
   }
   if (j < d) {
     const Vec last_scale = load<double>(stream.scale + j);  // 0 beyond the row
     if (reads) ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, reads, keeps, form>(g, center, last_scale, record, j, d - j);
+    walk_step<T, R, task, reads, keeps, form>(g, center, last_scale, limit, record, j, d - j);
   }
   ELLIPSUM_UNROLL
-  for (int r = 0; r < R; ++r) {
-    group.norm2[r] = g.norm2[r];
-    if (task == Task::box) group.changed[r] = g.changed[r];
-  }
+  for (int r = 0; r < R; ++r) group.norm2[r] = g.norm2[r];
   stream.quantised += R;
 }
 
@@ -199,22 +194,18 @@ __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin&
   s.counts.nonfinite += holes > 0;
   s.alone.stretch = stretch_of(from.region, holes);
   Vec norm2 = fill(0.0);
-  VecInt changed{};
   double* record = s.records;
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
     Vec y = (load<double>(s.alone.x + j) - load<double>(s.center + j)) * load<double>(s.scale + j);
-    if (task == Task::box) {
-      const Vec inside = clamp(y, load<double>(record + limit_slot));
-      changed = or_difference(changed, y, inside);
-      y = inside;
-    } else {
-      norm2 = norm2 + y * y;
-    }
+    const Vec limit = load<double>(record + limit_slot);
+    norm2 = norm2 + (task == Task::box ? bring_inside(y, negative(limit), limit) : y * y);
     if (keeps) store(s.alone.y + j, y);
     else if (task != Task::distances) store(record + y_slot(task) + r * vec_lanes, y);
   }
-  if (task == Task::box) s.counts.clipped += count_nonzero(changed) > 0;
-  return sum_lanes(norm2) * s.alone.stretch;
+  const double square = sum_lanes(norm2);
+  if (task != Task::box) return square * s.alone.stretch;
+  s.counts.clipped += square != 0;
+  return 0;
 }
 
 // alone.y <- the huge row i of a pass, clipped; was it outside?
@@ -262,7 +253,8 @@ template <Task task> static void add_alone(Stream& s, double factor) {
 }
 
 // The same where rows are kept as they were read: an exceptional row is added at once, and leaves
-// zeros and an infinite norm, whose factor is 0; that it is counted as clipped, is taken back.
+// zeros and an infinite norm, whose factor is 0 (a box's is set); that it is counted as clipped, is
+// taken back.
 template <class T, Task task>
 __attribute__((noinline, cold)) static Vec add_exceptional(Stream& s, const Origin& from,
                                                            std::size_t i, int rows,
@@ -285,31 +277,23 @@ __attribute__((noinline, cold)) static Vec add_exceptional(Stream& s, const Orig
       std::memset(reinterpret_cast<char*>(s.records + j / vec_lanes * s.stride + y_slot(task)) +
                       std::size_t(r) * vec_lanes * sizeof(T),
                   0, vec_lanes * sizeof(T));
-    n2[r] = double(INFINITY);
-    --s.counts.clipped;
+    if (task == Task::box) s.factor[r] = n2[r] = 0;
+    else n2[r] = double(INFINITY), --s.counts.clipped;
   }
   return load<double>(n2);
-}
-
-// A row of a box with holes (norm2 is NaN) is counted by replace_exceptional.
-template <int R> static inline std::int64_t count_changed(const Group<R>& g, const Vec& norm2) {
-  double n2[vec_lanes];
-  store(n2, norm2);
-  std::int64_t changed = 0;
-  for (int r = 0; r < R; ++r) changed += (n2[r] == 0) & (count_nonzero(g.changed[r]) > 0);
-  return changed;
 }
 
 // Factors of the rows just read; exactly 1 for a row inside.
 template <class T, int R, Task task, bool keeps>
 static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from, std::size_t i) {
   Vec norm2 = sum_lanes_of_each<R>(g.norm2);
-  if (task == Task::box) s.counts.clipped += count_changed(g, norm2);
+  if (task == Task::box && keeps) store(s.factor, fill(1.0));
   if (from.stretch) norm2 = norm2 * load<double>(from.stretch + i);
   if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0))
     norm2 = keeps ? add_exceptional<T, task>(s, from, i, R, norm2)
                   : replace_exceptional<T, task>(s, from, i, R, norm2);
   if (task == Task::distances) count_distances(s.bins, norm2);
+  if (task == Task::box) s.counts.clipped += count_above(norm2, fill(0.0));
   if (task == Task::box || task == Task::distances) return;
   const Vec norm = square_root<R>(norm2), radius = fill(s.radius);
   s.counts.clipped += count_above(norm, radius);
@@ -323,7 +307,7 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
                           const Arrangement& arrangement) {
   if (s.holed || i + R > rows.n) return;
   Group<R> g;
-  for (double& factor : s.factor) factor = task == Task::box ? 1.0 : 0.0;
+  for (double& factor : s.factor) factor = 0;
   for (std::size_t j = 0; j < s.d; j += vec_lanes)
     std::memset(s.records + j / vec_lanes * s.stride + y_slot(task), 0,
                 R * vec_lanes * (keeps ? sizeof(S) : sizeof(double)));

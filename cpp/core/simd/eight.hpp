@@ -178,14 +178,6 @@ inline void store_upper_halves(std::int32_t* p, const Vec& a) {
 #endif
 }
 
-// a | (b ^ c), bit by bit: zero in `a` stays zero while b and c agree.
-inline VecInt or_difference(const VecInt& a, const Vec& b, const Vec& c) {
-  VecInt r;
-  ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) r.part[p] = a.part[p] | (Mask(b.part[p]) ^ Mask(c.part[p]));
-  return r;
-}
-
 // A bit for each lane that is not 0.
 inline unsigned nonzero(const VecInt& a) {
   unsigned bits = 0;
@@ -232,11 +224,18 @@ inline Vec clamp(const Vec& y, const Vec& lower, const Vec& upper) {
   return r;
 }
 
-inline Vec clamp(const Vec& y, const Vec& limit) {
-  Vec lower;
+inline Vec negative(const Vec& a) {
+  Vec r;
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) lower.part[p] = -limit.part[p];
-  return clamp(y, lower, limit);
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = -a.part[p];
+  return r;
+}
+
+// y brought into [lower, upper], and how far it was outside; no sum of these is 0 unless each is.
+ELLIPSUM_INLINE Vec bring_inside(Vec& y, const Vec& lower, const Vec& upper) {
+  const Vec inside = clamp(y, lower, upper), outside = magnitude(y - inside);
+  y = inside;
+  return outside;
 }
 
 // Of the first `count` lanes at least; others may be 0. (Both are slow: no register for nothing.)
