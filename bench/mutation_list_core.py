@@ -123,6 +123,13 @@ CORE = [
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
+        "kept rows, C++: an exceptional row of a box is scaled by a radius",
+        C + "clip/stream.inl",
+        "} else if (task != Task::box) {  // which",
+        "} else if (task != Task::distances) {  // which",
+        "tests/test_arrangements.py -k every_arrangement",
+    ),
+    Mutation(
         "kept rows, C++: a box's later rows are not added",
         C + "clip/stream.inl",
         "if (task == Task::box && keeps) store(s.factor, fill(1.0));",

@@ -49,9 +49,9 @@ class Region:
             self.matrix = np.concatenate([left.ravel(), right.ravel()])
         else:
             self.matrix = unit * self.matrix
-        self.radius = RADIUS * unit
+        self.radius = RADIUS * unit if "box" not in kind else np.nan  # no box has one
         self.scale, self.limit = unit * self.scale, unit * self.limit
-        self.edges = self.radius * 2.0 ** (np.arange(BINS) - 12)
+        self.edges = RADIUS * unit * 2.0 ** (np.arange(BINS) - 12)
         self.stretch = False
         self.width = 2 * d if "halves" in kind else BINS if "distances" in kind else d
 

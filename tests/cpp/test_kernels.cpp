@@ -98,7 +98,7 @@ struct Case {
     region.center = center.data();
     (kind.matrix ? region.matrix : region.scale) = kind.matrix ? matrix.data() : scale.data();
     region.limit = kind.task == Task::box ? limit.data() : nullptr;
-    region.radius = 0x1p23 + 0.5;
+    region.radius = kind.task == Task::box ? NAN : 0x1p23 + 0.5;
     region.edges = edges.data();
     region.bins = edges.size();
     region.stretch = d % 2;

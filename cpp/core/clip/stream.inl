@@ -265,12 +265,12 @@ __attribute__((noinline, cold)) static Vec add_exceptional(Stream& s, const Orig
     if (n2[r] < exceptional_norm2) continue;
     const double square = walk_alone<T, task, true>(s, from, i + std::size_t(r), r);
     double factor = 1;
-    if (square < exceptional_norm2) {
+    if (!(square < exceptional_norm2)) {
+      s.counts.clipped += clip_huge(s, from, i + std::size_t(r));
+    } else if (task != Task::box) {  // which has no radius, and is inside
       const double norm = std::sqrt(square);
       s.counts.clipped += norm > s.radius;
       factor = s.radius / (norm > s.radius ? norm : s.radius);
-    } else {
-      s.counts.clipped += clip_huge(s, from, i + std::size_t(r));
     }
     add_alone<task>(s, factor);
     for (std::size_t j = 0; j < s.d; j += vec_lanes)
