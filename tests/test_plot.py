@@ -102,7 +102,7 @@ def test_the_demos_picture_is_written_without_touching_pyplot(tmp_path, suffix):
 
     from ellipsum.cli.demo import make_demo
 
-    before = dict(matplotlib.rcParams)
+    before = pyplot.get_fignums(), dict(matplotlib.rcParams)
     save_demo(make_demo(seed=1), str(tmp_path / f"x.{suffix}"))
     assert (tmp_path / f"x.{suffix}").stat().st_size > 10_000
-    assert pyplot.get_fignums() == [] and dict(matplotlib.rcParams) == before
+    assert (pyplot.get_fignums(), dict(matplotlib.rcParams)) == before
