@@ -179,20 +179,17 @@ def columns_table(megabytes: int, repeats: int) -> Table:
 def failures(tables: dict[str, Table]) -> list[str]:
     """What falls below its ratio."""
     found = []
-    for line in tables["Rows, GB/s"]:
+    boxes = tables["Other passes, times of the clip"]
+    for line in [*tables["Rows, GB/s"], *boxes]:
         wanted = WANTED.get(line["d"], (0, 0))[line["dtype"] == "float64"]
-        for what in ("ellipsum", "own axes"):
-            if line[f"{what} / read"] < wanted:
-                found.append(f"{line['dtype']} d = {line['d']}: {line[f'{what} / read']:.2f} of "
+        for what in ("ellipsum", "own axes", "cube", "own box"):
+            if line.get(f"{what} / read", wanted) < wanted:
+                found.append(f"{line['dtype']} d = {line['d']}: {line[f'{what} / read']:.3f} of "
                              f"reading ({what}), wanted {wanted}")  # fmt: skip
+    for line in tables["Rows, GB/s"]:
         if line["d"] > 8 and line["ellipsum / Numba"] < 1:
             found.append(f"{line['dtype']} d = {line['d']}: slower than Numba")
-    for line in tables["Other passes, times of the clip"]:
-        wanted = WANTED.get(line["d"], (0, 0))[line["dtype"] == "float64"]
-        for what in ("cube", "own box"):
-            if line[f"{what} / read"] < wanted:
-                found.append(f"{line['dtype']} d = {line['d']}: {line[f'{what} / read']:.2f} of "
-                             f"reading ({what}), wanted {wanted}")  # fmt: skip
+    for line in boxes:
         if line["halves / ball"] > WANTED_HALVES:
             found.append(f"{line['dtype']} d = {line['d']}: halves take "
                          f"{line['halves / ball']:.2f} times as long as the clip")  # fmt: skip
