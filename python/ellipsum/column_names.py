@@ -135,6 +135,8 @@ class Columns:
 
     def told(self, d: int) -> tuple[Names | None, tuple[str | None, ...] | None]:
         """Names and units of d coordinates, as far as there are some."""
+        if not (self._said or self.learned):
+            return self.names, None
         names, one = self.names or (None,) * d, _list_of(self.names)
         units = [self._unit(name, j, one) or None for j, name in zip(range(d), names, strict=False)]
         return self.names, tuple(units) if any(units) else None

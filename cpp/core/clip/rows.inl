@@ -125,6 +125,8 @@ static void stream_plain(Stream& s, const Batch& rows, const Origin& from, std::
   if constexpr (sizeof(S) == 4 && task != Task::distances) {
     if (s.keeps && most == 8 && arrangement.rows == 8)
       stream_groups<S, T, most, task, true, form>(s, rows, from, i, arrangement);
+    else if (s.keeps && arrangement.rows == 2)
+      stream_groups<S, T, 2, task, true, form>(s, rows, from, i, arrangement);
     else if (s.keeps) stream_groups<S, T, 4, task, true, form>(s, rows, from, i, arrangement);
   }
   if (s.keeps) return stream_groups<S, T, 1, task, false, form>(s, rows, from, i, arrangement);

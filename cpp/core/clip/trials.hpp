@@ -10,7 +10,7 @@ namespace ellipsum {
 // and `leader` are for all.
 class Trials {
  public:
-  static constexpr std::size_t most_variants = 40;
+  static constexpr std::size_t most_variants = 48;
 
   bool begun() const { return variants_ != 0; }
   // Of n variants those with `out[k]` are not tried. Every column of a slice begins cold: they take
