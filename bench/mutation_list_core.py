@@ -88,6 +88,13 @@ CORE = [
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
+        "kept rows, C++: two of them go as four",
+        C + "clip/rows.inl",
+        "else if (s.keeps && arrangement.rows == 2)",
+        "else if (s.keeps && arrangement.rows == 6)",
+        "tests/test_arrangements.py -k every_arrangement",
+    ),
+    Mutation(
         "kept rows, C++: zeros may be infinite",
         C + "clip/clip_kernels.cpp",
         "region.task != Task::distances && has_finite_zeros(region);",

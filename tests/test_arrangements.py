@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ _core = pytest.importorskip("ellipsum.kernels._core", reason="this install has n
 
 
 TYPES = [*DTYPES, "mixed"]  # the last: columns of float32 and float64 by turns
+#: All variants of one kind and type follow each other.
+again = lru_cache(maxsize=2)
 RANGES = {"f": (-3e38, 3e38), "d": (-np.inf, np.inf)}
 
 
@@ -48,18 +51,27 @@ def layouts(rows):
     }
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", KINDS + BALLS)
-def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(variant, kind, dtype):
+@again
+def tables(kind, dtype):
+    """Regions, rows, and what the Numba twin makes of them."""
+    found = []
     for d in (2, 7, 9, 16, 33, 97, 260, 801):
         region = Region(kind, d, unit=2.0**26)
         for n in (9, 79):
             for make in (gaussian_rows, hostile_rows):
                 rows = make(n, d, dtype)
-                wanted = region.sums_and_holes(twins, rows)
-                for name, view in layouts(rows).items():
-                    assert region.sums_and_holes(_core, view) == wanted, (d, n, make.__name__, name)
-                    assert region.sums_and_holes(_core, view, threads=2) == wanted, (d, n, name)
+                found.append((region, rows, region.sums_and_holes(twins, rows)))
+    return found
+
+
+@pytest.mark.parametrize("variant", _core.variants(), indirect=True)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS + BALLS)
+def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(variant, kind, dtype):
+    for region, rows, wanted in tables(kind, dtype):
+        for name, view in layouts(rows).items():
+            assert region.sums_and_holes(_core, view) == wanted, (rows.shape, name)
+            assert region.sums_and_holes(_core, view, threads=2) == wanted, (rows.shape, name)
 
 
 def rows_by_turns(d, dtype):
@@ -84,15 +96,22 @@ def rows_by_turns(d, dtype):
     return rows
 
 
+@again
+def tables_by_turns(kind, dtype):
+    found = []
+    for d in (2, 11):
+        region, rows = Region(kind, d, unit=2.0**26), np.asfortranarray(rows_by_turns(d, dtype))
+        found.append((region, rows, region.sums_and_holes(twins, rows)))
+    return found
+
+
 @pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_slabs_of_every_kind_follow_each_other(variant, kind, dtype):
     """What waits of a slab of columns is added once, and with its own factors, whatever follows."""
-    for d in (2, 11):
-        region = Region(kind, d, unit=2.0**26)
-        rows = np.asfortranarray(rows_by_turns(d, dtype))
-        assert region.sums_and_holes(_core, rows) == region.sums_and_holes(twins, rows)
+    for region, rows, wanted in tables_by_turns(kind, dtype):
+        assert region.sums_and_holes(_core, rows) == wanted
 
 
 def rows_with_holes_by_turns(d, dtype):
@@ -113,6 +132,21 @@ def rows_with_holes_by_turns(d, dtype):
     return rows
 
 
+@again
+def tables_with_holes(kind, dtype):
+    """Regions, rows, and what the Numba twin makes of all and of the first ones, with a stretch
+    and without."""
+    found = []
+    for d in (9, 16, 33, 100):
+        region, rows = Region(kind, d, unit=2.0**26), rows_with_holes_by_turns(d, dtype)
+        all_of_them, some = {}, {}
+        for region.stretch in (False, True):
+            all_of_them[region.stretch] = region.sums_and_holes(twins, rows)
+            some[region.stretch] = region.sums_and_holes(twins, rows[:1900])
+        found.append((region, rows, all_of_them, some))
+    return found
+
+
 @pytest.mark.parametrize(
     "variant", [v for v in _core.variants() if "columns" not in v], indirect=True
 )
@@ -120,15 +154,12 @@ def rows_with_holes_by_turns(d, dtype):
 @pytest.mark.parametrize("kind", ["ball", "box", "halves", "distances", "matrix", *BALLS])
 def test_rows_with_holes_come_and_go(variant, kind, dtype):
     """Where many rows have holes they go another way, and come back from it."""
-    for d in (9, 16, 33, 100):
-        region = Region(kind, d, unit=2.0**26)
-        rows = rows_with_holes_by_turns(d, dtype)
+    for region, rows, all_of_them, some in tables_with_holes(kind, dtype):
         for region.stretch in (False, True):
-            wanted = region.sums_and_holes(twins, rows)
-            assert region.sums_and_holes(_core, rows) == wanted, (d, region.stretch)
-            assert region.sums_and_holes(_core, rows[:1900], threads=2) == region.sums_and_holes(
-                twins, rows[:1900]
-            ), (d, region.stretch)
+            what = region.d, region.stretch
+            assert region.sums_and_holes(_core, rows) == all_of_them[region.stretch], what
+            few = region.sums_and_holes(_core, rows[:1900], threads=2)
+            assert few == some[region.stretch], what
 
 
 def test_a_centre_so_far_that_a_zero_would_be_infinite_changes_no_arrangement(variant):
@@ -170,11 +201,9 @@ def left_out(rows, holes, offset, types):
     )
 
 
-@pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
-@pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_numbers_that_a_bitmap_leaves_out_are_holes_in_every_arrangement(variant, kind, dtype):
-    rng = np.random.default_rng(3)
+@again
+def tables_with_bitmaps(kind, dtype):
+    rng, found = np.random.default_rng(3), []
     for d in (2, 7, 16, 33, 150):
         region = Region(kind, d, unit=2.0**26)
         region.stretch = d == 16
@@ -182,20 +211,26 @@ def test_numbers_that_a_bitmap_leaves_out_are_holes_in_every_arrangement(variant
             for make in (gaussian_rows, hostile_rows):
                 rows = typed(make(n, d, np.float64 if dtype == "mixed" else dtype), dtype)
                 holes = rng.random((n, d)) < share
-                wanted = region.sums_and_holes(
-                    twins, np.where(holes, np.nan, rows).astype(rows.dtype)
-                )
-                block = left_out(rows, holes, offset, dtype)
-                for threads in (1, 2):
-                    assert region.sums_and_holes(_core, block, threads=threads) == wanted, (d, n)
+                left = np.where(holes, np.nan, rows).astype(rows.dtype)
+                wanted = region.sums_and_holes(twins, left)
+                found.append((region, left_out(rows, holes, offset, dtype), wanted))
+    return found
 
 
 @pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_blocks_of_every_kind_follow_each_other(variant, kind, dtype):
-    """Blocks (up to a page of each column) are ordinary, have a hole or a huge row, are shorter."""
+def test_numbers_that_a_bitmap_leaves_out_are_holes_in_every_arrangement(variant, kind, dtype):
+    for region, block, wanted in tables_with_bitmaps(kind, dtype):
+        for threads in (1, 2):
+            assert region.sums_and_holes(_core, block, threads=threads) == wanted, region.d
+
+
+@again
+def blocks_by_turns(kind, dtype):
+    """Regions, rows in columns, the same with bitmaps, and what the Numba twin makes of them."""
     turns = ["", "", "hole", "", "", "", "huge", "", "hole", "huge", "", "huge", "hole", "", ""]
+    found = []
     for d, rows_a_turn in ((2, 1024), (11, 700), (260, 250)):
         region, rng = Region(kind, d, unit=2.0**26), np.random.default_rng(d)
         n = rows_a_turn * len(turns) + 21
@@ -205,12 +240,21 @@ def test_blocks_of_every_kind_follow_each_other(variant, kind, dtype):
                 at = turn * rows_a_turn + rng.integers(rows_a_turn), rng.integers(d)
                 rows[at] = np.clip(1e300 if what == "huge" else np.nan, *RANGES[rows.dtype.char])
         rows = typed(rows, dtype)
-        holes = np.isnan(rows)
         for n in (len(rows), rows_a_turn, 2 * rows_a_turn + 40):
+            block = left_out(rows[:n], np.isnan(rows[:n]), 3, dtype)
             wanted = region.sums_and_holes(twins, rows[:n])
-            columns = np.asfortranarray(rows[:n]), left_out(rows[:n], holes[:n], 3, dtype)
-            assert region.sums_and_holes(_core, columns[0]) == wanted, (d, n)
-            assert region.sums_and_holes(_core, columns[1]) == wanted, (d, n, "bitmaps")
+            found.append((region, np.asfortranarray(rows[:n]), block, wanted))
+    return found
+
+
+@pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_of_every_kind_follow_each_other(variant, kind, dtype):
+    """Blocks (up to a page of each column) are ordinary, have a hole or a huge row, are shorter."""
+    for region, rows, block, wanted in blocks_by_turns(kind, dtype):
+        assert region.sums_and_holes(_core, rows) == wanted, rows.shape
+        assert region.sums_and_holes(_core, block) == wanted, (rows.shape, "bitmaps")
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -32,6 +32,13 @@ constexpr Arrangement wide[] = {{"8-far", 8, 14336, 0, Fetch::far, false},
                                 {"2-kept-beside", 2, 2048, 0, Fetch::beside, true},
                                 {"8-registers", 8, 4096, 0, Fetch::near, false, true}};
 constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[6];
+// A kept row fills its records with others of its group (stream_plain has these groups alone).
+constexpr bool keeps_known_groups() {
+  for (const Arrangement& each : wide)
+    if (each.keeps && each.rows != 2 && each.rows != 4 && each.rows != 8) return false;
+  return true;
+}
+static_assert(keeps_known_groups());
 // Of 128 bits: eight rows in flight cost more than they save.
 constexpr const Arrangement* narrow = &four_near;
 constexpr std::size_t widest_count = sizeof wide / sizeof *wide, wide_count = widest_count - 1,

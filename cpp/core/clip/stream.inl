@@ -96,7 +96,8 @@ template <class T> static ELLIPSUM_INLINE Vec copy_numbers(const char* from, cha
 }
 // The first `count` of them; the others stay what they are.
 template <class T> static inline Vec copy_first(const char* from, char* to, std::size_t count) {
-  const Vec x = load_first<T>(from, count);
+  Vec x = load_first<T>(from, count);
+  hold(x);
   double numbers[vec_lanes];
   store(numbers, x);
   for (std::size_t k = 0; k < count; ++k) {
