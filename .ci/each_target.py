@@ -70,7 +70,7 @@ def main() -> int:
     for setting in settings:
         target = setting.get("ELLIPSUM_CPU", "")
         setting |= LIBRARIES.get(target, {})
-        print("--", *(f"{k}={v}" for k, v in setting.items()), flush=True)
+        print("--", *(f"{k}={v}" for k, v in setting.items()), "(late)" * late, flush=True)
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not slow"]
         elsewhere = EVERYWHERE_ONCE if target == "baseline" else ELSEWHERE
         command += [str(test) for test in tests(elsewhere) if not late or compares(test)]

@@ -28,7 +28,6 @@ constexpr Arrangement wide[] = {{"8-far", 8, 14336, 0, Fetch::far, false},
                                 {"4-beside", 4, 2048, 0, Fetch::beside, false},
                                 {"3-beside", 3, 3072, 0, Fetch::beside, false},
                                 {"2-beside", 2, 4096, 0, Fetch::beside, false},
-                                {"4-kept-beside", 4, 1024, 0, Fetch::beside, true},
                                 {"2-kept-beside", 2, 2048, 0, Fetch::beside, true},
                                 {"8-registers", 8, 4096, 0, Fetch::near, false, true}};
 constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[6];

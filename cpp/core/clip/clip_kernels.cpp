@@ -83,8 +83,8 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
   const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;
   Stream s{};
   s.d = d, s.form = form;
-  s.keeps = arrangement.keeps && arrangement.rows >= 2 && size == 4 && !is_mixed(region) &&
-            region.task != Task::distances && has_finite_zeros(region);
+  s.keeps = arrangement.keeps && size == 4 && !is_mixed(region) && region.task != Task::distances &&
+            has_finite_zeros(region);
   s.center = scratch.padded(is_mixed(region) ? nullptr : region.center, 0.0, d);
   s.scale = scratch.padded(is_mixed(region) ? nullptr : region.scale, 1.0, d);
   s.stride = y_slot(region.task) - (s.form == Form::ellipsoid ? 0 : sum_slot) +

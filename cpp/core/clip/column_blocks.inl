@@ -147,8 +147,7 @@ static __attribute__((noinline)) void read_typed(const Columns& s, const Block& 
   }
 }
 
-// The columns in the order of each_column, round and round. (A column from its place by a division takes as
-// long as 100 numbers on processors before Ice Lake.)
+// The columns in the order of each_column, round and round.
 struct Round {
   std::size_t column = 0, lane = 0;
   bool again = false;
