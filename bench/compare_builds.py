@@ -4,6 +4,7 @@
     python bench/compare_builds.py OLD/python NEW/python --backend numba --d 16 128
     python bench/compare_builds.py OLD/python NEW/python --columns --tasks ball --megabytes 128
     python bench/compare_builds.py OLD/python NEW/python --holes 0.3 --megabytes 64 --target avx512
+    python bench/compare_builds.py OLD/python NEW/python --columns --holes 0.02 --ignore
 
 Prints the least time of NEW over that of OLD for each shape, type and d; the passes alternate, so
 that what else the machine does meets both.
@@ -28,12 +29,20 @@ NONE = np.empty(0)
 
 
 def pass_of(
-    backend, task: str, form: str, dtype: str, d: int, megabytes: float, order: str, holes: float
+    backend,
+    task: str,
+    form: str,
+    dtype: str,
+    d: int,
+    megabytes: float,
+    order: str,
+    holes: float,
+    stretch: bool,
 ):
     """A call without arguments that clips and adds Gaussian rows, half of them outside.
 
     ``order``: "C" for rows that lie in rows, "F" in columns. ``holes``: the share of cells that are
-    NaN.
+    NaN; ``stretch``: norms are of the present ones.
     """
     n = max(int(megabytes * 2**20) // np.dtype(dtype).itemsize // d, 8)
     rows = np.random.default_rng(0).standard_normal((n, d)).astype(dtype, order=order)
@@ -49,22 +58,23 @@ def pass_of(
     shape = center, NONE if task == "matrix" else scale, matrix
     if task == "distances":
         edges, counts = RADIUS * 2.0 ** (np.arange(24) - 12), np.zeros(24, np.int64)
-        return lambda: backend.distance_counts(rows, *shape, edges, counts)
+        return lambda: backend.distance_counts(rows, *shape, edges, counts, stretch=stretch)
     partial = np.zeros(2 * d if task == "halves" else d, np.int64)
     halves = task == "halves"
-    return lambda: backend.clip_sum(rows, *shape, limit, RADIUS, partial, 1, halves)
+    arguments = *shape, limit, RADIUS, partial, 1, halves
+    return lambda: backend.clip_sum(rows, *arguments, stretch=stretch)
 
 
 def work() -> None:
-    """Answer each line ``task form dtype d megabytes order holes passes``: least seconds."""
+    """Answer each line ``task form dtype d megabytes order holes stretch passes``: least time."""
     from ellipsum.kernels.backend import kernels
 
     calls: dict[str, object] = {}
     for line in sys.stdin:
         case, _, passes = line.strip().rpartition(" ")
         if case not in calls:
-            *what, d, megabytes, order, holes = case.split()
-            known = int(d), float(megabytes), order, float(holes)
+            *what, d, megabytes, order, holes, stretch = case.split()
+            known = int(d), float(megabytes), order, float(holes), stretch == "True"
             calls = {case: pass_of(kernels(), *what, *known)}
             calls[case]()
         least = float("inf")
@@ -104,6 +114,7 @@ def main() -> None:
     parser.add_argument("--form", choices=FORMS, default=FORMS[0])
     parser.add_argument("--columns", action="store_true", help="rows that lie in columns")
     parser.add_argument("--holes", type=float, default=0.0, help="share of cells that are NaN")
+    parser.add_argument("--ignore", action="store_true", help="norms are of the present cells")
     parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--passes", type=int, default=10)
     options = parser.parse_args()
@@ -117,7 +128,7 @@ def main() -> None:
                     continue
                 order = "F" if options.columns else "C"
                 case = f"{task} {options.form} {dtype} {d}"
-                case += f" {options.megabytes} {order} {options.holes}"
+                case += f" {options.megabytes} {order} {options.holes} {options.ignore}"
                 least = [float("inf")] * 2
                 for turn in range(options.turns):
                     for k in (turn % 2, 1 - turn % 2):

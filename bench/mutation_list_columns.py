@@ -114,8 +114,8 @@ COLUMNS = [
     Mutation(
         "columns, C++: a box's kept numbers are added unclipped",
         C + "clip/column_blocks.inl",
-        "if (task == Task::box && how == Reading::kept) y = clamp",
-        "if (task == Task::halves && how == Reading::kept) y = clamp",
+        "if (task == Task::box && keeps(how)) y = within",
+        "if (task == Task::halves && keeps(how)) y = within",
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
@@ -217,17 +217,10 @@ COLUMNS = [
         "tests/test_arrangements.py",
     ),
     Mutation(
-        "columns, C++: a block of y is added as one of kept numbers",
+        "columns, C++: a block of kept numbers is added with the holes of one before",
         C + "clip/column_blocks.inl",
-        "const bool otherwise = fast == Reading::kept && b.filled != careful;",
-        "const bool otherwise = fast == Reading::kept && b.filled < careful;",
-        "tests/test_arrangements.py",
-    ),
-    Mutation(
-        "columns, C++: a block of kept numbers is added as one of y",
-        C + "clip/column_blocks.inl",
-        "const bool otherwise = fast == Reading::kept && b.filled != careful;",
-        "const bool otherwise = fast == Reading::kept && b.filled > careful;",
+        "const bool otherwise = keeps(fast) && b.filled != careful;",
+        "const bool otherwise = keeps(fast) && b.filled > careful;",
         "tests/test_arrangements.py",
     ),
     Mutation(

@@ -118,8 +118,8 @@ CORE = [
     Mutation(
         "kept rows, C++: a box's are added unclipped",
         C + "clip/stream.inl",
-        "if (task == Task::box && keeps) y = clamp(y, lower, limit);",
-        "if (task == Task::halves && keeps) y = clamp(y, lower, limit);",
+        "if (task == Task::box && keeps) y = within(y, limit);",
+        "if (task == Task::halves && keeps) y = within(y, limit);",
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(

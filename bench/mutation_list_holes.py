@@ -17,9 +17,23 @@ HOLES = [
     Mutation(
         "blocks: a row's holes are those of its last column alone",
         C + "clip/column_blocks.inl",
-        "b.holed->add(found, b.rows);",
-        "*b.holed = HoleBits<most_block_rows>{};\n    b.holed->add(found, b.rows);",
+        "b.holes->add(found, b.rows);",
+        "b.holes->clear();\n    b.holes->add(found, b.rows);",
         "tests/test_arrow_columns.py tests/test_holes.py",
+    ),
+    Mutation(
+        "blocks: a row's third hole is its first",
+        C + "clip/holes.inl",
+        "plane.words[w] ^= carry.words[w], carry.words[w] = both;",
+        "plane.words[w] ^= carry.words[w], carry.words[w] = k ? 0 : both;",
+        "tests/test_arrangements.py -k bitmap",
+    ),
+    Mutation(
+        "blocks: what lies in a hole is added, where numbers are kept",
+        C + "clip/column_blocks.inl",
+        "y = empty_holes(y, with_gone(Holes{}, gone));",
+        "y = empty_holes(y, with_gone(Holes{}, gone & 0));",
+        "tests/test_arrangements.py -k bitmap",
     ),
     Mutation(
         "trials: rows of which many have holes count as others",

@@ -206,7 +206,7 @@ def tables_with_bitmaps(kind, dtype):
     rng, found = np.random.default_rng(3), []
     for d in (2, 7, 16, 33, 150):
         region = Region(kind, d, unit=2.0**26)
-        region.stretch = d == 16
+        region.stretch = d in (16, 150)
         for share, n, offset in ((0.002, 411, 0), (0.1, 79, 3), (0.1, 411, 13), (1.0, 17, 8)):
             for make in (gaussian_rows, hostile_rows):
                 rows = typed(make(n, d, np.float64 if dtype == "mixed" else dtype), dtype)

@@ -12,6 +12,7 @@
 // Everything here has internal linkage: the file is compiled once per target, and an inline
 // function shared by the linker could carry AVX code into the baseline.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -174,8 +175,7 @@ constexpr std::size_t near_columns = 128;
 constexpr std::size_t column_slots = 3;  // of a record, beside a slab's y and copies
 
 // Blocks of columns (column_blocks.inl): steps of a line of float32 or two of float64; runs of a page,
-// and no more than `bytes` of what waits. Room is for doubles where numbers wait as they were read, too:
-// a block with holes is read again as y.
+// and no more than `bytes` of what waits.
 constexpr std::size_t block_step = 16, most_block_bytes = std::size_t{1} << 21;
 constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
 [[maybe_unused]] inline std::size_t rows_in_column_block(std::size_t d, std::size_t size,
@@ -200,11 +200,16 @@ constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
   const std::size_t inputs = inputs_stride(batch.d) + inputs_stride(region.rank);
   const std::size_t product = is_mixed(region) ? plan.block * (inputs + plan.stride + 1) + 8 : 0;
   plan.doubles = (2 * (record_slots + most_rows_in_flight) + 6) * plan.stride + packed + product;
+  const auto waiting = [&](std::size_t each) {
+    return rows_in_column_block(batch.d, std::size_t(size), each, most_block_bytes);
+  };
+  const std::size_t rows = waiting(std::size_t(size)), of_y = waiting(sizeof(double));  // or kept
+  const std::size_t block = batch.d * std::max(rows * std::size_t(size) / sizeof(double), of_y) +
+                            9 * rows + round_up(batch.d * ((rows + 63) / 64), 8);
   const std::size_t columns =
-      plan.columns ? 8 * batch.d * (column_slots + 2 * most_column_vectors) + 3 * plan.stride +
-                         (batch.d + 10) * rows_in_column_block(batch.d, std::size_t(size),
-                                                               std::size_t(size), most_block_bytes)
-                   : 0;
+      plan.columns
+          ? 8 * batch.d * (column_slots + 2 * most_column_vectors) + 3 * plan.stride + block
+          : 0;
   if (plan.doubles < columns) plan.doubles = columns;
   if (region.task == Task::distances) plan.doubles += 2 * round_up(region.bins, 8) + 256;
   return plan;

@@ -257,14 +257,13 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
     const std::size_t size = may_keep && arrangement.keeps ? sizeof(T) : sizeof(double);
     const std::size_t most = rows_in_column_block(d, sizeof(T), size, arrangement.block);
     double *lanes = scratch.take(norm_lanes * most), *factors = scratch.take(most);
-    double* missing = scratch.take(most);
-    HoleBits<most_block_rows> holed;
+    HoleCounts<most_block_rows> holes;
     const std::size_t ahead = arrangement.ahead / (most * sizeof(T));
     const Block block{lanes,
                       factors,
-                      missing,
-                      &holed,
-                      scratch.take(d * most),
+                      &holes,
+                      scratch.take(d * most * size / sizeof(double)),
+                      reinterpret_cast<std::uint64_t*>(scratch.take(d * holes.words_of(most))),
                       most,
                       std::min(ahead + (ahead == 0), d - 1),
                       arrangement.fetch == Fetch::near};

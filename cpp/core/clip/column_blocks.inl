@@ -8,51 +8,56 @@
 // numbers as they were read, wait for the factors in the second level of cache (or, where columns are
 // many, in the third), and are added while the next block's run is read into their place, so that the
 // memory never rests.
-// Cost per 8 coordinates: 8 vector operations, 4 loads and 2 stores (ball); with holes 3 operations more,
-// and a load and a store of a byte.
+// Cost per 8 coordinates: 8 vector operations, 4 loads and 2 stores (ball); with holes 3 operations more
+// (kept numbers: 4), and a load and a store of a byte.
 //
 // A block with an exceptional row is dropped and read again with its holes filled and counted, as are
 // the next ones after a hole, at once; and one that still has a huge row then, in slabs (up to five
 // readings in all, of the slab that the row is in).
 
 struct Block {
-  double* lanes;                     // 8 numbers a row
-  double* factors;                   // one a row
-  double* missing;                   // holes of a row, where norms are stretched,
-  HoleBits<most_block_rows>* holed;  // and the rows that have one
-  double* y;                         // one a row and column, or as many numbers as they were read
-  std::size_t rows;                  // a whole number of block_step
-  std::size_t ahead;                 // columns from one that is read to what is asked for
-  bool near;                         // to the first level of cache, and not only to the second
-  bool waits = false;                // to be added
-  bool filled = false;               // was it read as `filled`?
+  double* lanes;                       // 8 numbers a row
+  double* factors;                     // one a row
+  HoleCounts<most_block_rows>* holes;  // of each row
+  double* y;            // one a row and column, or as many numbers as they were read; and then
+  std::uint64_t* gone;  // a bit for each, of holes, in whole words for a column
+  std::size_t rows;     // a whole number of block_step
+  std::size_t ahead;    // columns from one that is read to what is asked for
+  bool near;            // to the first level of cache, and not only to the second
+  bool waits = false;   // to be added
+  bool filled = false;  // was it read with its holes filled?
 };
 
 // Where what waits of a column lies.
 template <class T, Reading how>
 static ELLIPSUM_INLINE char* block_at(const Block& b, std::size_t place) {
-  constexpr std::size_t size = how == Reading::kept ? sizeof(T) : sizeof(double);
+  constexpr std::size_t size = keeps(how) ? sizeof(T) : sizeof(double);
   return reinterpret_cast<char*>(b.y) + place * b.rows * size;
+}
+static ELLIPSUM_INLINE std::uint64_t* gone_at(const Block& b, std::size_t place) {
+  return b.gone + place * HoleBits<most_block_rows>::words_of(b.rows);
 }
 
 // How a column's numbers come to y.
 struct OfColumn {
-  Vec center, scale, lower, upper;
+  Vec center, scale, limit;
   ELLIPSUM_INLINE OfColumn(const Region& region, std::size_t j)
       : center(fill(region.center[j])), scale(fill(region.scale[j])) {
-    upper = fill(region.task == Task::box ? region.limit[j] : 0.0), lower = negative(upper);
+    limit = fill(region.task == Task::box ? region.limit[j] : 0.0);
   }
   ELLIPSUM_INLINE Vec y(const Vec& x) const { return (x - center) * scale; }
 };
 
-// What waits of eight rows: the integers of a column's sums (and magnitudes) get them.
+// What waits of eight rows: the integers of a column's sums (and magnitudes) get them. Where numbers are
+// kept, bits of `gone` say which of them are holes.
 template <class T, Task task, Reading how>
-static ELLIPSUM_INLINE void add_eight(const char* waiting, const double* factor,
+static ELLIPSUM_INLINE void add_eight(const char* waiting, std::uint8_t gone, const double* factor,
                                       const OfColumn& column, VecInt& sum, VecInt& size) {
   Vec y;
-  if constexpr (how == Reading::kept) y = column.y(load<T>(waiting));
+  if constexpr (keeps(how)) y = column.y(load<T>(waiting));
   else y = load<double>(waiting);
-  if (task == Task::box && how == Reading::kept) y = clamp(y, column.lower, column.upper);
+  if (how == Reading::kept_filled) y = empty_holes(y, with_gone(Holes{}, gone));
+  if (task == Task::box && keeps(how)) y = within(y, column.limit);
   const Vec clipped = task == Task::box ? y : y * load<double>(factor);
   const Vec magic = fill(rounding_magic);
   sum = add_bits(sum, clipped + magic);
@@ -81,18 +86,19 @@ template <class T, Task task, Reading how, bool adds, bool begins>
 static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size_t i, std::size_t j,
                                      std::size_t place, const char* next, std::size_t size) {
   constexpr std::size_t line = 64, step = line / sizeof(T);
-  constexpr std::size_t waiting_size = how == Reading::kept ? sizeof(T) : sizeof(double);
-  constexpr bool holes = how == Reading::filled, sums = adds && task != Task::distances;
+  constexpr std::size_t waiting_size = keeps(how) ? sizeof(T) : sizeof(double);
+  constexpr bool holes = fills(how), sums = adds && task != Task::distances;
+  constexpr bool waits_with_holes = sums && how == Reading::kept_filled;
   const char* from = as_one(number_at(s.batch, j, i));
   const OfColumn column(s.region, j);
   double* lane = b.lanes + j % norm_lanes * b.rows;
   char* to = block_at<T, how>(b, place);
   // A bit for each number: where none is there, and where a hole is. Looked up and counted vector by
   // vector a block took up to 1.3 times as long (Zen 5, float64).
-  HoleBits<holes ? most_block_rows : 64> gone, found;
+  HoleBits<holes ? most_block_rows : 64> gone, found, waited;
   if (holes) gone.read(s.batch.valid ? gaps_from(s.batch.valid[j], s.before + i) : Gaps{}, b.rows);
   if (holes) found.clear(b.rows);
-  const bool stretch = holes && s.region.stretch;
+  if (waits_with_holes) waited.copy(gone_at(b, place), b.rows);
   Adding<task> adding(s, place);
   const auto ask = [&](std::size_t at) {
     if (b.near) __builtin_prefetch(next + at, 0, 3);
@@ -105,29 +111,30 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
     ELLIPSUM_UNROLL
     for (std::size_t r = r0; r < r0 + step; r += vec_lanes) {
       char* waiting = to + r * waiting_size;
-      if (sums) add_eight<T, task, how>(waiting, b.factors + r, column, adding.sum, adding.size);
+      const std::uint8_t waiting_gone = waits_with_holes ? waited.bytes()[r / vec_lanes] : 0;
+      if (sums)
+        add_eight<T, task, how>(waiting, waiting_gone, b.factors + r, column, adding.sum,
+                                adding.size);
       Vec x;
-      if constexpr (how == Reading::kept) x = copy_numbers<T>(from + r * sizeof(T), waiting);
+      if constexpr (keeps(how)) x = copy_numbers<T>(from + r * sizeof(T), waiting);
       else x = load<T>(from + r * sizeof(T));
       if (holes) hold(x);
+      Vec y = column.y(x);
       if (holes) {
         const Holes hole = with_gone(holes_of(x), gone.bytes()[r / vec_lanes]);
         found.bytes()[r / vec_lanes] = byte_of(hole);
-        std::int64_t* missing = integers_at(b.missing + r);
-        if (stretch) store(missing, count_holes(load_ints(missing), hole));
-        x = fill_holes(x, hole, column.center);
+        y = empty_holes(y, hole);
       }
-      Vec y = column.y(x);
-      const Vec more = task == Task::box ? bring_inside(y, column.lower, column.upper) : y * y;
+      const Vec more = task == Task::box ? bring_inside(y, column.limit) : y * y;
       store(lane + r, (begins ? fill(0.0) : load<double>(lane + r)) + more);
-      if (task != Task::distances && how != Reading::kept)
-        store(reinterpret_cast<double*>(waiting), y);
+      if (task != Task::distances && !keeps(how)) store(reinterpret_cast<double*>(waiting), y);
     }
   }
   if (sums) adding.keep();
   if constexpr (holes) {
-    b.holed->add(found, b.rows);
     *integers_at(s.copies + place) = found.count(b.rows);  // the block's, not added yet
+    if (keeps(how)) std::memcpy(gone_at(b, place), found.words, found.words_of(b.rows) * 8);
+    b.holes->add(found, b.rows);
   }
 }
 
@@ -172,10 +179,7 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
                   {},     {},    {0, 0},       columns.before};
   const std::size_t d = batch.d, next = i + b.rows < batch.n ? i + b.rows : i;
   if (d < norm_lanes) std::memset(b.lanes, 0, norm_lanes * b.rows * sizeof *b.lanes);
-  if (how == Reading::filled) {
-    std::memset(b.missing, 0, b.rows * sizeof *b.missing);
-    b.holed->clear(b.rows);
-  }
+  if (fills(how)) b.holes->clear();
   Round round;
   for (std::size_t k = 0; k < b.ahead; ++k) round.step(d);
   each_column(d, [&](std::size_t j, std::size_t place) {
@@ -199,7 +203,7 @@ static inline bool norms_of_block(const Columns& s, const Block& b) {
     Vec norm2 =
         ((lane(0) + lane(4)) + (lane(2) + lane(6))) + ((lane(1) + lane(5)) + (lane(3) + lane(7)));
     if (holes && s.region.stretch)
-      norm2 = norm2 * stretches_of(as_doubles(load_ints(integers_at(b.missing + r))), s.batch.d);
+      norm2 = norm2 * stretches_of(as_doubles(b.holes->of(r)), s.batch.d);
     ordinary &= (task == Task::box && holes) || all_below(norm2, fill(exceptional_norm2));
     store(b.lanes + r, norm2);
   }
@@ -220,20 +224,30 @@ template <class T, Task task, Reading how>
 static __attribute__((noinline)) void add_block(const Columns& s, const Block& b) {
   if (task == Task::distances) return;
   each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
-    constexpr std::size_t size = how == Reading::kept ? sizeof(T) : sizeof(double);
+    constexpr std::size_t size = keeps(how) ? sizeof(T) : sizeof(double);
     const OfColumn column(s.region, j);
     const char* from = block_at<T, how>(b, place);
+    HoleBits<most_block_rows> gone;
+    if (how == Reading::kept_filled) gone.copy(gone_at(b, place), b.rows);
     Adding<task> adding(s, place);
-    for (std::size_t r = 0; r < b.rows; r += vec_lanes)
-      add_eight<T, task, how>(from + r * size, b.factors + r, column, adding.sum, adding.size);
+    for (std::size_t r = 0; r < b.rows; r += vec_lanes) {
+      const std::uint8_t eight = how == Reading::kept_filled ? gone.bytes()[r / vec_lanes] : 0;
+      add_eight<T, task, how>(from + r * size, eight, b.factors + r, column, adding.sum,
+                              adding.size);
+    }
     adding.keep();
   });
 }
 
-// Adds the block that waits, if one does; others than filled ones were read as `fast`.
+// How blocks with holes are read where others are as `fast`.
+constexpr Reading filled_as(Reading fast) {
+  return keeps(fast) ? Reading::kept_filled : Reading::filled;
+}
+
+// Adds the block that waits, if one does.
 template <class T, Task task, Reading fast>
 static inline void add_waiting_block(const Columns& s, Block& b) {
-  if (b.waits && b.filled) add_block<T, task, Reading::filled>(s, b);
+  if (b.waits && b.filled) add_block<T, task, filled_as(fast)>(s, b);
   else if (b.waits) add_block<T, task, fast>(s, b);
   b.waits = false;
 }
@@ -243,7 +257,7 @@ static inline std::int64_t add_holes(Columns& s, const Block& b) {
   each_column(s.batch.d, [&](std::size_t, std::size_t place) {
     *sums_at(s, column_absent, place) += *integers_at(s.copies + place);
   });
-  const std::int64_t rows = b.holed->count(b.rows);
+  const std::int64_t rows = b.holes->rows(b.rows);
   s.counts.nonfinite += rows;
   return rows;
 }
@@ -254,7 +268,7 @@ template <class T, Task task, Reading how>
 static inline bool take_block(Columns& s, Block& b, std::size_t i) {
   if (b.waits) read_block<T, task, how, true>(s, b, i);
   else read_block<T, task, how, false>(s, b, i);
-  constexpr bool holes = how == Reading::filled;
+  constexpr bool holes = fills(how);
   b.waits = false, b.filled = holes;  // constants: later branches depend on no row
   if (!__builtin_expect(norms_of_block<task, holes>(s, b), 1)) return false;
   finish_block<task>(s, b);
@@ -272,11 +286,12 @@ static void add_blocks(Columns& s, Block b, std::size_t& i) {
   const std::size_t d = s.batch.d, end = s.batch.n / block_step * block_step;
   for (; i < end; i += b.rows) {
     const bool careful = s.careful || has_gaps(s, i, b.rows < end - i ? b.rows : end - i);
-    const bool otherwise = fast == Reading::kept && b.filled != careful;
+    // What waits of others is y, whether holes were filled or not.
+    const bool otherwise = keeps(fast) && b.filled != careful;
     if (otherwise || b.rows > end - i) add_waiting_block<T, task, fast>(s, b);
     if (b.rows > end - i) b.rows = end - i;
     if (!careful && take_block<T, task, fast>(s, b, i)) continue;
-    if (take_block<T, task, Reading::filled>(s, b, i)) continue;
+    if (take_block<T, task, filled_as(fast)>(s, b, i)) continue;
     AskingColumns nothing{d, d, 0, 0, 0, false};
     Slab<block_step / vec_lanes> slab;
     for (std::size_t r = i; r < i + b.rows; r += block_step)

@@ -41,9 +41,11 @@ struct AskingColumns {
 };
 
 // How a slab or a block is read, and what of it waits for its factors: y, or (blocks alone) the numbers
-// as they were read (`kept`); y where holes are filled, with how many each column has; the same of a
+// as they were read (`kept`); the same where holes are filled, with how many each column has; and y of a
 // slab with a huge row, which is added at once, beside copies of its numbers.
-enum class Reading { plain, kept, filled, copied };
+enum class Reading { plain, kept, filled, kept_filled, copied };
+constexpr bool keeps(Reading how) { return how == Reading::kept || how == Reading::kept_filled; }
+constexpr bool fills(Reading how) { return how >= Reading::filled; }
 
 template <int V> struct Slab {
   Vec norm2[V], factor[V];
@@ -90,7 +92,7 @@ template <class T, int V, Task task, Reading how>
 static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std::size_t i,
                                         std::size_t j, std::size_t place, Vec (&lane)[V],
                                         Slab<V>& slab) {
-  constexpr bool holes = how == Reading::filled || how == Reading::copied;
+  constexpr bool holes = fills(how);
   const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
   const Gaps gaps = holes && s.batch.valid ? gaps_from(s.batch.valid[j], s.before + i) : Gaps{};
   double* to = s.y + place * V * vec_lanes;
@@ -109,7 +111,7 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
     if (how == Reading::copied) store(s.copies + (place * V + std::size_t(v)) * vec_lanes, x);
     Vec y = (x - center) * scale;
     const Vec limit = fill(task == Task::box ? s.region.limit[j] : 0.0);
-    lane[v] = lane[v] + (task == Task::box ? bring_inside(y, negative(limit), limit) : y * y);
+    lane[v] = lane[v] + (task == Task::box ? bring_inside(y, limit) : y * y);
     if (task != Task::distances) store(to + v * vec_lanes, y);
   }
   if (how == Reading::filled) store(integers_at(s.copies + place * vec_lanes), absent);

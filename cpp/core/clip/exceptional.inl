@@ -25,10 +25,12 @@ static double stretch_of(const Region& region, std::int64_t holes) {
   return region.stretch ? d / (present > 1 ? present : 1) : 1.0;
 }
 
+// Modulo 2^64: sums may hold magic numbers.
 static inline void add_to(std::int64_t* counts, const VecInt& more) {
   VecInt sum = load_ints(counts);
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) sum.part[p] += more.part[p];
+  for (int p = 0; p < vec_parts; ++p)
+    sum.part[p] = Mask(Words64(sum.part[p]) + Words64(more.part[p]));
   store(counts, sum);
 }
 

@@ -19,14 +19,14 @@ static inline Vec read_group(Stream& s, const Batch& rows, std::size_t i) {
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
     const Vec center = load<double>(record + center_slot),
               scale = load<double>(record + scale_slot);
-    const Vec limit = load<double>(record + limit_slot), lower = negative(limit);
+    const Vec limit = load<double>(record + limit_slot);
     ELLIPSUM_UNROLL
     for (int r = 0; r < R; ++r) {
       const char* from = row[r] + j * sizeof(S);
       __builtin_prefetch(from + R * rows.row_stride);
       const Vec x = j + vec_lanes <= s.d ? load<S>(from) : load_first<S>(from, s.d - j);
       Vec y = (x - center) * scale;
-      norm2[r] = norm2[r] + (task == Task::box ? bring_inside(y, lower, limit) : y * y);
+      norm2[r] = norm2[r] + (task == Task::box ? bring_inside(y, limit) : y * y);
       store(record + y_slot(task) + r * vec_lanes, y);
     }
   }

@@ -14,7 +14,6 @@ static ELLIPSUM_INLINE void holed_step(Group<R>& g, VecInt (&found)[R], double* 
   if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
   const Vec center = load<double>(record + center_slot), scale = load<double>(record + scale_slot);
   const Vec limit = task == Task::box ? load<double>(record + limit_slot) : fill(0.0);
-  const Vec lower = negative(limit);
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
     double* at = record + y_slot(task) + r * vec_lanes;
@@ -31,7 +30,7 @@ static ELLIPSUM_INLINE void holed_step(Group<R>& g, VecInt (&found)[R], double* 
     const Holes holes = holes_of(x);
     found[r] = count_holes(found[r], holes);
     Vec y = empty_holes((x - center) * scale, holes);
-    g.norm2[r] = g.norm2[r] + (task == Task::box ? bring_inside(y, lower, limit) : y * y);
+    g.norm2[r] = g.norm2[r] + (task == Task::box ? bring_inside(y, limit) : y * y);
     store(at, mark_holes(y, holes, x));
   }
   store(integers_at(record + sum_slot), sum);

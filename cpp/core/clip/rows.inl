@@ -23,15 +23,14 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
                        const Arrangement& arrangement) {
   const Vec magic = fill(rounding_magic), radius = fill(s.radius);
   const std::size_t left = s.d - (chunks - 1) * vec_lanes;
-  Vec center[chunks], scale[chunks], limit[chunks], lower[chunks];
+  Vec center[chunks], scale[chunks], limit[chunks];
   VecInt sum[chunks], size[chunks];
   ELLIPSUM_UNROLL
   for (int c = 0; c < chunks; ++c) {
     const double* record = s.records + std::size_t(c) * s.stride;
     const std::size_t j = std::size_t(c) * vec_lanes;
     center[c] = load<double>(s.center + j), scale[c] = load<double>(s.scale + j);
-    if (task == Task::box)
-      limit[c] = load<double>(record + limit_slot), lower[c] = negative(limit[c]);
+    if (task == Task::box) limit[c] = load<double>(record + limit_slot);
     sum[c] = size[c] = VecInt{};
   }
   std::uint64_t quantised = 0;
@@ -58,8 +57,8 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
         const char* at = g.row[r] + c * vec_lanes * int(sizeof(S));
         const Vec x = c + 1 < chunks || left == vec_lanes ? load<S>(at) : load_first<S>(at, left);
         y[c][r] = scaled<form>(x, center[c], scale[c]);
-        g.norm2[r] = g.norm2[r] + (task == Task::box ? bring_inside(y[c][r], lower[c], limit[c])
-                                                     : y[c][r] * y[c][r]);
+        g.norm2[r] =
+            g.norm2[r] + (task == Task::box ? bring_inside(y[c][r], limit[c]) : y[c][r] * y[c][r]);
       }
     }
     Vec norm2 = sum_lanes_of_each<R>(g.norm2);

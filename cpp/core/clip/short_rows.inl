@@ -31,7 +31,7 @@ static void short_row(const Region& region, const char* row, ShortSums& sums) {
   }
   if (task == Task::box) {
     Vec inside = all;
-    sums.counts.clipped += sum_lanes(bring_inside(inside, negative(upper), upper)) != 0;
+    sums.counts.clipped += sum_lanes(bring_inside(inside, upper)) != 0;
     store(y, inside);
   } else if (huge) {
     sums.counts.clipped += clip_huge_row(region, {x, h, y, stretch});
@@ -80,7 +80,7 @@ static inline bool eight_short_rows(const Region& region, const char* rows, Eigh
     }
     y[j] = (x - fill(region.center[j])) * fill(region.scale[j]);
     const Vec limit = fill(task == Task::box ? region.limit[j] : 0.0);
-    lane[j] = task == Task::box ? bring_inside(y[j], negative(limit), limit) : y[j] * y[j];
+    lane[j] = task == Task::box ? bring_inside(y[j], limit) : y[j] * y[j];
   }
   Vec norm2 =
       ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));

@@ -125,14 +125,13 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const 
   const Vec center = own ? load<double>(record + center_slot) : one_center,
             scale = own ? load<double>(record + scale_slot) : one_scale;
   const Vec limit = task == Task::box && own ? load<double>(record + limit_slot) : one_limit;
-  const Vec lower = negative(limit);
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
     double* at = record + y_slot(task) + r * vec_lanes;
     char* kept = reinterpret_cast<char*>(record + y_slot(task)) + r * vec_lanes * int(sizeof(T));
     if (task != Task::distances) {
       Vec y = keeps ? scaled<form>(load<T>(kept), center, scale) : load<double>(at);
-      if (task == Task::box && keeps) y = clamp(y, lower, limit);
+      if (task == Task::box && keeps) y = within(y, limit);
       const Vec clipped = task == Task::box && !keeps ? y : y * g.factor[r];
       sum = add_bits(sum, clipped + magic);
       if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
@@ -144,7 +143,7 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const 
       x = count == vec_lanes ? copy_numbers<T>(from, kept) : copy_first<T>(from, kept, count);
     else x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
     Vec y = scaled<form>(x, center, scale);
-    g.norm2[r] = g.norm2[r] + (task == Task::box ? bring_inside(y, lower, limit) : y * y);
+    g.norm2[r] = g.norm2[r] + (task == Task::box ? bring_inside(y, limit) : y * y);
     if (task != Task::distances && !keeps) store(at, y);
   }
   if (task != Task::distances) store(integers_at(record + sum_slot), sum);
@@ -205,7 +204,7 @@ __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin&
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
     Vec y = (load<double>(s.alone.x + j) - load<double>(s.center + j)) * load<double>(s.scale + j);
     const Vec limit = load<double>(record + limit_slot);
-    norm2 = norm2 + (task == Task::box ? bring_inside(y, negative(limit), limit) : y * y);
+    norm2 = norm2 + (task == Task::box ? bring_inside(y, limit) : y * y);
     if (keeps) store(s.alone.y + j, y);
     else if (task != Task::distances) store(record + y_slot(task) + r * vec_lanes, y);
   }

@@ -224,16 +224,17 @@ inline Vec clamp(const Vec& y, const Vec& lower, const Vec& upper) {
   return r;
 }
 
-inline Vec negative(const Vec& a) {
+// y brought into [-limit, limit], by one operation on AVX-512; a NaN, too, to one of its ends.
+inline Vec within(const Vec& y, const Vec& limit) {
   Vec r;
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) r.part[p] = -a.part[p];
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = within(y.part[p], limit.part[p]);
   return r;
 }
 
-// y brought into [lower, upper], and how far it was outside; no sum of these is 0 unless each is.
-ELLIPSUM_INLINE Vec bring_inside(Vec& y, const Vec& lower, const Vec& upper) {
-  const Vec inside = clamp(y, lower, upper), outside = magnitude(y - inside);
+// The same, and how far it was outside; no sum of these is 0 unless each is.
+ELLIPSUM_INLINE Vec bring_inside(Vec& y, const Vec& limit) {
+  const Vec inside = within(y, limit), outside = magnitude(y - inside);
   y = inside;
   return outside;
 }

@@ -63,6 +63,15 @@ inline Doubles select(const Mask& mask, const Doubles& yes, const Doubles& no) {
   return (Doubles)((mask & (Mask)yes) | (~mask & (Mask)no));
 }
 inline Doubles magnitude(const Doubles& x) { return (Doubles)((Mask)x & INT64_MAX); }
+// y brought into [-limit, limit]; a NaN, too, to one of the two ends.
+inline Doubles within(const Doubles& y, const Doubles& limit) {
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+  constexpr int nearer_zero = 2, sign_of_first = 0;  // of the two
+  return _mm512_range_pd(y, limit, sign_of_first << 2 | nearer_zero);
+#else
+  return clamp(y, -limit, limit);
+#endif
+}
 
 // Every kernel begins with one. While the upper halves of registers are in use, each SSE instruction of
 // the thread waits for those before it (Zen 5: rows of 4 on the baseline take 3.6 times as long, until
