@@ -31,6 +31,29 @@ def variant(request):
     _core.choose_target("")
 
 
+COLUMNS = [name for name in _core.variants() if ":columns" in name]
+ROWS = [name for name in _core.variants() if name not in COLUMNS]
+
+
+def cases(kinds, variants):
+    """Each kind in each variant. For a matrix rows in columns are copied as rows: all ways to read
+    columns are one there, and the first of each instruction set stands for them."""
+    found = [(kind, variant) for kind in kinds for variant in variants]
+    return pytest.mark.parametrize(
+        ("kind", "variant"),
+        [
+            (kind, variant)
+            for kind, variant in found
+            if variant in ROWS or variant.endswith(":columns-4") or not is_mixed(kind)
+        ],
+        indirect=["variant"],
+    )
+
+
+def is_mixed(kind):
+    return "matrix" in kind or "low rank" in kind
+
+
 def layouts(rows):
     """The same rows as they may lie in memory."""
     n, d = rows.shape
@@ -64,9 +87,8 @@ def tables(kind, dtype):
     return found
 
 
-@pytest.mark.parametrize("variant", _core.variants(), indirect=True)
+@cases(KINDS + BALLS, _core.variants())
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", KINDS + BALLS)
 def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(variant, kind, dtype):
     for region, rows, wanted in tables(kind, dtype):
         for name, view in layouts(rows).items():
@@ -105,9 +127,8 @@ def tables_by_turns(kind, dtype):
     return found
 
 
-@pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
+@cases(KINDS, COLUMNS)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", KINDS)
 def test_slabs_of_every_kind_follow_each_other(variant, kind, dtype):
     """What waits of a slab of columns is added once, and with its own factors, whatever follows."""
     for region, rows, wanted in tables_by_turns(kind, dtype):
@@ -147,11 +168,8 @@ def tables_with_holes(kind, dtype):
     return found
 
 
-@pytest.mark.parametrize(
-    "variant", [v for v in _core.variants() if "columns" not in v], indirect=True
-)
+@cases(["ball", "box", "halves", "distances", "matrix", *BALLS], ROWS)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("kind", ["ball", "box", "halves", "distances", "matrix", *BALLS])
 def test_rows_with_holes_come_and_go(variant, kind, dtype):
     """Where many rows have holes they go another way, and come back from it."""
     for region, rows, all_of_them, some in tables_with_holes(kind, dtype):
@@ -217,9 +235,8 @@ def tables_with_bitmaps(kind, dtype):
     return found
 
 
-@pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
+@cases(KINDS, COLUMNS)
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("kind", KINDS)
 def test_numbers_that_a_bitmap_leaves_out_are_holes_in_every_arrangement(variant, kind, dtype):
     for region, block, wanted in tables_with_bitmaps(kind, dtype):
         for threads in (1, 2):
@@ -247,9 +264,8 @@ def blocks_by_turns(kind, dtype):
     return found
 
 
-@pytest.mark.parametrize("variant", [v for v in _core.variants() if "columns" in v], indirect=True)
+@cases(KINDS, COLUMNS)
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("kind", KINDS)
 def test_blocks_of_every_kind_follow_each_other(variant, kind, dtype):
     """Blocks (up to a page of each column) are ordinary, have a hole or a huge row, are shorter."""
     for region, rows, block, wanted in blocks_by_turns(kind, dtype):
