@@ -186,6 +186,9 @@ constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
   return fit < block_step ? block_step : fit < run ? fit : run;
 }
 
+// Of so many bits.
+[[maybe_unused]] constexpr std::size_t words_of_bits(std::size_t n) { return (n + 63) / 64; }
+
 [[maybe_unused]] inline ClipPlan clip_plan(const Batch& batch, const Region& region) {
   ClipPlan plan{};
   const std::ptrdiff_t size = batch.dtype == Dtype::float32 ? 4 : 8;
@@ -205,7 +208,7 @@ constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
   };
   const std::size_t rows = waiting(std::size_t(size)), of_y = waiting(sizeof(double));  // or kept
   const std::size_t block = batch.d * std::max(rows * std::size_t(size) / sizeof(double), of_y) +
-                            9 * rows + round_up(batch.d * ((rows + 63) / 64), 8);
+                            (norm_lanes + 1) * rows + round_up(batch.d * words_of_bits(rows), 8);
   const std::size_t columns =
       plan.columns
           ? 8 * batch.d * (column_slots + 2 * most_column_vectors) + 3 * plan.stride + block

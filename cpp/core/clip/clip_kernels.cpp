@@ -263,7 +263,7 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
                       factors,
                       &holes,
                       scratch.take(d * most * size / sizeof(double)),
-                      reinterpret_cast<std::uint64_t*>(scratch.take(d * holes.words_of(most))),
+                      reinterpret_cast<std::uint64_t*>(scratch.take(d * words_of_bits(most))),
                       most,
                       std::min(ahead + (ahead == 0), d - 1),
                       arrangement.fetch == Fetch::near};

@@ -35,7 +35,7 @@ static ELLIPSUM_INLINE char* block_at(const Block& b, std::size_t place) {
   return reinterpret_cast<char*>(b.y) + place * b.rows * size;
 }
 static ELLIPSUM_INLINE std::uint64_t* gone_at(const Block& b, std::size_t place) {
-  return b.gone + place * HoleBits<most_block_rows>::words_of(b.rows);
+  return b.gone + place * words_of_bits(b.rows);
 }
 
 // How a column's numbers come to y.
@@ -133,7 +133,7 @@ static ELLIPSUM_INLINE void read_run(const Columns& s, const Block& b, std::size
   if (sums) adding.keep();
   if constexpr (holes) {
     *integers_at(s.copies + place) = found.count(b.rows);  // the block's, not added yet
-    if (keeps(how)) std::memcpy(gone_at(b, place), found.words, found.words_of(b.rows) * 8);
+    if (keeps(how)) found.copy_to(gone_at(b, place), b.rows);
     b.holes->add(found, b.rows);
   }
 }

@@ -25,11 +25,13 @@ template <std::size_t most> struct HoleBits {
   std::uint64_t words[most / 64];
   std::uint8_t* bytes() { return reinterpret_cast<std::uint8_t*>(words); }
   const std::uint8_t* bytes() const { return reinterpret_cast<const std::uint8_t*>(words); }
-  static std::size_t words_of(std::size_t n) { return (n + 63) / 64; }
 
-  void clear(std::size_t n) { std::memset(words, 0, words_of(n) * sizeof *words); }
+  void clear(std::size_t n) { std::memset(words, 0, words_of_bits(n) * sizeof *words); }
   void copy(const std::uint64_t* from, std::size_t n) {
-    std::memcpy(words, from, words_of(n) * sizeof *words);
+    std::memcpy(words, from, words_of_bits(n) * sizeof *words);
+  }
+  void copy_to(std::uint64_t* to, std::size_t n) const {
+    std::memcpy(to, words, words_of_bits(n) * sizeof *words);
   }
   // What is not there.
   ELLIPSUM_INLINE void read(const Gaps& gaps, std::size_t n) {
@@ -47,7 +49,7 @@ template <std::size_t most> struct HoleBits {
   }
   ELLIPSUM_INLINE std::int64_t count(std::size_t n) const {
     std::int64_t bits = 0;
-    for (std::size_t w = 0; w < words_of(n); ++w) bits += __builtin_popcountll(words[w]);
+    for (std::size_t w = 0; w < words_of_bits(n); ++w) bits += __builtin_popcountll(words[w]);
     return bits;
   }
 };
@@ -165,14 +167,13 @@ static inline VecInt count_holes(const VecInt& absent, const Holes& holes) {
 // row r, so that a column costs two operations on 1/64 words a row for each bit of d, and no branch.
 template <std::size_t most> class HoleCounts {
  public:
-  static std::size_t words_of(std::size_t n) { return HoleBits<most>::words_of(n); }
   void clear() { columns_ = used_ = 0; }
   // One more in each row that has a bit in `carry`, which is used up.
   ELLIPSUM_INLINE void add(HoleBits<most>& carry, std::size_t n) {
     if (++columns_ >> used_) planes_[used_++].clear(n);
     for (std::size_t k = 0; k < used_; ++k) {
       HoleBits<most>& plane = planes_[k];
-      for (std::size_t w = 0; w < carry.words_of(n); ++w) {
+      for (std::size_t w = 0; w < words_of_bits(n); ++w) {
         const std::uint64_t both = plane.words[w] & carry.words[w];
         plane.words[w] ^= carry.words[w], carry.words[w] = both;
       }
@@ -193,7 +194,7 @@ template <std::size_t most> class HoleCounts {
     HoleBits<most> some;
     some.clear(n);
     for (std::size_t k = 0; k < used_; ++k)
-      for (std::size_t w = 0; w < some.words_of(n); ++w) some.words[w] |= planes_[k].words[w];
+      for (std::size_t w = 0; w < words_of_bits(n); ++w) some.words[w] |= planes_[k].words[w];
     return some.count(n);
   }
 
