@@ -36,6 +36,7 @@ ELSEWHERE = (
     *("audit*", "group_audit", "group_selection", "budget", "channels", "claims", "layout", "csv*"),
     *("koehler*", "mean_*", "poulsen*", "sources", "priv_unit", "demo", "plot", "command"),
     *("record_*", "projection_*", "private_moments", "best_region", "calibrate", "column_names"),
+    *("adaptive", "box_alone", "interrupted", "not_what_they_say", "projection"),
     *("attacks*", "arrow_records", "c_stream", "files", "frames", "lists", "npz_labels"),
     *("estimator", "fuzz_corpus", "labels_decide_nothing", "lineage", "mutation_list"),
     *("noise_keys", "one_record_decides_nothing", "partitioned_folders", "parts", "plan"),
@@ -47,7 +48,7 @@ ELSEWHERE = (
 
 #: CI has an hour. Where so many seconds are over, on slow machines, only those run that compare the
 #: kernels with their twins.
-LATE = 2000
+LATE = 1500
 
 
 def tests(elsewhere: tuple[str, ...]) -> list[Path]:

@@ -213,5 +213,5 @@ def a_budget_that_is_not_spent(monkeypatch):
 def test_the_audit_sees_a_plan_that_is_broken(monkeypatch, broken, word, neighbors):
     broken(monkeypatch)
     mechanism = PrivateMean(**BOX, neighbors=neighbors)
-    found = audit_of_plan(monkeypatch, mechanism, neighbors, runs=130).flags(MU)
+    found = audit_of_plan(monkeypatch, mechanism, neighbors, runs=75).flags(MU)
     assert any(word in line for line in found), found

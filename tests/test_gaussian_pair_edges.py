@@ -69,6 +69,7 @@ def test_covariances_of_any_size_are_scaled():
     assert GaussianPair([1e308], [1.0], [-1e308], [1.0]).epsilon(0.1) == math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spectrum", "targets"),
     [

@@ -61,6 +61,7 @@ def check(pair, epsilon, true, above=2e-12):
     assert true < 1e-280 or got <= true * (1 + above), (epsilon, got, mp.nstr(true, 20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [1, 4, 758])
 def test_one_term_of_any_size_and_multiplicity(m):
     for e in (1e-310, 1e-100, 1e-70, 1e-18, 1e-15, 1e-9, 0.3, 40.0, 1e12, 1e60, 1e140):
@@ -91,6 +92,7 @@ def test_a_shifted_term_of_any_size():
         assert float(pair.delta(pair.epsilon(1e-6))) <= 1e-6, k
 
 
+@pytest.mark.slow
 def test_terms_of_any_size_side_by_side():
     """No exception, no NaN, and between what the largest alone costs and what it costs with as
     many terms more of a size that is nothing beside it."""

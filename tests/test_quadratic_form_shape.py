@@ -102,6 +102,7 @@ def noncentral_tail(weights, dof, noncentrality, normal_sd, offset, q):
     return mpmath.mpf(1) / 2 + mpmath.quad(integrand, ends) / mpmath.pi
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [3.0, 5.58, 12.0])
 def test_the_gradient_in_all_parameters_is_that_of_another_integral(q):
     with mpmath.workdps(25):

@@ -47,17 +47,18 @@ std::vector<double> scaled_by_factors(const Region& region, const std::vector<do
 
 std::vector<double> scaled(const Region& region, const std::vector<double>& x) {
   if (region.rank) return scaled_by_factors(region, x);
-  std::vector<double> y(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (!region.matrix) {
-      y[i] = (x[i] - region.center[i]) * region.scale[i];
-      continue;
-    }
-    for (std::size_t k = 0; k < x.size(); ++k) {
-      const double product = region.matrix[i * x.size() + k] * to_29_bits(x[k] - region.center[k]);
+  const std::size_t d = x.size();
+  std::vector<double> y(d), h(d);
+  for (std::size_t k = 0; k < d; ++k) {
+    h[k] = x[k] - region.center[k];
+    if (region.matrix) h[k] = to_29_bits(h[k]);
+    else y[k] = h[k] * region.scale[k];
+  }
+  for (std::size_t i = 0; region.matrix && i < d; ++i)
+    for (std::size_t k = 0; k < d; ++k) {
+      const double product = region.matrix[i * d + k] * h[k];
       y[i] = y[i] + product;
     }
-  }
   return y;
 }
 
