@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,7 @@ def attackers(claim: str) -> list[str]:
     return re.findall(r"`([^`]+)`", line[1]) if line else []
 
 
+@cache
 def functions_of(path: Path) -> set[str]:
     """Names of the test functions of a file."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -295,13 +295,22 @@ def test_an_interrupt_releases_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments, code", [(["info"], Exit.OUTPUT), (["mean", "--help"], Exit.OK)]
+    "arguments, unbuffered, code",
+    [
+        (["info"], "", Exit.OUTPUT),
+        (["info"], "1", Exit.OUTPUT),
+        (["mean", "--help"], "", Exit.OUTPUT),
+        (["mean", "--help"], "1", Exit.OK),  # argparse says nothing of a write that fails at once
+    ],
 )
-def test_a_reader_that_leaves_is_no_traceback(arguments, code):
+def test_a_reader_that_leaves_is_no_traceback(arguments, unbuffered, code):
     read, write = os.pipe()
     os.close(read)
     child = subprocess.run(
-        [sys.executable, "-m", "ellipsum", *arguments], stdout=write, stderr=subprocess.PIPE
+        [sys.executable, "-m", "ellipsum", *arguments],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
     )
     os.close(write)
     assert (child.returncode, child.stderr) == (code, b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from mutation_list import MUTATIONS
 ROOT = Path(__file__).parent.parent
 
 
+@cache
 def functions_of(path: str) -> list[str]:
     tree = ast.parse((ROOT / path).read_text())
     return [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
