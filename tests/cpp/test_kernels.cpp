@@ -9,6 +9,7 @@
 #include <cstring>
 #include <deque>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -151,24 +152,21 @@ Sums run(const Choice& kernels, const Batch& batch, const Region& region, int th
   return sums;
 }
 
-// A variant and what others need not show again. Rows of d <= 8, and products with a matrix or factors,
-// have one way for rows and one for columns in each target: its first variant of each stands for all.
+// A variant. Products with a matrix or factors are clipped one way for each number of rows in flight, or in
+// registers, and all ways to read columns are one there: the first variant of each stands for all.
 struct Tested {
   Choice kernels;
-  bool of_columns, first;
-  Tested(const std::string& name, bool columns, bool is_first)
-      : kernels(name), of_columns(columns), first(is_first) {}
+  bool of_products;
+  Tested(const std::string& name, bool products) : kernels(name), of_products(products) {}
 };
 
 std::deque<Tested> tested_variants() {
   std::deque<Tested> all;
-  std::string target;
+  std::set<std::string> ways;
   for (const std::string& name : variant_names()) {
-    const std::string ways = name.substr(0, name.find(':') + 2);  // "avx2:c": columns
-    const bool columns = ways.back() == 'c';
-    const std::string kind = ways.substr(0, ways.size() - 2) + (columns ? " columns" : " rows");
-    all.emplace_back(name, columns, kind != target);
-    target = kind;
+    const bool registers = name.find("registers") != std::string::npos;
+    const std::string way = name.substr(0, name.find('-')) + (registers ? "r" : "");
+    all.emplace_back(name, ways.insert(way).second);
   }
   return all;
 }
@@ -201,13 +199,10 @@ void test_model(const std::deque<Tested>& variants, Kind kind, std::size_t n, st
       check(run(each.kernels, batch, c.region, threads) == wanted, what,
             each.kernels.name().c_str(), n, d);
     };
-    if (!each.first && (kind.matrix || kind.rank || (d <= 8 && !each.of_columns))) continue;
-    if (each.of_columns) {
-      agrees(other.columns, 2, "Fortran order");
-      continue;
-    }
+    if (!each.of_products && (kind.matrix || kind.rank)) continue;
     agrees(rows.batch, 1, "model");
     agrees(rows.batch, 3, "three threads");
+    agrees(other.columns, 2, "Fortran order");
     agrees(other.backwards, 1, "rows backwards");
   }
 }

@@ -58,7 +58,8 @@ constexpr const Arrangement &slabs = columns[0], &blocks = columns[2];
 constexpr std::size_t most_in_slabs = 64, most_spread_in_slabs = 256;
 constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
-// From here on a pass is timed: rows of d <= 8 and products with a matrix have one way each.
+// From here on a pass is timed: rows of d <= 8 have one way, and products with a matrix differ by the rows
+// in flight alone, of which they go by those of their d.
 constexpr std::size_t least_d = 9;
 // Slices of which more than one row in so many has a hole tell nothing: such rows go another way
 // (clip_rows; the widest vectors' own limit is 12 in 256).
