@@ -177,8 +177,8 @@ COLUMNS = [
     Mutation(
         "columns, C++: sums in the order of columns, y in that of reading",
         C + "clip/columns.inl",
-        "f(j, place++);",
-        "f(j, j + 0 * place++);",
+        "f(j, place++, one);",
+        "f(j, j + 0 * place++, one);",
         "tests/test_arrangements.py",
     ),
     Mutation(
@@ -191,15 +191,15 @@ COLUMNS = [
     Mutation(
         "columns, C++: a lane of a block begins where the one before it ended",
         C + "clip/column_blocks.inl",
-        "(begins ? fill(0.0) : load<double>(lane + r)) + more",
-        "load<double>(lane + r) + more",
+        "Vec norm2 = begins ? fill(0.0) : load<double>(lane + r);",
+        "Vec norm2 = load<double>(lane + r);",
         "tests/test_arrangements.py",
     ),
     Mutation(
         "columns, C++: a block that waits is added unclipped",
         C + "clip/column_blocks.inl",
-        "task == Task::box ? y : y * load<double>(factor);",
-        "task == Task::box ? y : y * (fill(1.0) + fill(0.0) * load<double>(factor));",
+        "task == Task::box ? y : y * factor;",
+        "task == Task::box ? y : y * (fill(1.0) + fill(0.0) * factor);",
         "tests/test_arrangements.py",
     ),
     Mutation(
@@ -238,10 +238,26 @@ COLUMNS = [
         "tests/test_arrangements.py -k bitmap",
     ),
     Mutation(
+        "columns, C++: by twos, the second's sums go to the first's place",
+        C + "clip/column_blocks.inl",
+        "adding[k].begin(s, at);",
+        "adding[k].begin(s, place);",
+        "tests/test_arrangements.py",
+        target="avx512",
+    ),
+    Mutation(
+        "columns, C++: by twos, the second's numbers are the first's",
+        C + "clip/column_blocks.inl",
+        "from[k] = as_one(number_at(s.batch, jk, i))",
+        "from[k] = as_one(number_at(s.batch, j, i))",
+        "tests/test_arrangements.py",
+        target="avx512",
+    ),
+    Mutation(
         "columns, C++: blocks read numbers of float32 among float64 as these",
         C + "clip/column_blocks.inl",
-        "  if (is_narrow(s.batch, j)) {\n",
-        "  if (is_narrow(s.batch, j) && j > s.batch.d) {\n",
+        "  if (is_narrow(s.batch, j)) read_columns",
+        "  if (is_narrow(s.batch, j) && j > s.batch.d) read_columns",
         "tests/test_arrangements.py -k bitmap",
     ),
 ]

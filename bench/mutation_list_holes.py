@@ -17,8 +17,8 @@ HOLES = [
     Mutation(
         "blocks: a row's holes are those of its last column alone",
         C + "clip/column_blocks.inl",
-        "b.holes->add(found, b.rows);",
-        "b.holes->clear();\n    b.holes->add(found, b.rows);",
+        "b.holes->add(found[k], b.rows);",
+        "b.holes->clear();\n      b.holes->add(found[k], b.rows);",
         "tests/test_arrow_columns.py tests/test_holes.py",
     ),
     Mutation(

@@ -75,12 +75,25 @@ static ELLIPSUM_INLINE void ask_columns(const Batch& batch, AskingColumns& askin
   if (asking.done >= asking.run) asking.done = 0, ++asking.column;
 }
 
-// Calls f(j, place) for each column in the order in which they are read, that of the accumulators;
-// all that is kept of columns lies in this order, so that it is walked from one end to the other.
-template <class F> static ELLIPSUM_INLINE void each_column(std::size_t d, const F& f) {
+// Calls f(j, place, columns) for the columns in the order in which they are read, that of the accumulators;
+// all that is kept of columns lies in this order, so that it is walked from one end to the other. f takes
+// `columns` of them, j, j + 8, ...: a constant, `at_once` while an accumulator has so many, then 1.
+template <std::size_t at_once, class F>
+static ELLIPSUM_INLINE void each_columns(std::size_t d, const F& f) {
+  constexpr std::integral_constant<std::size_t, at_once> several{};
+  constexpr std::integral_constant<std::size_t, 1> one{};
   std::size_t place = 0;
-  for (std::size_t l = 0; l < norm_lanes; ++l)
-    for (std::size_t j = l; j < d; j += norm_lanes) f(j, place++);
+  for (std::size_t l = 0; l < norm_lanes; ++l) {
+    std::size_t j = l;
+    if (at_once > 1)
+      for (; j + (at_once - 1) * norm_lanes < d; j += at_once * norm_lanes, place += at_once)
+        f(j, place, several);
+    for (; j < d; j += norm_lanes) f(j, place++, one);
+  }
+}
+
+template <class F> static ELLIPSUM_INLINE void each_column(std::size_t d, const F& f) {
+  each_columns<1>(d, [&](std::size_t j, std::size_t place, auto) { f(j, place); });
 }
 
 static ELLIPSUM_INLINE std::int64_t* sums_at(const Columns& s, ColumnSums what, std::size_t place) {
