@@ -1,15 +1,15 @@
 // Rows in columns, a block of them at a time: of each column a run of up to 4 KB is read to its end
-// before the next one's, so that the memory sees one stream. (Slabs read a line or two of each column
-// and ask for the next block meanwhile: with columns a power of two apart, or many that begin on pages,
-// those lines push each other out of the cache before they are read.)
+// before the next one's, so that the memory sees one stream, or two (columns_at_once). (Slabs read a
+// line or two of each column and ask for the next block meanwhile: with columns a power of two apart, or
+// many that begin on pages, those lines push each other out of the cache before they are read.)
 //
 // Column by column, eight rows to a vector: the accumulators of the rows' norms are in memory, and
 // columns come in their order, so that one of the eight is in use at a time. The y of a run, or its
 // numbers as they were read, wait for the factors in the second level of cache (or, where columns are
 // many, in the third), and are added while the next block's run is read into their place, so that the
 // memory never rests.
-// Cost per 8 coordinates: 8 vector operations, 4 loads and 2 stores (ball); with holes 3 operations more
-// (kept numbers: 4), and a load and a store of a byte.
+// Cost per 8 coordinates: 8 vector operations, 4 loads and 2 stores (ball; by twos 3 and 1.5); with holes
+// 3 operations more (kept numbers: 4), and a load and a store of a byte.
 //
 // A block with an exceptional row is dropped and read again with its holes filled and counted, as are
 // the next ones after a hole, at once; and one that still has a huge row then, in slabs (up to five
@@ -22,7 +22,7 @@ struct Block {
   double* y;            // one a row and column, or as many numbers as they were read; and then
   std::uint64_t* gone;  // a bit for each, of holes, in whole words for a column
   std::size_t rows;     // a whole number of block_step
-  std::size_t ahead;    // columns from one that is read to what is asked for
+  std::size_t ahead;    // columns from what is read to what is asked for, 2 or more
   bool near;            // to the first level of cache, and not only to the second
   bool waits = false;   // to be added
   bool filled = false;  // was it read with its holes filled?
@@ -80,7 +80,7 @@ template <Task task> struct Adding {
 };
 
 // By twos columns without holes take 0.95 of the time (median, AVX-512 on a Xeon), by fours up to 1.3; those
-// with holes take as long. On AVX2 registers are too few.
+// with holes take as long. On AVX2 registers are too few. Columns of their own types come one by one.
 template <Reading how>
 constexpr std::size_t columns_at_once = register_lanes == 8 && !fills(how) ? 2 : 1;
 
@@ -171,7 +171,7 @@ static ELLIPSUM_INLINE void read_columns(const Columns& s, const Block& b, std::
   else read_runs<T, task, how, adds, false>(s, b, i, j, place, next, size);
 }
 
-// The same of one whose columns have types of their own.
+// One column of a batch whose columns have types of their own.
 template <class T, Task task, Reading how, bool adds>
 static __attribute__((noinline)) void read_typed(const Columns& s, const Block& b, std::size_t i,
                                                  std::size_t j, std::size_t place, const char* next,

@@ -85,13 +85,14 @@ static ELLIPSUM_INLINE void each_columns(std::size_t d, const F& f) {
   std::size_t place = 0;
   for (std::size_t l = 0; l < norm_lanes; ++l) {
     std::size_t j = l;
-    if (at_once > 1)
+    if constexpr (at_once > 1)
       for (; j + (at_once - 1) * norm_lanes < d; j += at_once * norm_lanes, place += at_once)
         f(j, place, several);
     for (; j < d; j += norm_lanes) f(j, place++, one);
   }
 }
 
+// One by one, in the same order: f(j, place).
 template <class F> static ELLIPSUM_INLINE void each_column(std::size_t d, const F& f) {
   each_columns<1>(d, [&](std::size_t j, std::size_t place, auto) { f(j, place); });
 }
