@@ -22,7 +22,7 @@ struct Block {
   double* y;            // one a row and column, or as many numbers as they were read; and then
   std::uint64_t* gone;  // a bit for each, of holes, in whole words for a column
   std::size_t rows;     // a whole number of block_step
-  std::size_t ahead;    // columns from what is read to what is asked for, 2 or more
+  std::size_t ahead;    // columns from what is read to what is asked for
   bool near;            // to the first level of cache, and not only to the second
   bool waits = false;   // to be added
   bool filled = false;  // was it read with its holes filled?
@@ -81,8 +81,9 @@ template <Task task> struct Adding {
 
 // By twos columns without holes take 0.95 of the time (median, AVX-512 on a Xeon), by fours up to 1.3; those
 // with holes take as long. On AVX2 registers are too few. Columns of their own types come one by one.
+constexpr std::size_t most_columns_at_once = register_lanes == 8 ? 2 : 1;
 template <Reading how>
-constexpr std::size_t columns_at_once = register_lanes == 8 && !fills(how) ? 2 : 1;
+constexpr std::size_t columns_at_once = fills(how) ? 1 : most_columns_at_once;
 
 // Reads the runs of columns j, j + 8, ... of one lane in the block from row i on, after what waits in their
 // places was added, if `adds`; asks for those of other columns, whose numbers have `size` bytes, from
@@ -163,6 +164,7 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
     }
   }
 }
+
 template <class T, Task task, Reading how, bool adds, std::size_t columns>
 static ELLIPSUM_INLINE void read_columns(const Columns& s, const Block& b, std::size_t i,
                                          std::size_t j, std::size_t place,
