@@ -19,6 +19,10 @@ _MEANT = {"--lower": "--bounds", "--upper": "--bounds", "--radius": "--ball", "-
 class Parser(argparse.ArgumentParser):
     """Errors are one sentence, without the whole usage before it."""
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Help and version, as the base class's, which says nothing of a write that fails."""
+        (file or sys.stderr).write(message)
+
     def error(self, message: str) -> NoReturn:
         print(f"ellipsum: {message} (see {self.prog} --help)", file=sys.stderr)
         raise SystemExit(Exit.USAGE)
