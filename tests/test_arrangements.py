@@ -103,8 +103,11 @@ def tables(kind, dtype):
 def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(variant, kind, dtype):
     for region, views, wanted in tables(kind, dtype):
         for name, view in views.items():
-            assert region.sums_and_holes(_core, view) == wanted, (view.shape, name)
-            assert region.sums_and_holes(_core, view, threads=2) == wanted, (view.shape, name)
+            own = name.startswith("columns") == (variant in COLUMNS)
+            if not own and variant not in OF_PRODUCTS:
+                continue  # rows are so many at once to ways to read columns, and columns to others
+            for threads in (1, 2) if own else (1,):
+                assert region.sums_and_holes(_core, view, threads) == wanted, (view.shape, name)
 
 
 def rows_by_turns(d, dtype):
