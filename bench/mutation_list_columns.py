@@ -198,8 +198,8 @@ COLUMNS = [
     Mutation(
         "columns, C++: a block that waits is added unclipped",
         C + "clip/column_blocks.inl",
-        "task == Task::box ? y : y * factor;",
-        "task == Task::box ? y : y * (fill(1.0) + fill(0.0) * factor);",
+        "task == Task::box ? y : y * factor, sum",
+        "task == Task::box ? y : y * (fill(1.0) + fill(0.0) * factor), sum",
         "tests/test_arrangements.py",
     ),
     Mutation(

@@ -223,7 +223,7 @@ void matrix_rows(Stream& s, const Batch& rows, const Region& region, const ClipP
   matrix_products<T, task>(
       s, rows, region, plan, scratch, [](std::size_t) {},
       [&](const Batch& product, const Origin& from, std::size_t) {
-        stream<double, T, task>(s, product, from, arrangement);
+        stream<double, task>(s, product, from, arrangement);
       });
 }
 
@@ -308,7 +308,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
       is_mixed(region) ? make_matrix_scratch(region, plan, scratch) : MatrixScratch{};
   contiguous_blocks<T>(batch, plan, done, scratch, [&](const Batch& rows) {
     if (is_mixed(region)) matrix_rows<T, task>(s, rows, region, plan, matrix, arrangement);
-    else stream<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, arrangement);
+    else stream<T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, arrangement);
   });
   if (task == Task::distances) add_counts(s.bins, batch.n - done, partial);
   else add_sums<task>(s, partial);
@@ -338,14 +338,14 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
   const Arrangement arrangement{"groups", most_in_groups, 0, 0, Fetch::hardware, false};
   Stream s = make_stream(region, arrangement, sizeof(T), to.absent, scratch, Form::ellipsoid);
   if (!is_mixed(region)) {
-    all_to_groups<T, T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);
+    all_to_groups<T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);
     return s.counts;
   }
   const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
   matrix_products<T, task>(
       s, rows, region, plan, matrix, [&](std::size_t row) { move_sums(s, to, row); },
       [&](const Batch& product, const Origin& from, std::size_t start) {
-        all_to_groups<double, T, task>(s, product, from, to, start);
+        all_to_groups<double, task>(s, product, from, to, start);
       });
   return s.counts;
 }

@@ -58,10 +58,7 @@ static ELLIPSUM_INLINE void add_eight(const char* waiting, std::uint8_t gone, co
   else y = load<double>(waiting);
   if (how == Reading::kept_filled) y = empty_holes(y, with_gone(Holes{}, gone));
   if (task == Task::box && keeps(how)) y = within(y, column.limit);
-  const Vec clipped = task == Task::box ? y : y * factor;
-  const Vec magic = fill(rounding_magic);
-  sum = add_bits(sum, clipped + magic);
-  if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
+  add_clipped<task>(task == Task::box ? y : y * factor, sum, size);
 }
 
 // A column's sums (and magnitudes), while they are added to.

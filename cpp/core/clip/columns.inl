@@ -145,9 +145,7 @@ static ELLIPSUM_INLINE void add_column(const Columns& s, std::size_t place,
   if (task == Task::halves) size = load_ints(sizes);
   ELLIPSUM_UNROLL
   for (int v = 0; v < V; ++v) {
-    const Vec clipped = load<double>(y + v * vec_lanes) * factor[v];
-    sum = add_bits(sum, clipped + fill(rounding_magic));
-    if (task == Task::halves) size = add_bits(size, magnitude(clipped) + fill(rounding_magic));
+    add_clipped<task>(load<double>(y + v * vec_lanes) * factor[v], sum, size);
   }
   store(sums, sum);
   if (task == Task::halves) store(sizes, size);

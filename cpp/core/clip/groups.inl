@@ -6,7 +6,7 @@
 
 // y <- the rows from `i` on, clipped to the box or not yet scaled to the ball, as in walk_step;
 // returns the squared norms.
-template <class S, int R, Task task>
+template <class T, int R, Task task>
 static inline Vec read_group(Stream& s, const Batch& rows, std::size_t i) {
   Vec norm2[R];
   const char* row[R];
@@ -22,9 +22,9 @@ static inline Vec read_group(Stream& s, const Batch& rows, std::size_t i) {
     const Vec limit = load<double>(record + limit_slot);
     ELLIPSUM_UNROLL
     for (int r = 0; r < R; ++r) {
-      const char* from = row[r] + j * sizeof(S);
+      const char* from = row[r] + j * sizeof(T);
       __builtin_prefetch(from + R * rows.row_stride);
-      const Vec x = j + vec_lanes <= s.d ? load<S>(from) : load_first<S>(from, s.d - j);
+      const Vec x = j + vec_lanes <= s.d ? load<T>(from) : load_first<T>(from, s.d - j);
       Vec y = (x - center) * scale;
       norm2[r] = norm2[r] + (task == Task::box ? bring_inside(y, limit) : y * y);
       store(record + y_slot(task) + r * vec_lanes, y);
@@ -57,7 +57,7 @@ static inline void add_row(const Stream& s, int r, double factor, std::int64_t* 
 
 // Rows of at most `chunks` vectors, whose y stay in registers: `add_to_groups` by another way, in
 // the same operations. Exceptional rows are none of it: returns whether there was one.
-template <class S, int R, int chunks>
+template <class T, int R, int chunks>
 static inline bool add_short_rows(Stream& s, const Batch& rows, std::size_t i, const GroupSums& to,
                                   const std::int64_t* index) {
   Vec y[chunks][R], norm2[R];
@@ -69,9 +69,9 @@ static inline bool add_short_rows(Stream& s, const Batch& rows, std::size_t i, c
     const std::size_t left = s.d - std::size_t(c) * vec_lanes;
     ELLIPSUM_UNROLL
     for (int r = 0; r < R; ++r) {
-      const char* from = row_at(rows, i + std::size_t(r)) + c * vec_lanes * int(sizeof(S));
+      const char* from = row_at(rows, i + std::size_t(r)) + c * vec_lanes * int(sizeof(T));
       __builtin_prefetch(from + 2 * R * rows.row_stride);
-      const Vec x = left >= vec_lanes ? load<S>(from) : load_first<S>(from, left);
+      const Vec x = left >= vec_lanes ? load<T>(from) : load_first<T>(from, left);
       y[c][r] = (x - center) * scale;
       norm2[r] = c ? norm2[r] + y[c][r] * y[c][r] : fill(0.0) + y[c][r] * y[c][r];
     }
@@ -100,8 +100,7 @@ static inline bool add_short_rows(Stream& s, const Batch& rows, std::size_t i, c
   return false;
 }
 
-// S, T: as in stream_groups.
-template <class S, class T, int R, Task task>
+template <class T, int R, Task task>
 static void add_to_groups(Stream& s, const Batch& rows, const Origin& from, const GroupSums& to,
                           const std::int64_t* index, std::size_t& i) {
   for (; i + R <= rows.n; i += R) {
@@ -114,11 +113,11 @@ static void add_to_groups(Stream& s, const Batch& rows, const Origin& from, cons
     }
     if (register_lanes == 8 && R == 8 && task == Task::ball && !from.stretch &&
         s.d <= 2 * vec_lanes) {
-      const bool left = s.d <= vec_lanes ? add_short_rows<S, R, 1>(s, rows, i, to, index)
-                                         : add_short_rows<S, R, 2>(s, rows, i, to, index);
+      const bool left = s.d <= vec_lanes ? add_short_rows<T, R, 1>(s, rows, i, to, index)
+                                         : add_short_rows<T, R, 2>(s, rows, i, to, index);
       if (!left) continue;
     }
-    Vec norm2 = read_group<S, R, task>(s, rows, i);
+    Vec norm2 = read_group<T, R, task>(s, rows, i);
     double factor[vec_lanes];
     if (from.stretch) norm2 = norm2 * load<double>(from.stretch + i);
     if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0))
@@ -135,12 +134,12 @@ static void add_to_groups(Stream& s, const Batch& rows, const Origin& from, cons
 }
 
 // `start`: index of the first row of the pass in the batch of the call.
-template <class S, class T, Task task>
+template <class T, Task task>
 static void all_to_groups(Stream& s, const Batch& rows, const Origin& from, const GroupSums& to,
                           std::size_t start) {
   std::size_t i = 0;
-  if (s.d <= 128) add_to_groups<S, T, most_in_groups, task>(s, rows, from, to, to.index + start, i);
-  add_to_groups<S, T, 1, task>(s, rows, from, to, to.index + start, i);
+  if (s.d <= 128) add_to_groups<T, most_in_groups, task>(s, rows, from, to, to.index + start, i);
+  add_to_groups<T, 1, task>(s, rows, from, to, to.index + start, i);
 }
 
 // What a huge row of a matrix has added to the sums of the pass, to its group instead.

@@ -9,7 +9,6 @@ constexpr int holed_in_flight = register_lanes == 8 ? 8 : 4;
 template <class T, int R, Task task, bool reads>
 static ELLIPSUM_INLINE void holed_step(Group<R>& g, VecInt (&found)[R], double* record,
                                        std::int64_t* absent, std::size_t j, std::size_t count) {
-  const Vec magic = fill(rounding_magic);
   VecInt sum = load_ints(integers_at(record + sum_slot)), size{}, gone = load_ints(absent);
   if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
   const Vec center = load<double>(record + center_slot), scale = load<double>(record + scale_slot);
@@ -21,8 +20,7 @@ static ELLIPSUM_INLINE void holed_step(Group<R>& g, VecInt (&found)[R], double* 
     const Holes left_out = holes_of(waiting);
     const Vec clipped = empty_holes(task == Task::box ? waiting : waiting * g.factor[r], left_out);
     gone = count_holes(gone, left_out);
-    sum = add_bits(sum, clipped + magic);
-    if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
+    add_clipped<task>(clipped, sum, size);
     if (!reads) continue;
     const char* from = g.row[r] + j * sizeof(T);
     Vec x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);

@@ -18,10 +18,10 @@ __attribute__((noinline, cold)) static double read_alone(Stream& s, const Origin
 
 // Rows of `chunks` vectors: the walk's operations, but nothing leaves the registers between a row's
 // first number and the sums. What was seen of an exceptional row is dropped, and it is read alone.
-template <class S, class T, int R, int chunks, Task task, Form form>
+template <class T, int R, int chunks, Task task, Form form>
 static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                        const Arrangement& arrangement) {
-  const Vec magic = fill(rounding_magic), radius = fill(s.radius);
+  const Vec radius = fill(s.radius);
   const std::size_t left = s.d - (chunks - 1) * vec_lanes;
   Vec center[chunks], scale[chunks], limit[chunks];
   VecInt sum[chunks], size[chunks];
@@ -34,7 +34,7 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
     sum[c] = size[c] = VecInt{};
   }
   std::uint64_t quantised = 0;
-  const Ahead ahead = plan_ahead(rows, sizeof(S), R, arrangement);
+  const Ahead ahead = plan_ahead(rows, sizeof(T), R, arrangement);
   HoledWindow window(i, s.counts);
   for (; i + R <= rows.n; i += R) {
     if (window.ends(i) && window.count(i, s.counts) > often_holed && s.spare) {
@@ -51,11 +51,11 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
     }
     ELLIPSUM_UNROLL
     for (int c = 0; c < chunks; ++c) {
-      ask<R, vec_lanes* int(sizeof(S))>(ahead, asking);
+      ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
       ELLIPSUM_UNROLL
       for (int r = 0; r < R; ++r) {
-        const char* at = g.row[r] + c * vec_lanes * int(sizeof(S));
-        const Vec x = c + 1 < chunks || left == vec_lanes ? load<S>(at) : load_first<S>(at, left);
+        const char* at = g.row[r] + c * vec_lanes * int(sizeof(T));
+        const Vec x = c + 1 < chunks || left == vec_lanes ? load<T>(at) : load_first<T>(at, left);
         y[c][r] = scaled<form>(x, center[c], scale[c]);
         g.norm2[r] =
             g.norm2[r] + (task == Task::box ? bring_inside(y[c][r], limit[c]) : y[c][r] * y[c][r]);
@@ -89,9 +89,7 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
       const Vec by = fill(task == Task::box ? 1.0 : factor[r]);
       ELLIPSUM_UNROLL
       for (int c = 0; c < chunks; ++c) {
-        const Vec clipped = task == Task::box ? y[c][r] : y[c][r] * by;
-        sum[c] = add_bits(sum[c], clipped + magic);
-        if (task == Task::halves) size[c] = add_bits(size[c], magnitude(clipped) + magic);
+        add_clipped<task>(task == Task::box ? y[c][r] : y[c][r] * by, sum[c], size[c]);
       }
     }
     quantised += R;
@@ -113,34 +111,34 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
 }
 
 // Until the rows end, or so many have holes that the next ones should go another way.
-template <class S, class T, Task task, Form form>
+template <class T, Task task, Form form>
 static void stream_plain(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                          const Arrangement& arrangement) {
   if constexpr (register_lanes == 8) {
     if (arrangement.registers && s.d > vec_lanes && s.d <= most_in_registers)
-      stream_few<S, T, 8, 2, task, form>(s, rows, from, i, arrangement);
+      stream_few<T, 8, 2, task, form>(s, rows, from, i, arrangement);
   }
   constexpr int most = most_in_flight;
-  if constexpr (sizeof(S) == 4 && task != Task::distances) {
+  if constexpr (sizeof(T) == 4 && task != Task::distances) {
     if (s.keeps && most == 8 && arrangement.rows == 8)
-      stream_groups<S, T, most, task, true, form>(s, rows, from, i, arrangement);
+      stream_groups<T, most, task, true, form>(s, rows, from, i, arrangement);
     else if (s.keeps && arrangement.rows == 2)
-      stream_groups<S, T, 2, task, true, form>(s, rows, from, i, arrangement);
-    else if (s.keeps) stream_groups<S, T, 4, task, true, form>(s, rows, from, i, arrangement);
+      stream_groups<T, 2, task, true, form>(s, rows, from, i, arrangement);
+    else if (s.keeps) stream_groups<T, 4, task, true, form>(s, rows, from, i, arrangement);
   }
-  if (s.keeps) return stream_groups<S, T, 1, task, false, form>(s, rows, from, i, arrangement);
+  if (s.keeps) return stream_groups<T, 1, task, false, form>(s, rows, from, i, arrangement);
   if (most == 8 && arrangement.rows == 8)
-    stream_groups<S, T, most, task, false, form>(s, rows, from, i, arrangement);
+    stream_groups<T, most, task, false, form>(s, rows, from, i, arrangement);
   else if (arrangement.rows >= 4)
-    stream_groups<S, T, 4, task, false, form>(s, rows, from, i, arrangement);
+    stream_groups<T, 4, task, false, form>(s, rows, from, i, arrangement);
   else if (arrangement.rows == 3)
-    stream_groups<S, T, 3, task, false, form>(s, rows, from, i, arrangement);
+    stream_groups<T, 3, task, false, form>(s, rows, from, i, arrangement);
   else if (arrangement.rows == 2)
-    stream_groups<S, T, 2, task, false, form>(s, rows, from, i, arrangement);
-  stream_groups<S, T, 1, task, false, form>(s, rows, from, i, arrangement);
+    stream_groups<T, 2, task, false, form>(s, rows, from, i, arrangement);
+  stream_groups<T, 1, task, false, form>(s, rows, from, i, arrangement);
 }
 
-template <class S, class T, Task task>
+template <class T, Task task>
 static void stream(Stream& s, const Batch& rows, const Origin& from,
                    const Arrangement& arrangement) {
   std::size_t i = 0;
@@ -148,15 +146,14 @@ static void stream(Stream& s, const Batch& rows, const Origin& from,
   for (;; s.holed = false) {
     if (!s.holed) {
       if (s.form == Form::ellipsoid)
-        stream_plain<S, T, task, Form::ellipsoid>(s, rows, from, i, arrangement);
+        stream_plain<T, task, Form::ellipsoid>(s, rows, from, i, arrangement);
       else if (s.form == Form::ball_at_zero)
-        stream_plain<S, T, task, Form::ball_at_zero>(s, rows, from, i, arrangement);
-      else stream_plain<S, T, task, Form::ball>(s, rows, from, i, arrangement);
+        stream_plain<T, task, Form::ball_at_zero>(s, rows, from, i, arrangement);
+      else stream_plain<T, task, Form::ball>(s, rows, from, i, arrangement);
       if (!s.holed) return;
       if (arrangement.takes == Takes::plain) break;
     }
-    if constexpr (task != Task::distances && std::is_same_v<S, T>)
-      stream_holed<T, task>(s, rows, from, i, arrangement);
+    if constexpr (task != Task::distances) stream_holed<T, task>(s, rows, from, i, arrangement);
     if (arrangement.takes == Takes::holed) break;
   }
   s.counts.left = rows.n - i;

@@ -113,12 +113,19 @@ static ELLIPSUM_INLINE Vec scaled(const Vec& x, const Vec& center, const Vec& sc
   return form == Form::ball_at_zero ? x * scale : (x - center) * scale;
 }
 
+// Clipped coordinates to the sums (halves: their magnitudes, too).
+template <Task task>
+static ELLIPSUM_INLINE void add_clipped(const Vec& clipped, VecInt& sum, VecInt& size) {
+  const Vec magic = fill(rounding_magic);
+  sum = add_bits(sum, clipped + magic);
+  if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
+}
+
 // One step of the walk, `count` <= 8 coordinates from j on.
-template <class T, int R, Task task, bool reads, bool keeps, Form form>
+template <class T, int R, Task task, bool keeps, Form form>
 static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const Vec& one_scale,
                                       const Vec& one_limit, double* record, std::size_t j,
                                       std::size_t count) {
-  const Vec magic = fill(rounding_magic);
   VecInt sum = load_ints(integers_at(record + sum_slot)), size{};
   if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
   constexpr bool own = form == Form::ellipsoid;  // of each coordinate
@@ -132,11 +139,8 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const 
     if (task != Task::distances) {
       Vec y = keeps ? scaled<form>(load<T>(kept), center, scale) : load<double>(at);
       if (task == Task::box && keeps) y = within(y, limit);
-      const Vec clipped = task == Task::box && !keeps ? y : y * g.factor[r];
-      sum = add_bits(sum, clipped + magic);
-      if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
+      add_clipped<task>(task == Task::box && !keeps ? y : y * g.factor[r], sum, size);
     }
-    if (!reads) continue;
     const char* from = g.row[r] + j * sizeof(T);
     Vec x;
     if constexpr (keeps)
@@ -151,7 +155,7 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const 
 }
 
 // One walk over the columns; the copies tell the compiler that no store changes a pointer.
-template <class T, int R, Task task, bool reads, bool keeps, Form form>
+template <class T, int R, Task task, bool keeps, Form form>
 static inline void walk(Stream& stream, Group<R>& group) {
   const std::size_t d = stream.d, stride = stream.stride;
   double* record = stream.records;
@@ -168,17 +172,40 @@ static inline void walk(Stream& stream, Group<R>& group) {
   const Vec limit = fill(stream.limit);
   std::size_t j = 0;
   for (; j + vec_lanes <= d; j += vec_lanes, record += stride) {
-    if (reads) ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, reads, keeps, form>(g, center, scale, limit, record, j, vec_lanes);
+    ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
+    walk_step<T, R, task, keeps, form>(g, center, scale, limit, record, j, vec_lanes);
   }
   if (j < d) {
     const Vec last_scale = load<double>(stream.scale + j);  // 0 beyond the row
-    if (reads) ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, reads, keeps, form>(g, center, last_scale, limit, record, j, d - j);
+    ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
+    walk_step<T, R, task, keeps, form>(g, center, last_scale, limit, record, j, d - j);
   }
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) group.norm2[r] = g.norm2[r];
   stream.quantised += R;
+}
+
+// Adds what waits of `count` rows while nothing is read, once a pass: one function for all numbers of rows
+// and all forms, since each more takes time to compile. Kept: float where rows wait as they were read.
+template <class Kept, Task task>
+static __attribute__((noinline)) void add_waiting_rows(Stream& s, int count) {
+  constexpr bool keeps = std::is_same_v<Kept, float>;
+  double* record = s.records;
+  for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
+    VecInt sum = load_ints(integers_at(record + sum_slot)), size{};
+    if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
+    const char* waiting = reinterpret_cast<const char*>(record + y_slot(task));
+    for (int r = 0; r < count; ++r, waiting += vec_lanes * sizeof(Kept)) {
+      Vec y = load<Kept>(waiting);
+      if (keeps)
+        y = scaled<Form::ellipsoid>(y, load<double>(s.center + j), load<double>(s.scale + j));
+      if (task == Task::box && keeps) y = within(y, load<double>(record + limit_slot));
+      add_clipped<task>(task == Task::box && !keeps ? y : y * fill(s.factor[r]), sum, size);
+    }
+    store(integers_at(record + sum_slot), sum);
+    if (task == Task::halves) store(integers_at(record + limit_slot), size);
+  }
+  s.quantised += std::uint64_t(count);
 }
 
 // Where the rows of a pass came from.
@@ -250,10 +277,11 @@ __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const 
 template <Task task> static void add_alone(Stream& s, double factor) {
   double* record = s.records;
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
-    const Vec clipped = load<double>(s.alone.y + j) * fill(factor), magic = fill(rounding_magic);
-    std::int64_t *sum = integers_at(record + sum_slot), *size = integers_at(record + limit_slot);
-    store(sum, add_bits(load_ints(sum), clipped + magic));
-    if (task == Task::halves) store(size, add_bits(load_ints(size), magnitude(clipped) + magic));
+    VecInt sum = load_ints(integers_at(record + sum_slot)), size{};
+    if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
+    add_clipped<task>(load<double>(s.alone.y + j) * fill(factor), sum, size);
+    store(integers_at(record + sum_slot), sum);
+    if (task == Task::halves) store(integers_at(record + limit_slot), size);
   }
   ++s.quantised;
 }
@@ -306,9 +334,8 @@ static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from
   store(s.factor, divide<R>(radius, maximum(norm, radius)));
 }
 
-// S: the type of what is read; T: the type of the batch that it comes from (with a matrix, the
-// transformed rows are doubles, and their center 0).
-template <class S, class T, int R, Task task, bool keeps, Form form>
+// T: the type of what is read (with a matrix the transformed rows: doubles, whose center is 0).
+template <class T, int R, Task task, bool keeps, Form form>
 static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                           const Arrangement& arrangement) {
   if (s.holed || i + R > rows.n) return;
@@ -316,8 +343,8 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
   for (double& factor : s.factor) factor = 0;
   for (std::size_t j = 0; j < s.d; j += vec_lanes)
     std::memset(s.records + j / vec_lanes * s.stride + y_slot(task), 0,
-                R * vec_lanes * (keeps ? sizeof(S) : sizeof(double)));
-  s.ahead = plan_ahead(rows, sizeof(S), R, arrangement);
+                R * vec_lanes * (keeps ? sizeof(T) : sizeof(double)));
+  s.ahead = plan_ahead(rows, sizeof(T), R, arrangement);
   HoledWindow window(i, s.counts);
   for (; i + R <= rows.n; i += R) {
     if (window.ends(i) && window.count(i, s.counts) > often_holed && s.spare) {
@@ -325,8 +352,9 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
       break;
     }
     for (int r = 0; r < R; ++r) g.row[r] = row_at(rows, i + std::size_t(r));
-    walk<S, R, task, true, keeps, form>(s, g);
+    walk<T, R, task, keeps, form>(s, g);
     finish_group<T, R, task, keeps>(s, g, from, i);
   }
-  if (task != Task::distances) walk<S, R, task, false, keeps, form>(s, g);
+  if (task != Task::distances)
+    add_waiting_rows<std::conditional_t<keeps, float, double>, task>(s, R);
 }
