@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ellipsum.grid import round_bits
+from ellipsum.rows.columns import ColumnBlock
 
 RADIUS = 2.0**23 + 0.5  # a ball in grid units: C/g lies in [2^23, 2^24)
 NONE = np.empty(0)
@@ -17,6 +18,8 @@ BALLS.append("even box with limits of its own")
 KINDS = [*SUMS, "distances", "matrix distances", "low rank distances"]
 BINS = 23
 DTYPES = [np.float32, np.float64]
+TYPES = [*DTYPES, "mixed"]  # the last: columns of float32 and float64 by turns
+RANGES = {"f": (-3e38, 3e38), "d": (-np.inf, np.inf)}
 
 
 class Region:
@@ -98,3 +101,33 @@ def hostile_rows(n, d, dtype, seed=1):
     with np.errstate(over="ignore"):
         rows[::5] *= dtype(2.0) ** rng.integers(-100, 100)
     return rows
+
+
+def typed(rows, types):
+    """The rows with every number one of its column's type, in the widest of them."""
+    rows = rows.astype(np.float64 if types == "mixed" else types)
+    if types == "mixed":
+        rows[:, ::2] = rows[:, ::2].clip(*RANGES["f"]).astype(np.float32)
+    return rows
+
+
+def left_out(rows, holes, offset, types):
+    """The same rows as columns with bitmaps, and hostile numbers where they leave one out."""
+    n, d = rows.shape
+    below = np.resize([np.nan, -np.inf, 1e300, 7.0, 0.0], (n, d)).clip(*RANGES[rows.dtype.char])
+    columns = np.where(holes, below.astype(rows.dtype), rows)
+    bits = np.ones((offset + n, d), bool)
+    bits[offset:] = ~holes
+    valid = [np.packbits(column, bitorder="little") for column in bits.T]
+    some = [j % 3 != 1 for j in range(d)]  # of the other columns NaN alone says what is missing
+    columns[:, ~np.array(some)] = np.where(holes, np.nan, rows)[:, ~np.array(some)]
+    narrow = [types == "mixed" and j % 2 == 0 for j in range(d)]
+    with np.errstate(over="ignore"):  # of what is left out
+        columns = [
+            c.astype(np.float32 if f else c.dtype) for c, f in zip(columns.T, narrow, strict=True)
+        ]
+    return ColumnBlock(
+        columns,
+        [bits if has else None for bits, has in zip(valid, some, strict=True)],
+        [offset] * d,
+    )

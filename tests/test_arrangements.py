@@ -12,17 +12,25 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from clip_cases import BALLS, DTYPES, KINDS, Region, gaussian_rows, hostile_rows
+from clip_cases import (
+    BALLS,
+    DTYPES,
+    KINDS,
+    RANGES,
+    TYPES,
+    Region,
+    gaussian_rows,
+    hostile_rows,
+    left_out,
+    typed,
+)
 from ellipsum.kernels import twins
-from ellipsum.rows.columns import ColumnBlock
 
 _core = pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
 
 
-TYPES = [*DTYPES, "mixed"]  # the last: columns of float32 and float64 by turns
 #: All variants of one kind and type follow each other.
 again = lru_cache(maxsize=2)
-RANGES = {"f": (-3e38, 3e38), "d": (-np.inf, np.inf)}
 
 
 @pytest.fixture(params=_core.variants())
@@ -201,36 +209,6 @@ def test_a_centre_so_far_that_a_zero_would_be_infinite_changes_no_arrangement(va
         region.center[::3], region.scale[::3] = 1e300, 1e12
         rows = hostile_rows(41, d, np.float32)
         assert region.sums_and_holes(_core, rows) == region.sums_and_holes(twins, rows)
-
-
-def typed(rows, types):
-    """The rows with every number one of its column's type, in the widest of them."""
-    rows = rows.astype(np.float64 if types == "mixed" else types)
-    if types == "mixed":
-        rows[:, ::2] = rows[:, ::2].clip(*RANGES["f"]).astype(np.float32)
-    return rows
-
-
-def left_out(rows, holes, offset, types):
-    """The same rows as columns with bitmaps, and hostile numbers where they leave one out."""
-    n, d = rows.shape
-    below = np.resize([np.nan, -np.inf, 1e300, 7.0, 0.0], (n, d)).clip(*RANGES[rows.dtype.char])
-    columns = np.where(holes, below.astype(rows.dtype), rows)
-    bits = np.ones((offset + n, d), bool)
-    bits[offset:] = ~holes
-    valid = [np.packbits(column, bitorder="little") for column in bits.T]
-    some = [j % 3 != 1 for j in range(d)]  # of the other columns NaN alone says what is missing
-    columns[:, ~np.array(some)] = np.where(holes, np.nan, rows)[:, ~np.array(some)]
-    narrow = [types == "mixed" and j % 2 == 0 for j in range(d)]
-    with np.errstate(over="ignore"):  # of what is left out
-        columns = [
-            c.astype(np.float32 if f else c.dtype) for c, f in zip(columns.T, narrow, strict=True)
-        ]
-    return ColumnBlock(
-        columns,
-        [bits if has else None for bits, has in zip(valid, some, strict=True)],
-        [offset] * d,
-    )
 
 
 @again

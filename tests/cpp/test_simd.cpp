@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "simd/eight_rows.hpp"
 #include "simd/math.hpp"
 
 namespace simd = ellipsum::ELLIPSUM_TARGET::simd;
@@ -34,6 +35,31 @@ Doubles cosine(const Doubles& x, const Doubles&) {
   Doubles s, c;
   simd::sine_cosine(x, s, c);
   return c;
+}
+
+// Eight rows of D numbers that are all different: a lane of the columns is one of the rows, each of them once.
+template <class T, int D> bool columns_are_those_of_rows() {
+  T numbers[8 * D];
+  for (int k = 0; k < 8 * D; ++k) numbers[k] = T(k);
+  simd::Vec column[D];
+  simd::load_columns<T>(reinterpret_cast<const char*>(numbers), column);
+  unsigned rows = 0;
+  for (int lane = 0; lane < simd::vec_lanes; ++lane) {
+    double of_row[D][simd::vec_lanes];
+    for (int j = 0; j < D; ++j) simd::store(of_row[j], column[j]);
+    const int row = int(of_row[0][lane]) / D;
+    rows |= 1u << row;
+    for (int j = 0; j < D; ++j)
+      if (of_row[j][lane] != row * D + j) return false;
+  }
+  return rows == 0xff;
+}
+
+template <class T> bool columns_are_right() {
+  return columns_are_those_of_rows<T, 1>() && columns_are_those_of_rows<T, 2>() &&
+         columns_are_those_of_rows<T, 3>() && columns_are_those_of_rows<T, 4>() &&
+         columns_are_those_of_rows<T, 5>() && columns_are_those_of_rows<T, 6>() &&
+         columns_are_those_of_rows<T, 7>() && columns_are_those_of_rows<T, 8>();
 }
 
 Function functions[] = {
@@ -112,6 +138,10 @@ int test_simd(const char* path) {
   }
   int failures = !masks_are_right();
   if (failures) std::puts("bits of lanes: FAILED");
+  if (!columns_are_right<float>() || !columns_are_right<double>()) {
+    std::puts("columns of eight rows: FAILED");
+    ++failures;
+  }
   for (const Function& f : functions) {
     const bool ok = f.count >= 100 && f.worst <= f.ulp;
     failures += !ok;

@@ -58,7 +58,7 @@ constexpr const Arrangement &slabs = columns[0], &blocks = columns[2];
 constexpr std::size_t most_in_slabs = 64, most_spread_in_slabs = 256;
 constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
-// From here on a pass is timed: rows of d <= 8 have one way, and products with a matrix differ by the rows
+// From here on a pass is timed: rows and columns of d <= 8 have one way, and products with a matrix differ by the rows
 // in flight alone, of which they go by those of their d.
 constexpr std::size_t least_d = 9;
 // Slices of which more than one row in so many has a hole tell nothing: such rows go another way
@@ -240,8 +240,8 @@ Choice::~Choice() = default;
 
 Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) const {
   const bool columns = in_columns(batch);
-  if (!classes_ || region.matrix || region.rank || batch.d < 2 ||
-      !(columns || (in_rows(batch) && batch.d >= least_d)))
+  if (!classes_ || region.matrix || region.rank || batch.d < least_d ||
+      !(columns || in_rows(batch)))
     return nullptr;
   std::size_t bits = 0;
   for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;

@@ -174,6 +174,10 @@ constexpr std::size_t column_block_bytes = std::size_t{1} << 17, column_run_byte
 constexpr std::size_t near_columns = 128;
 constexpr std::size_t column_slots = 3;  // of a record, beside a slab's y and copies
 
+// Of so many columns rows stay in registers (short_columns.inl); of more a block begins every lane of norms.
+constexpr std::size_t most_short_columns = 8;
+static_assert(most_short_columns + 1 >= norm_lanes);
+
 // Blocks of columns (column_blocks.inl): steps of a line of float32 or two of float64; runs of a page,
 // and no more than `bytes` of what waits.
 constexpr std::size_t block_step = 16, most_block_bytes = std::size_t{1} << 21;
@@ -207,8 +211,11 @@ constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
     return rows_in_column_block(batch.d, std::size_t(size), each, most_block_bytes);
   };
   const std::size_t rows = waiting(std::size_t(size)), of_y = waiting(sizeof(double));  // or kept
-  const std::size_t block = batch.d * std::max(rows * std::size_t(size) / sizeof(double), of_y) +
-                            (norm_lanes + 1) * rows + round_up(batch.d * words_of_bits(rows), 8);
+  const std::size_t block =
+      batch.d <= most_short_columns
+          ? 0
+          : batch.d * std::max(rows * std::size_t(size) / sizeof(double), of_y) +
+                (norm_lanes + 1) * rows + round_up(batch.d * words_of_bits(rows), 8);
   const std::size_t columns =
       plan.columns
           ? 8 * batch.d * (column_slots + 2 * most_column_vectors) + 3 * plan.stride + block

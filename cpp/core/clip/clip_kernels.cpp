@@ -2,8 +2,9 @@
 //
 // The integers of a row are a function of that row and the region alone (the rule: clip.hpp):
 // a float32 row gives the integers of the same values in float64, on every target, in any
-// place of a batch. Here: short rows go side by side (short_rows.inl), longer ones stream
-// (stream.inl), those with a matrix or strided coordinates by way of a block of scratch.
+// place of a batch. Here: short rows go side by side (short_rows.inl, short_columns.inl), longer
+// ones stream (stream.inl) or are read by columns (columns.inl, column_blocks.inl), those with a
+// matrix or strided coordinates by way of a block of scratch.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -12,7 +13,7 @@
 
 #include "clip/clip.hpp"
 #include "dispatch.hpp"
-#include "simd/eight.hpp"
+#include "simd/eight_rows.hpp"
 
 namespace ellipsum {
 namespace ELLIPSUM_TARGET {
@@ -25,6 +26,7 @@ using namespace simd;
 constexpr int most_in_flight = register_lanes >= 4 ? 8 : 4;
 constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 
+#include "clip/scratch.inl"
 #include "clip/holes.inl"
 #include "clip/exceptional.inl"
 #include "clip/cell_box.inl"
@@ -38,37 +40,8 @@ constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 #include "clip/rows.inl"
 #include "clip/columns.inl"
 #include "clip/column_blocks.inl"
+#include "clip/short_columns.inl"
 #include "clip/groups.inl"
-
-// Cuts arrays of doubles, each a whole number of cache lines, from the scratch.
-struct Scratch {
-  double* next;
-  double* take(std::size_t doubles) {
-    double* taken = next;
-    next += round_up(doubles, vec_lanes);
-    return taken;
-  }
-  const double* padded(const double* from, double otherwise, std::size_t d) {
-    double* to = take(d);
-    for (std::size_t j = 0; j < round_up(d, vec_lanes); ++j)
-      to[j] = j >= d ? 0.0 : (from ? from[j] : otherwise);
-    return to;
-  }
-};
-
-Bins make_bins(const Region& region, Scratch& scratch) {
-  if (region.task != Task::distances) return {};
-  Bins bins{};
-  bins.edges = region.bins - 1;
-  bins.edge2 = reinterpret_cast<std::int32_t*>(scratch.take(region.bins));
-  bins.waiting = reinterpret_cast<std::int32_t*>(scratch.take(waiting_rows));
-  bins.above = reinterpret_cast<std::int64_t*>(scratch.take(region.bins));
-  for (std::size_t k = 0; k < bins.edges; ++k) {
-    bins.edge2[k] = upper_half(region.edges[k] * region.edges[k]);
-    bins.above[k] = 0;
-  }
-  return bins;
-}
 
 // Zeros of a row that was added at once must have finite y (Stream::keeps).
 bool has_finite_zeros(const Region& region) {
@@ -82,7 +55,7 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
                    std::int64_t* absent, Scratch& scratch, Form form) {
   const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;
   Stream s{};
-  s.d = d, s.form = form;
+  s.d = d, s.form = form, s.absent = absent;
   s.keeps = arrangement.keeps && size == 4 && !is_mixed(region) && region.task != Task::distances &&
             has_finite_zeros(region);
   s.center = scratch.padded(is_mixed(region) ? nullptr : region.center, 0.0, d);
@@ -92,14 +65,15 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
   s.records = scratch.take(chunks * s.stride + sum_slot);
   s.radius = region.radius, s.limit = region.task == Task::box ? region.limit[0] : 0;
   s.alone = {scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
-  std::memset(s.records, 0, (chunks * s.stride + sum_slot) * sizeof *s.records);
+  const std::size_t first = s.form == Form::ellipsoid ? 0 : sum_slot;  // the walks begin with y
+  for (std::size_t c = 0; c < chunks; ++c)
+    std::fill_n(s.records + c * s.stride + first, y_slot(region.task) - first, 0.0);
   for (std::size_t j = 0; j < d; ++j) {
     double* record = s.records + j / vec_lanes * s.stride + j % vec_lanes;
     if (s.form == Form::ellipsoid)
       record[center_slot] = s.center[j], record[scale_slot] = s.scale[j];
     if (region.task == Task::box) record[limit_slot] = region.limit[j];
   }
-  s.absent = absent;
   if (!is_mixed(region) && region.task != Task::distances)
     s.spare = scratch.take(chunks * (y_slot(region.task) + holed_in_flight * vec_lanes));
   s.bins = make_bins(region, scratch);
@@ -253,7 +227,8 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
   Columns s{region, batch, sums, y, copies, alone, make_bins(region, scratch), {0, 0}, batch.first};
   rows = 0;
   constexpr bool may_keep = sizeof(T) == 4 && task != Task::distances;
-  if (arrangement.block) {
+  if (d <= most_short_columns) add_short_columns<T, task>(s, rows);
+  else if (arrangement.block) {
     const std::size_t size = may_keep && arrangement.keeps ? sizeof(T) : sizeof(double);
     const std::size_t most = rows_in_column_block(d, sizeof(T), size, arrangement.block);
     double *lanes = scratch.take(norm_lanes * most), *factors = scratch.take(most);
@@ -271,10 +246,10 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
       add_blocks<T, task, may_keep ? Reading::kept : Reading::plain>(s, block, rows);
     else add_blocks<T, task>(s, block, rows);
   } else {
-    if (arrangement.rows >= 4) add_slabs<T, 4, task>(s, rows);
-    if (arrangement.rows >= 2) add_slabs<T, 2, task>(s, rows);
+    if (arrangement.rows >= 4) add_slabs<T, 4, task>(s, rows, batch.n);
+    if (arrangement.rows >= 2) add_slabs<T, 2, task>(s, rows, batch.n);
   }
-  add_slabs<T, 1, task>(s, rows);
+  add_slabs<T, 1, task>(s, rows, batch.n);
   if (task == Task::distances) add_counts(s.bins, rows, partial);
   add_column_sums<task>(s, rows, partial, partial + sums_of(region));
   return s.counts;

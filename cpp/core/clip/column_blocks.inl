@@ -205,7 +205,6 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
   const Columns s{region, batch, columns.sums, columns.y,     columns.copies,
                   {},     {},    {0, 0},       columns.before};
   const std::size_t d = batch.d, next = i + b.rows < batch.n ? i + b.rows : i;
-  if (d < norm_lanes) std::memset(b.lanes, 0, norm_lanes * b.rows * sizeof *b.lanes);
   if (fills(how)) b.holes->clear();
   Round round;
   for (std::size_t k = 0; k < b.ahead; ++k) round.step(d);

@@ -1,8 +1,9 @@
 // Rows whose coordinates lie in columns (Fortran order, tables), read where they are: eight rows
-// to a vector, 8 V of them a slab. Every lane of a vector is one row, and the eight accumulators of
-// its norm are those of the rule: coordinate j into the one of j mod 8, in the order of j, then the
-// same tree. A number is read once: a slab's y wait in scratch for its factors, and are added column by
-// column while the next slab is read into their place, so that the memory never rests.
+// to a vector, 8 V of them a slab (of up to eight columns those that short_columns.inl leaves). Every
+// lane of a vector is one row, and the eight accumulators of its norm are those of the rule: coordinate
+// j into the one of j mod 8, in the order of j, then the same tree. A number is read once: a slab's y
+// wait in scratch for its factors, and are added column by column while the next slab is read into their
+// place, so that the memory never rests.
 //
 // A column gives 8 V numbers at a time, too few in a row for the memory, so the lines of the next
 // block of slabs are asked for meanwhile, column by column, up to 4 KB of each; they wait in the
@@ -308,16 +309,17 @@ static __attribute__((noinline)) void take_slab(Columns& s, std::size_t i, Askin
   read_carefully<T, V, task>(s, i, asking, slab);
 }
 
-// Whole slabs from row `i` on.
-template <class T, int V, Task task> static void add_slabs(Columns& s, std::size_t& i) {
+// Whole slabs from row `i` on, to before `last`.
+template <class T, int V, Task task>
+static void add_slabs(Columns& s, std::size_t& i, std::size_t last) {
   constexpr std::size_t rows = V * vec_lanes;
   const std::size_t columns = s.batch.d > 1 ? s.batch.d : 1;
   const std::size_t fit = column_block_bytes / (columns * sizeof(T)) / rows;
   const std::size_t run = column_run_bytes / sizeof(T) / rows;
   const std::size_t block = rows * (fit < 1 ? 1 : fit < run ? fit : run);
   Slab<V> slab;
-  while (i + rows <= s.batch.n) {
-    const std::size_t next = i + block, end = next < s.batch.n ? next : s.batch.n;
+  while (i + rows <= last) {
+    const std::size_t next = i + block, end = next < last ? next : last;
     AskingColumns asking{next + rows <= s.batch.n ? 0 : s.batch.d,
                          s.batch.d,
                          next * sizeof(T),

@@ -34,6 +34,20 @@ static inline void count_distances(Bins& bins, const Vec& norm2) {
   if (bins.filled == waiting_rows) count_waiting(bins);
 }
 
+static Bins make_bins(const Region& region, Scratch& scratch) {
+  if (region.task != Task::distances) return {};
+  Bins bins{};
+  bins.edges = region.bins - 1;
+  bins.edge2 = reinterpret_cast<std::int32_t*>(scratch.take(region.bins));
+  bins.waiting = reinterpret_cast<std::int32_t*>(scratch.take(waiting_rows));
+  bins.above = reinterpret_cast<std::int64_t*>(scratch.take(region.bins));
+  for (std::size_t k = 0; k < bins.edges; ++k) {
+    bins.edge2[k] = upper_half(region.edges[k] * region.edges[k]);
+    bins.above[k] = 0;
+  }
+  return bins;
+}
+
 // Adds the counts of `rows` rows: in a bin are those above the edge below and not above its own.
 static void add_counts(Bins& bins, std::size_t rows, std::int64_t* partial) {
   count_waiting(bins);

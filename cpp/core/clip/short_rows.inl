@@ -48,6 +48,15 @@ static void short_row(const Region& region, const char* row, ShortSums& sums) {
   }
 }
 
+// ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) of D lanes of norms; the others are 0, which no norm feels.
+template <int first, int size, int D>
+static ELLIPSUM_INLINE Vec sum_of_lanes(const Vec (&lane)[D]) {
+  constexpr int half = size / 2, other = first + norm_lanes / size;
+  if constexpr (size == 1) return lane[first];
+  else if constexpr (other >= D) return sum_of_lanes<first, half>(lane);
+  else return sum_of_lanes<first, half>(lane) + sum_of_lanes<other, half>(lane);
+}
+
 // The sums of runs of eight rows, one a lane.
 template <int D> struct EightSums {
   VecInt sum[D], size[D];  // size: of magnitudes, for the halves
@@ -55,18 +64,13 @@ template <int D> struct EightSums {
   ClipCounts counts;
 };
 
-// Eight rows from `rows` on; false, and nothing done, if one of them is exceptional. Holes are
-// filled where `holes` says so: then only a huge row is.
-template <class T, int D, Task task, bool holes>
-static inline bool eight_short_rows(const Region& region, const char* rows, EightSums<D>& to,
-                                    Bins& bins) {
-  Vec y[D], lane[norm_lanes] = {};
-  if (!holes) {
-    ELLIPSUM_UNROLL
-    for (int j = 0; j < D; ++j)
-      __builtin_prefetch(rows + short_ahead + j * vec_lanes * int(sizeof(T)));
-  }
-  load_columns<T>(rows, y, std::make_integer_sequence<int, D>());
+// Eight rows, whose columns `read` gives; false, and nothing done, if one of them is exceptional. Holes
+// are filled where `holes` says so: then only a huge row is.
+template <int D, Task task, bool holes, class Read>
+static ELLIPSUM_INLINE bool eight_short_rows(const Region& region, const Read& read,
+                                             EightSums<D>& to, Bins& bins) {
+  Vec y[D], lane[D];
+  read(y);
   VecInt missing{};
   Holes hole[D];
   ELLIPSUM_UNROLL
@@ -82,8 +86,7 @@ static inline bool eight_short_rows(const Region& region, const char* rows, Eigh
     const Vec limit = fill(task == Task::box ? region.limit[j] : 0.0);
     lane[j] = task == Task::box ? bring_inside(y[j], limit) : y[j] * y[j];
   }
-  Vec norm2 =
-      ((lane[0] + lane[4]) + (lane[2] + lane[6])) + ((lane[1] + lane[5]) + (lane[3] + lane[7]));
+  Vec norm2 = sum_of_lanes<0, norm_lanes>(lane);
   if (holes && region.stretch) norm2 = norm2 * stretches_of(as_doubles(missing), D);
   if (!all_below(norm2, fill(exceptional_norm2))) return false;
   if (holes) {
@@ -121,27 +124,47 @@ static inline std::uint64_t total_of(const VecInt& sum) {
   return all;
 }
 
+// f(0), ..., f(n - 1), written out where registers are many: by an index the compiler has what is indexed
+// in memory, which is the faster on AVX2.
+template <int n, class F> static ELLIPSUM_INLINE void each_index(const F& f) {
+  if (register_lanes == 8) {
+    ELLIPSUM_UNROLL
+    for (int j = 0; j < n; ++j) f(j);
+  } else {
+    for (int j = 0; j < n; ++j) f(j);
+  }
+}
+
 // What the lanes of `rows` rows come to.
 template <int D, Task task>
-static void add_lanes(const EightSums<D>& lanes, std::size_t rows, ShortSums& sums) {
+static ELLIPSUM_INLINE void add_lanes(const EightSums<D>& lanes, std::size_t rows,
+                                      ShortSums& sums) {
   const std::uint64_t magic = rows * rounding_magic_bits;
-  for (int j = 0; j < D && task != Task::distances; ++j) {
+  each_index<task == Task::distances ? 0 : D>([&](int j) {
     const std::int64_t sum = std::int64_t(total_of(lanes.sum[j]) - magic);
     const std::int64_t size = std::int64_t(total_of(lanes.size[j]) - magic);
-    if (task == Task::halves) add_halves(sum, size, D, j, sums.partial);
+    if (task == Task::halves) add_halves(sum, size, D, std::size_t(j), sums.partial);
     else sums.partial[j] += sum;
-  }
+  });
   sums.counts.clipped += lanes.counts.clipped;
 }
 
-// Runs of eight ordinary rows, from row i on; the sums stay in registers.
+// Runs of eight ordinary rows, from row i on.
 template <class T, int D, Task task>
 static void add_eights(const Region& region, const Batch& batch, std::size_t& i, ShortSums& sums) {
   const std::size_t first = i;
   std::size_t next = i;  // a copy, which no store can change
   EightSums<D> lanes{};
+  const auto read = [&](Vec(&y)[D]) {
+    const char* rows = row_at(batch, next);
+    constexpr int line = 64;
+    ELLIPSUM_UNROLL
+    for (int at = 0; at < D * vec_lanes * int(sizeof(T)); at += line)
+      __builtin_prefetch(rows + short_ahead + at);
+    load_columns<T>(rows, y);
+  };
   while (next + vec_lanes <= batch.n &&
-         eight_short_rows<T, D, task, false>(region, row_at(batch, next), lanes, sums.bins))
+         eight_short_rows<D, task, false>(region, read, lanes, sums.bins))
     next += vec_lanes;
   i = next;
   add_lanes<D, task>(lanes, i - first, sums);
@@ -161,8 +184,10 @@ __attribute__((noinline)) static bool add_careful_eights(const Region& region, c
     for (int k = 0; k < D; ++k)
       store(copy + k * vec_lanes, load<T>(rows + k * vec_lanes * int(sizeof(T))));
     copied();
-    const char* from = reinterpret_cast<const char*>(copy);
-    if (!eight_short_rows<double, D, task, true>(region, from, lanes, sums.bins)) break;
+    const auto read = [&](Vec(&y)[D]) {
+      load_columns<double>(reinterpret_cast<const char*>(copy), y);
+    };
+    if (!eight_short_rows<D, task, true>(region, read, lanes, sums.bins)) break;
   }
   add_lanes<D, task>(lanes, i - first, sums);
   sums.counts.nonfinite += lanes.counts.nonfinite;

@@ -3,7 +3,6 @@
 // once per target. Every function is exact, or one rounding an operation.
 #pragma once
 #include <type_traits>
-#include <utility>
 
 #include "simd/registers.hpp"
 
@@ -332,55 +331,6 @@ template <int R> inline Vec sum_lanes_of_each(const Vec (&a)[R]) {
   for (int p = 0; p < vec_parts; ++p) sums.part[p] = sums_of_pairs(row(2 * p), row(2 * p + 1));
   return sums;
 #endif
-}
-
-// Lane l of column j is entry l D + j of eight contiguous rows of D.
-template <int D, int j> struct Column {
-  static constexpr int entry(int lane) { return lane * D + j; }
-  // Lanes whose entry lies in the k-th run of eight entries.
-  static constexpr int mask(int k) {
-    int lanes = 0;
-    for (int l = 0; l < vec_lanes; ++l) lanes |= (entry(l) / vec_lanes == k) << l;
-    return lanes;
-  }
-#if defined(__AVX512F__)
-  static Vec take(const Vec (&runs)[D]) {
-    const __m512i at = _mm512_setr_epi64(entry(0) % 8, entry(1) % 8, entry(2) % 8, entry(3) % 8,
-                                         entry(4) % 8, entry(5) % 8, entry(6) % 8, entry(7) % 8);
-    return {{take_from<0>(at, _mm512_setzero_pd(), runs)}};
-  }
-  template <int k> static __m512d take_from(__m512i at, __m512d taken, const Vec (&runs)[D]) {
-    if constexpr (mask(k) != 0)
-      taken = _mm512_mask_permutexvar_pd(taken, mask(k), at, runs[k].part[0]);
-    if constexpr (k + 1 < D) return take_from<k + 1>(at, taken, runs);
-    else return taken;
-  }
-#elif !defined(__AVX2__)
-  static Vec take(const Vec (&runs)[D]) {
-    return {{pair<0>(runs), pair<2>(runs), pair<4>(runs), pair<6>(runs)}};
-  }
-  template <int l> static Doubles pair(const Vec (&runs)[D]) {
-    constexpr int a = entry(l), b = entry(l + 1);
-    return one_of_each<a % 2, b % 2>(runs[a / 8].part[a % 8 / 2], runs[b / 8].part[b % 8 / 2]);
-  }
-#else
-  static Vec take(const Vec (&runs)[D]) {
-    Vec r;
-    ELLIPSUM_UNROLL
-    for (int l = 0; l < vec_lanes; ++l)
-      r.part[l / register_lanes][l % register_lanes] =
-          runs[entry(l) / vec_lanes]
-              .part[entry(l) % vec_lanes / register_lanes][entry(l) % register_lanes];
-    return r;
-  }
-#endif
-};
-
-// Eight contiguous rows of D numbers, as D columns of eight.
-template <class T, int D, int... j>
-inline void load_columns(const char* rows, Vec (&column)[D], std::integer_sequence<int, j...>) {
-  const Vec runs[D] = {load<T>(rows + j * vec_lanes * int(sizeof(T)))...};
-  ((column[j] = Column<D, j>::take(runs)), ...);
 }
 
 }  // namespace simd

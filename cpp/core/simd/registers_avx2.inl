@@ -79,6 +79,10 @@ inline void widen_all(Floats a, Doubles* to) {
   to[0] = _mm256_cvtps_pd(_mm256_castps256_ps128(a));
   to[1] = _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));
 }
+// Lane k is lane (k + by) modulo 4 of a.
+template <int by> inline Doubles rotated(Doubles a) {
+  return _mm256_permute4x64_pd(a, 0xe4e4 >> 2 * by & 0xff);
+}
 // The sign bit of a flipped where the top bit of `sign` is clear.
 inline Doubles sign_unless(Doubles a, Ints sign) {
   return _mm256_xor_pd(a, _mm256_andnot_pd(from_bits(sign), broadcast(-0.0)));

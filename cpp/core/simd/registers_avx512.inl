@@ -48,6 +48,10 @@ inline Doubles clamp(Doubles y, Doubles low, Doubles high) {
 using Floats = __m256;
 inline Doubles widen(const float* p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
 inline void widen_all(Floats a, Doubles* to) { *to = _mm512_cvtps_pd(a); }
+// Lane k is lane (k + by) modulo 8 of a.
+template <int by> inline Doubles rotated(Doubles a) {
+  return from_bits(_mm512_alignr_epi64(bits_of(a), bits_of(a), by));
+}
 // The sign bit of a flipped where the top bit of `sign` is clear.
 inline Doubles sign_unless(Doubles a, Ints sign) {
   return from_bits(_mm512_ternarylogic_epi64(bits_of(a), sign, integers(INT64_MIN), 0xd2));
