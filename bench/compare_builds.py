@@ -49,8 +49,8 @@ def pass_of(
     if holes:
         rows[np.random.default_rng(1).random((n, d)) < holes] = np.nan
     center, scale = np.full(d, 0.01), np.full(d, RADIUS / np.sqrt(d))
-    if form == "ball-at-0":
-        center[:] = 0
+    if form == "ball-at-0":  # a scale as Ellipsoid.ball has it
+        center[:], scale[:] = 0, 2.0 ** np.rint(np.log2(scale))
     if form == "ellipsoid":
         center, scale = np.linspace(-0.01, 0.01, d), scale * np.linspace(0.8, 1.2, d)
     matrix = np.diag(scale).astype(np.float32).astype(float).ravel() if task == "matrix" else NONE

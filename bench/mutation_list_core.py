@@ -81,6 +81,48 @@ CORE = [
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
+        "streams, C++: the upper half has what is below 0, too",
+        C + "clip/numbers.inl",
+        "maximum(rounded, magic)",
+        "rounded",
+        "tests/test_arrangements.py -k every_arrangement",
+    ),
+    Mutation(
+        "balls, C++: rows that wait unscaled have factors without the scale",
+        C + "clip/clip_kernels.cpp",
+        "s.numerator = region.radius;",
+        "s.numerator = s.radius;",
+        "tests/test_arrangements.py -k every_arrangement",
+    ),
+    Mutation(
+        "balls, C++: every scale is taken for a power of two",
+        C + "clip/numbers.inl",
+        "std::frexp(scale, &exponent) == 0.5 &&",
+        "std::frexp(scale, &exponent) >= 0.5 &&",
+        "tests/test_arrangements.py -k every_arrangement",
+    ),
+    Mutation(
+        "streams, C++: rows in the other records get the factors of these",
+        C + "clip/stream.inl",
+        "s.turn ^= 1;",
+        "",
+        "tests/test_arrangements.py -k every_arrangement",
+    ),
+    Mutation(
+        "streams, C++: the other records' sums are left behind",
+        C + "clip/stream.inl",
+        "  join_late<task>(s);\n}",
+        "}",
+        "tests/test_arrangements.py -k every_arrangement",
+    ),
+    Mutation(
+        "streams, C++: rows that wait in the other records are dropped",
+        C + "clip/stream.inl",
+        "turn < (s.late ? 2 : 1); ++turn",
+        "turn < 1; ++turn",
+        "tests/test_arrangements.py -k every_arrangement",
+    ),
+    Mutation(
         "streams, C++: of the rows that wait at the end the last one is dropped",
         C + "clip/stream.inl",
         "for (int r = 0; r < count; ++r, waiting",
@@ -90,15 +132,15 @@ CORE = [
     Mutation(
         "streams, C++: the rows that wait at the end are added unclipped",
         C + "clip/stream.inl",
-        "!keeps ? y : y * fill(s.factor[r]), sum",
-        "!keeps ? y : y * fill(0.0 * s.factor[r] + 1.0), sum",
+        "!keeps ? y : y * fill(s.factor()[r]), sum",
+        "!keeps ? y : y * fill(0.0 * s.factor()[r] + 1.0), sum",
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
         "kept rows, C++: those that wait at the end have no centre",
         C + "clip/stream.inl",
-        "scaled<Form::ellipsoid>(y, load<double>(s.center + j), ",
-        "scaled<Form::ball_at_zero>(y, load<double>(s.center + j), ",
+        "y = (y - load<double>(s.center + j)) * ",
+        "y = y * ",
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
@@ -138,9 +180,9 @@ CORE = [
     ),
     Mutation(
         "clip, C++: what is outside on one side of a box makes up for what is on the other",
-        C + "simd/eight.hpp",
-        "outside = magnitude(y - inside);",
-        "outside = y - inside;",
+        C + "clip/numbers.inl",
+        "return multiply_add(outside, outside, norm2);",
+        "return norm2 + outside;",
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
@@ -153,7 +195,7 @@ CORE = [
     Mutation(
         "kept rows, C++: an exceptional row of a box is added twice",
         C + "clip/stream.inl",
-        "if (task == Task::box) s.factor[r] = n2[r] = 0;",
+        "if (task == Task::box) s.factor()[r] = n2[r] = 0;",
         "if (task == Task::box) n2[r] = 0;",
         "tests/test_arrangements.py -k every_arrangement",
     ),
@@ -167,7 +209,7 @@ CORE = [
     Mutation(
         "kept rows, C++: a box's later rows are not added",
         C + "clip/stream.inl",
-        "if (task == Task::box && keeps) store(s.factor, fill(1.0));",
+        "if (task == Task::box && keeps) store(s.factor(), fill(1.0));",
         "",
         "tests/test_arrangements.py -k every_arrangement",
     ),
@@ -230,8 +272,8 @@ CORE = [
     Mutation(
         "halves, C++: magnitudes with their sign",
         C + "clip/clip.hpp",
-        "partial[d + j] += (size - sum) / 2;",
-        "partial[d + j] += (sum - size) / 2;",
+        "partial[d + j] += upper - sum;",
+        "partial[d + j] += sum - upper;",
         "tests/test_adaptive.py tests/test_passes.py",
     ),
     Mutation(

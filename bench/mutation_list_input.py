@@ -20,10 +20,17 @@ INPUT = [
         "tests/test_exact_sum.py",
     ),
     Mutation(
+        "box: limits whose squares vanish are taken",
+        P + "grid.py",
+        "if not (SCALE_MIN <= float(limit.min()) and float(limit.max()) <= _LIMIT_MAX):",
+        "if not float(limit.max()) <= _LIMIT_MAX:",
+        "tests/test_ellipsoid.py -k widths",
+    ),
+    Mutation(
         "from_bytes: a box's limits unchecked",
-        P + "ellipsoid.py",
-        "if float(np.max(limit)) > 2.0**_LIMIT_BITS:",
-        "if False:",
+        P + "grid.py",
+        "if not (SCALE_MIN <= float(limit.min()) and float(limit.max()) <= _LIMIT_MAX):",
+        "if not SCALE_MIN <= float(limit.min()):",
         "tests/test_ellipsoid.py -k limits",
     ),
     Mutation(

@@ -118,6 +118,23 @@ def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(varia
                 assert region.sums_and_holes(_core, view, threads) == wanted, (view.shape, name)
 
 
+@cases(["power ball", "power halves"], ROWS)
+def test_scales_of_every_power_of_two_give_the_integers_of_the_numba_twin(variant, kind):
+    for exponent in (-140, -101, -100, -99, 0, 1, 100, 255, 256, 257, 399):
+        for d in (9, 40):
+            region = Region(kind, d)
+            region.scale[:] = 2.0**exponent
+            for stretch in (False, True):
+                region.stretch = stretch
+                rows = hostile_rows(61, d, np.float32, seed=exponent % 97)
+                with np.errstate(over="ignore", under="ignore"):
+                    rows[::2] *= np.float32(2.0 ** np.clip(21.0 - exponent, -140, 120))
+                for scale in (1.0, 1.25):  # the latter is no power
+                    region.scale[:] = 2.0**exponent * scale
+                    wanted = region.sums_and_holes(twins, rows)
+                    assert region.sums_and_holes(_core, rows) == wanted, (exponent, d, scale)
+
+
 def rows_by_turns(d, dtype):
     """Eight rows at a time that are ordinary, or have a hole or a huge number: no holes at first,
     so that slabs of columns are read as if there were none; then one of them, then many."""

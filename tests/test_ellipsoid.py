@@ -153,6 +153,13 @@ def test_a_dimension_out_of_range_is_refused_before_memory_is_asked_for(d, error
         Ellipsoid.ball(1.0, d=d)
 
 
+def test_a_box_whose_columns_have_widths_too_far_apart_is_refused():
+    """Below 2^-400 grid units the square of what a row lies outside by could be 0."""
+    Ellipsoid.box([0.0, 0.0], [1e-220, 1e20], error="absolute")
+    with pytest.raises(ValueError, match="widths differ too much"):
+        Ellipsoid.box([0.0, 0.0], [1e-300, 1e120], error="absolute")
+
+
 def test_a_box_whose_limits_no_grid_has_is_not_rebuilt():
     """Beyond 2^30 grid units 2^31 rows could leave 64 bits."""
     state = Ellipsoid.box([0.0, 0.0], [1.0, 2.0]).to_state()

@@ -22,8 +22,6 @@ __all__ = ["Ellipsoid"]
 
 Array = NDArray[np.float64]
 
-_LIMIT_BITS = 30  # a box's limits stay below 2^30 grid units: C/g <= 2^29
-
 
 class Ellipsoid:
     """The clip region {x : ||scale * (x - center)|| <= clip_norm}, with the grid of its sums.
@@ -106,8 +104,7 @@ class Ellipsoid:
         region._columns = names
         step = region._scale / region._grid
         # The kernel's own arithmetic on the corners: no row inside the box is clipped.
-        region._limit = np.maximum((high - center) * step, (center - low) * step)
-        region._limit.setflags(write=False)
+        region._limit = _grid.box_limit(np.maximum((high - center) * step, (center - low) * step))
         region._kind = "box"
         return region
 
@@ -391,9 +388,6 @@ class Ellipsoid:
             raise ValueError("kind does not fit the shape of scale")
         if kind == "box":
             limit = _validate.vector("limit", state["limit"], d=region.d, above=0)
-            if float(np.max(limit)) > 2.0**_LIMIT_BITS:
-                raise ValueError("limit is out of range")
-            limit.setflags(write=False)
-            region._limit = limit
+            region._limit = _grid.box_limit(limit)
         region._kind = kind
         return region

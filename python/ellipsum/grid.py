@@ -13,6 +13,7 @@ __all__ = [
     "MOST_COORDINATES",
     "ball_bound",
     "box_bound",
+    "box_limit",
     "flushed_matrix",
     "grid_of",
     "positive_scale",
@@ -39,6 +40,8 @@ SCALE_MIN, SCALE_MAX = 2.0**-400, 2.0**400
 
 #: Beyond this a matrix of 24-bit entries may be singular, or its inverse mean nothing.
 WORST_CONDITION = 1e6
+
+_LIMIT_MAX = 2.0**30  # a box's, grid units: C/g <= 2^29
 
 _UNIT_ROUNDOFF = 2.0**-53  # of a double, to nearest
 _NORM_LANES = 8  # cpp/core/clip/clip.hpp
@@ -96,6 +99,17 @@ def ball_bound(radius: float, d: int) -> float:
     """
     e_norm = (math.ceil(d / _NORM_LANES) / 2 + 8) * _UNIT_ROUNDOFF
     return (radius * (1 + e_norm) + math.sqrt(d) / 2) * _BOUND_SLACK
+
+
+def box_limit(limit: Array) -> Array:
+    """The limits of a box, grid units, as kernels take them: what a number lies outside by is far
+    from where its square is 0."""
+    if not (SCALE_MIN <= float(limit.min()) and float(limit.max()) <= _LIMIT_MAX):
+        raise ValueError(
+            "limit is out of range: the columns' widths differ too much, change their units"
+        )
+    limit.setflags(write=False)
+    return limit
 
 
 def box_bound(limit: Array) -> float:

@@ -113,11 +113,11 @@ template <class T> inline T number_of(const Batch& batch, std::size_t j, std::si
   return all == 0xff;
 }
 
-// The sums of max(q, 0) and of max(-q, 0) from those of q and |q|, for coordinate j of d.
-[[maybe_unused]] inline void add_halves(std::int64_t sum, std::int64_t size, std::size_t d,
+// The sums of max(q, 0) and of max(-q, 0) from those of q and of max(q, 0), for coordinate j of d.
+[[maybe_unused]] inline void add_halves(std::int64_t sum, std::int64_t upper, std::size_t d,
                                         std::size_t j, std::int64_t* partial) {
-  partial[j] += (size + sum) / 2;
-  partial[d + j] += (size - sum) / 2;
+  partial[j] += upper;
+  partial[d + j] += upper - sum;
 }
 
 // ---- how a pass is laid out ----------------------------------------------------------
@@ -155,6 +155,9 @@ struct ClipPlan {
 // are other ones for rows with holes.
 constexpr std::size_t record_slots = 4;
 constexpr std::size_t most_rows_in_flight = 8;
+// Of short rows of float32, four or eight in flight, there are records of two groups (take_turns in
+// stream.inl), which leave room for rows in a first level of 32 KB.
+constexpr std::size_t most_late = 256, late_bytes = 20 << 10;
 
 // Blocks hold 96 rows (8 tiles) with a matrix, 64 (whole cache lines of a column) without, or
 // as many as fit 512 KB; at least a tile or a line of float64. With a rank tiles and groups of rows
@@ -206,7 +209,9 @@ constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
   const std::size_t packed = plan.contiguous ? 0 : plan.block * plan.stride;
   const std::size_t inputs = inputs_stride(batch.d) + inputs_stride(region.rank);
   const std::size_t product = is_mixed(region) ? plan.block * (inputs + plan.stride + 1) + 8 : 0;
-  plan.doubles = (2 * (record_slots + most_rows_in_flight) + 6) * plan.stride + packed + product;
+  const std::size_t records = batch.d <= most_late ? 3 : 2;
+  plan.doubles =
+      (records * (record_slots + most_rows_in_flight) + 6) * plan.stride + packed + product;
   const auto waiting = [&](std::size_t each) {
     return rows_in_column_block(batch.d, std::size_t(size), each, most_block_bytes);
   };

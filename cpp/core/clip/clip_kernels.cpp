@@ -35,6 +35,7 @@ constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 #include "clip/short_rows.inl"
 #include "clip/matrix.inl"
 #include "clip/ahead.inl"
+#include "clip/numbers.inl"
 #include "clip/stream.inl"
 #include "clip/holed_rows.inl"
 #include "clip/rows.inl"
@@ -50,6 +51,18 @@ bool has_finite_zeros(const Region& region) {
   return true;
 }
 
+bool clips(const Region& region) {
+  return region.task == Task::ball || region.task == Task::halves;
+}
+
+// The scale that factors have, 2^k: 1 where rows wait scaled, as all but those of float32 in a ball at 0 do.
+double unit_of(Stream& s, const Region& region) {
+  if (!clips(region) || s.form != Form::ball_at_zero || is_mixed(region)) return 1;
+  if (is_power(region.scale[0])) return region.scale[0];
+  s.form = Form::ball;
+  return 1;
+}
+
 // `size`: bytes of a number of the batch.
 Stream make_stream(const Region& region, const Arrangement& arrangement, std::size_t size,
                    std::int64_t* absent, Scratch& scratch, Form form) {
@@ -59,21 +72,31 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
   s.keeps = arrangement.keeps && size == 4 && !is_mixed(region) && region.task != Task::distances &&
             has_finite_zeros(region);
   s.center = scratch.padded(is_mixed(region) ? nullptr : region.center, 0.0, d);
-  s.scale = scratch.padded(is_mixed(region) ? nullptr : region.scale, 1.0, d);
+  const double unit = size == 4 ? unit_of(s, region) : 1.0;
+  s.scale = scratch.padded(is_mixed(region) || unit != 1 ? nullptr : region.scale, 1.0, d);
   s.stride = y_slot(region.task) - (s.form == Form::ellipsoid ? 0 : sum_slot) +
              arrangement.rows * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double);
-  s.records = scratch.take(chunks * s.stride + sum_slot);
-  s.radius = region.radius, s.limit = region.task == Task::box ? region.limit[0] : 0;
+  s.radius = region.radius / unit, s.numerator = region.radius;
+  s.limit = region.task == Task::box ? region.limit[0] : 0;
   s.alone = {scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
-  const std::size_t first = s.form == Form::ellipsoid ? 0 : sum_slot;  // the walks begin with y
-  for (std::size_t c = 0; c < chunks; ++c)
-    std::fill_n(s.records + c * s.stride + first, y_slot(region.task) - first, 0.0);
-  for (std::size_t j = 0; j < d; ++j) {
-    double* record = s.records + j / vec_lanes * s.stride + j % vec_lanes;
-    if (s.form == Form::ellipsoid)
-      record[center_slot] = s.center[j], record[scale_slot] = s.scale[j];
-    if (region.task == Task::box) record[limit_slot] = region.limit[j];
-  }
+  const auto records = [&] {
+    double* of = scratch.take(chunks * s.stride + sum_slot);
+    const std::size_t first = s.form == Form::ellipsoid ? 0 : sum_slot;  // the walks begin with y
+    for (std::size_t c = 0; c < chunks; ++c)
+      std::fill_n(of + c * s.stride + first, y_slot(region.task) - first, 0.0);
+    for (std::size_t j = 0; j < d; ++j) {
+      double* record = of + j / vec_lanes * s.stride + j % vec_lanes;
+      if (s.form == Form::ellipsoid)
+        record[center_slot] = s.center[j], record[scale_slot] = s.scale[j];
+      if (region.task == Task::box) record[limit_slot] = region.limit[j];
+    }
+    return of;
+  };
+  s.records = records();
+  const std::size_t twice = 2 * chunks * s.stride * sizeof(double);
+  if (size == sizeof(float) && clips(region) && !is_mixed(region) && arrangement.rows >= 4 &&
+      d <= most_late && twice <= late_bytes && arrangement.fetch != Fetch::hardware)
+    s.late = records();
   if (!is_mixed(region) && region.task != Task::distances)
     s.spare = scratch.take(chunks * (y_slot(region.task) + holed_in_flight * vec_lanes));
   s.bins = make_bins(region, scratch);
@@ -158,7 +181,7 @@ __attribute__((noinline)) void load_exceptional(Stream& s, const Region& region,
       sum = std::int64_t(std::uint64_t(sum) + std::uint64_t(more));
     };
     add(sum_slot, q);
-    if (task == Task::halves) add(limit_slot, q < 0 ? -q : q);
+    if (task == Task::halves) add(limit_slot, q < 0 ? 0 : q);
     h[j / depth * chunk + j % depth] = 0;
   }
 }

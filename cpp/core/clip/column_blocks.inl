@@ -48,31 +48,31 @@ struct OfColumn {
   ELLIPSUM_INLINE Vec y(const Vec& x) const { return (x - center) * scale; }
 };
 
-// What waits of eight rows: the integers of a column's sums (and magnitudes) get them. Where numbers are
+// What waits of eight rows: the integers of a column's sums (and those above 0) get them. Where numbers are
 // kept, bits of `gone` say which of them are holes.
 template <class T, Task task, Reading how>
 static ELLIPSUM_INLINE void add_eight(const char* waiting, std::uint8_t gone, const Vec& factor,
-                                      const OfColumn& column, VecInt& sum, VecInt& size) {
+                                      const OfColumn& column, VecInt& sum, VecInt& upper) {
   Vec y;
   if constexpr (keeps(how)) y = column.y(load<T>(waiting));
   else y = load<double>(waiting);
   if (how == Reading::kept_filled) y = empty_holes(y, with_gone(Holes{}, gone));
   if (task == Task::box && keeps(how)) y = within(y, column.limit);
-  add_clipped<task>(task == Task::box ? y : y * factor, sum, size);
+  add_clipped<task>(task == Task::box ? y : y * factor, sum, upper);
 }
 
-// A column's sums (and magnitudes), while they are added to.
+// A column's sums (and those above 0), while they are added to.
 template <Task task> struct Adding {
-  std::int64_t *sums, *sizes;
-  VecInt sum, size;
+  std::int64_t *sums, *uppers;
+  VecInt sum, upper;
   ELLIPSUM_INLINE void begin(const Columns& s, std::size_t place) {
-    sums = sums_at(s, column_sum, place), sizes = sums_at(s, column_size, place);
+    sums = sums_at(s, column_sum, place), uppers = sums_at(s, column_upper, place);
     sum = load_ints(sums);
-    if (task == Task::halves) size = load_ints(sizes);
+    if (task == Task::halves) upper = load_ints(uppers);
   }
   ELLIPSUM_INLINE void keep() const {
     store(sums, sum);
-    if (task == Task::halves) store(sizes, size);
+    if (task == Task::halves) store(uppers, upper);
   }
 };
 
@@ -133,7 +133,7 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
         const std::uint8_t waiting_gone = waits_with_holes ? waited[k].bytes()[r / vec_lanes] : 0;
         if (sums)
           add_eight<T, task, how>(waiting, waiting_gone, factor, column[k], adding[k].sum,
-                                  adding[k].size);
+                                  adding[k].upper);
         Vec x;
         if constexpr (keeps(how)) x = copy_numbers<T>(from[k] + r * sizeof(T), waiting);
         else x = load<T>(from[k] + r * sizeof(T));
@@ -144,7 +144,7 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
           found[k].bytes()[r / vec_lanes] = byte_of(hole);
           y = empty_holes(y, hole);
         }
-        norm2 = norm2 + (task == Task::box ? bring_inside(y, column[k].limit) : y * y);
+        norm2 = add_square<task>(norm2, y, column[k].limit);
         if (task != Task::distances && !keeps(how)) store(reinterpret_cast<double*>(waiting), y);
       }
       store(lane + r, norm2);
@@ -268,7 +268,7 @@ static __attribute__((noinline)) void add_block(const Columns& s, const Block& b
     for (std::size_t r = 0; r < b.rows; r += vec_lanes) {
       const std::uint8_t eight = how == Reading::kept_filled ? gone.bytes()[r / vec_lanes] : 0;
       add_eight<T, task, how>(from + r * size, eight, load<double>(b.factors + r), column,
-                              adding.sum, adding.size);
+                              adding.sum, adding.upper);
     }
     adding.keep();
   });

@@ -17,8 +17,8 @@
 // waits like that; one with a huge row a third time, beside copies of its numbers, which the row comes
 // from, and is added at once. What was seen of it before is dropped each time. Where numbers are left out (Validity) it is read like that at once, and what lies there is nothing.
 
-// What is kept of columns, 8 numbers of each: sums, magnitudes (halves), holes.
-enum ColumnSums : std::size_t { column_sum, column_size, column_absent };
+// What is kept of columns, 8 numbers of each: sums, of those above 0 (halves), holes.
+enum ColumnSums : std::size_t { column_sum, column_upper, column_absent };
 constexpr std::size_t careful_slabs = 64;  // after a slab with holes
 
 struct Columns {
@@ -126,7 +126,7 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
     if (how == Reading::copied) store(s.copies + (place * V + std::size_t(v)) * vec_lanes, x);
     Vec y = (x - center) * scale;
     const Vec limit = fill(task == Task::box ? s.region.limit[j] : 0.0);
-    lane[v] = lane[v] + (task == Task::box ? bring_inside(y, limit) : y * y);
+    lane[v] = add_square<task>(lane[v], y, limit);
     if (task != Task::distances) store(to + v * vec_lanes, y);
   }
   if (how == Reading::filled) store(integers_at(s.copies + place * vec_lanes), absent);
@@ -141,15 +141,15 @@ static ELLIPSUM_INLINE void add_column(const Columns& s, std::size_t place,
     add_to(sums_at(s, column_absent, place), load_ints(integers_at(s.copies + place * vec_lanes)));
   if (task == Task::distances) return;
   const double* y = s.y + place * V * vec_lanes;
-  std::int64_t *sums = sums_at(s, column_sum, place), *sizes = sums_at(s, column_size, place);
-  VecInt sum = load_ints(sums), size{};
-  if (task == Task::halves) size = load_ints(sizes);
+  std::int64_t *sums = sums_at(s, column_sum, place), *uppers = sums_at(s, column_upper, place);
+  VecInt sum = load_ints(sums), upper{};
+  if (task == Task::halves) upper = load_ints(uppers);
   ELLIPSUM_UNROLL
   for (int v = 0; v < V; ++v) {
-    add_clipped<task>(load<double>(y + v * vec_lanes) * factor[v], sum, size);
+    add_clipped<task>(load<double>(y + v * vec_lanes) * factor[v], sum, upper);
   }
   store(sums, sum);
-  if (task == Task::halves) store(sizes, size);
+  if (task == Task::halves) store(uppers, upper);
 }
 
 // Norms (of a box: as of Group) of the slab from row i on; before a column's place is written, what waits
@@ -345,7 +345,7 @@ static void add_column_sums(const Columns& s, std::size_t rows, std::int64_t* pa
     if (task == Task::distances) return;
     const std::int64_t sum = std::int64_t(total(column_sum) - magic);
     if (task == Task::halves)
-      add_halves(sum, std::int64_t(total(column_size) - magic), s.batch.d, j, partial);
+      add_halves(sum, std::int64_t(total(column_upper) - magic), s.batch.d, j, partial);
     else partial[j] += sum;
   });
 }

@@ -26,7 +26,7 @@ static inline Vec read_group(Stream& s, const Batch& rows, std::size_t i) {
       __builtin_prefetch(from + R * rows.row_stride);
       const Vec x = j + vec_lanes <= s.d ? load<T>(from) : load_first<T>(from, s.d - j);
       Vec y = (x - center) * scale;
-      norm2[r] = norm2[r] + (task == Task::box ? bring_inside(y, limit) : y * y);
+      norm2[r] = add_square<task>(norm2[r], y, limit);
       store(record + y_slot(task) + r * vec_lanes, y);
     }
   }

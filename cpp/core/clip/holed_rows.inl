@@ -9,8 +9,8 @@ constexpr int holed_in_flight = register_lanes == 8 ? 8 : 4;
 template <class T, int R, Task task, bool reads>
 static ELLIPSUM_INLINE void holed_step(Group<R>& g, VecInt (&found)[R], double* record,
                                        std::int64_t* absent, std::size_t j, std::size_t count) {
-  VecInt sum = load_ints(integers_at(record + sum_slot)), size{}, gone = load_ints(absent);
-  if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
+  VecInt sum = load_ints(integers_at(record + sum_slot)), upper{}, gone = load_ints(absent);
+  if (task == Task::halves) upper = load_ints(integers_at(record + limit_slot));
   const Vec center = load<double>(record + center_slot), scale = load<double>(record + scale_slot);
   const Vec limit = task == Task::box ? load<double>(record + limit_slot) : fill(0.0);
   ELLIPSUM_UNROLL
@@ -20,7 +20,7 @@ static ELLIPSUM_INLINE void holed_step(Group<R>& g, VecInt (&found)[R], double* 
     const Holes left_out = holes_of(waiting);
     const Vec clipped = empty_holes(task == Task::box ? waiting : waiting * g.factor[r], left_out);
     gone = count_holes(gone, left_out);
-    add_clipped<task>(clipped, sum, size);
+    add_clipped<task>(clipped, sum, upper);
     if (!reads) continue;
     const char* from = g.row[r] + j * sizeof(T);
     Vec x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
@@ -28,12 +28,12 @@ static ELLIPSUM_INLINE void holed_step(Group<R>& g, VecInt (&found)[R], double* 
     const Holes holes = holes_of(x);
     found[r] = count_holes(found[r], holes);
     Vec y = empty_holes((x - center) * scale, holes);
-    g.norm2[r] = g.norm2[r] + (task == Task::box ? bring_inside(y, limit) : y * y);
+    g.norm2[r] = add_square<task>(g.norm2[r], y, limit);
     store(at, mark_holes(y, holes, x));
   }
   store(integers_at(record + sum_slot), sum);
   store(absent, gone);
-  if (task == Task::halves) store(integers_at(record + limit_slot), size);
+  if (task == Task::halves) store(integers_at(record + limit_slot), upper);
 }
 
 template <class T, int R, Task task, bool reads>
@@ -49,7 +49,7 @@ static inline void walk_holed(Stream& stream, Group<R>& group, VecInt (&holes)[R
   for (int r = 0; r < R; ++r) {
     g.row[r] = group.row[r];
     g.norm2[r] = fill(0.0);
-    g.factor[r] = fill(stream.factor[r]);
+    g.factor[r] = fill(stream.factor()[r]);
     found[r] = VecInt{};
   }
   std::size_t j = 0;
@@ -90,7 +90,7 @@ static inline void finish_holed(Stream& s, const Group<R>& g, const VecInt (&fou
   }
   const Vec norm = square_root<R>(norm2), radius = fill(s.radius);
   s.counts.clipped += count_above(norm, radius);
-  store(s.factor, divide<R>(radius, maximum(norm, radius)));
+  store(s.factor(), divide<R>(fill(s.numerator), maximum(norm, radius)));
 }
 
 // Rows from i on, until few have holes or fewer than a group are left. They have records of their own,
@@ -113,7 +113,7 @@ __attribute__((noinline)) static void stream_holed(Stream& other, const Batch& r
                   vec_lanes * sizeof *record);
   }
   s.quantised = 0;
-  for (double& factor : s.factor) factor = 0;
+  store(s.factor(), fill(0.0));
   s.ahead = plan_ahead(rows, sizeof(T), R, arrangement);
   Group<R> g;
   VecInt found[R];

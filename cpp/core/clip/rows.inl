@@ -21,17 +21,17 @@ __attribute__((noinline, cold)) static double read_alone(Stream& s, const Origin
 template <class T, int R, int chunks, Task task, Form form>
 static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                        const Arrangement& arrangement) {
-  const Vec radius = fill(s.radius);
+  const Vec radius = fill(s.radius), numerator = fill(s.numerator);
   const std::size_t left = s.d - (chunks - 1) * vec_lanes;
   Vec center[chunks], scale[chunks], limit[chunks];
-  VecInt sum[chunks], size[chunks];
+  VecInt sum[chunks], upper[chunks];
   ELLIPSUM_UNROLL
   for (int c = 0; c < chunks; ++c) {
     const double* record = s.records + std::size_t(c) * s.stride;
     const std::size_t j = std::size_t(c) * vec_lanes;
     center[c] = load<double>(s.center + j), scale[c] = load<double>(s.scale + j);
     if (task == Task::box) limit[c] = load<double>(record + limit_slot);
-    sum[c] = size[c] = VecInt{};
+    sum[c] = upper[c] = VecInt{};
   }
   std::uint64_t quantised = 0;
   const Ahead ahead = plan_ahead(rows, sizeof(T), R, arrangement);
@@ -56,9 +56,10 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
       for (int r = 0; r < R; ++r) {
         const char* at = g.row[r] + c * vec_lanes * int(sizeof(T));
         const Vec x = c + 1 < chunks || left == vec_lanes ? load<T>(at) : load_first<T>(at, left);
-        y[c][r] = scaled<form>(x, center[c], scale[c]);
-        g.norm2[r] =
-            g.norm2[r] + (task == Task::box ? bring_inside(y[c][r], limit[c]) : y[c][r] * y[c][r]);
+        y[c][r] = scaled<T, task, form>(x, center[c], scale[c]);
+        if constexpr (is_unscaled<T, task, form>)
+          g.norm2[r] = multiply_add(y[c][r], y[c][r], g.norm2[r]);
+        else g.norm2[r] = add_square<task>(g.norm2[r], y[c][r], limit[c]);
       }
     }
     Vec norm2 = sum_lanes_of_each<R>(g.norm2);
@@ -82,14 +83,14 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
     if (task != Task::box) {
       const Vec norm = square_root<R>(norm2);
       s.counts.clipped += count_above(norm, radius);
-      store(factor, divide<R>(radius, maximum(norm, radius)));
+      store(factor, divide<R>(numerator, maximum(norm, radius)));
     }
     ELLIPSUM_UNROLL
     for (int r = 0; r < R; ++r) {
       const Vec by = fill(task == Task::box ? 1.0 : factor[r]);
       ELLIPSUM_UNROLL
       for (int c = 0; c < chunks; ++c) {
-        add_clipped<task>(task == Task::box ? y[c][r] : y[c][r] * by, sum[c], size[c]);
+        add_clipped<task>(task == Task::box ? y[c][r] : y[c][r] * by, sum[c], upper[c]);
       }
     }
     quantised += R;
@@ -106,7 +107,7 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
       store(integers_at(record + slot), all);
     };
     if (task != Task::distances) add(sum_slot, sum[c]);
-    if (task == Task::halves) add(limit_slot, size[c]);
+    if (task == Task::halves) add(limit_slot, upper[c]);
   }
 }
 

@@ -37,7 +37,7 @@ static __attribute__((noinline)) void add_eights_of_columns(Columns& s, std::siz
   // Sums of up to eight columns lie in their order.
   each_index<task == Task::distances ? 0 : D>([&](int j) {
     add_to(sums_at(s, column_sum, std::size_t(j)), lanes.sum[j]);
-    if (task == Task::halves) add_to(sums_at(s, column_size, std::size_t(j)), lanes.size[j]);
+    if (task == Task::halves) add_to(sums_at(s, column_upper, std::size_t(j)), lanes.upper[j]);
   });
 }
 

@@ -31,7 +31,7 @@ static void short_row(const Region& region, const char* row, ShortSums& sums) {
   }
   if (task == Task::box) {
     Vec inside = all;
-    sums.counts.clipped += sum_lanes(bring_inside(inside, upper)) != 0;
+    sums.counts.clipped += sum_lanes(magnitude(bring_inside(inside, upper))) != 0;
     store(y, inside);
   } else if (huge) {
     sums.counts.clipped += clip_huge_row(region, {x, h, y, stretch});
@@ -43,7 +43,7 @@ static void short_row(const Region& region, const char* row, ShortSums& sums) {
   }
   for (std::size_t j = 0; j < region.d; ++j) {
     const std::int64_t q = std::int64_t(std::rint(y[j]));
-    if (task == Task::halves) add_halves(q, q < 0 ? -q : q, region.d, j, sums.partial);
+    if (task == Task::halves) add_halves(q, q < 0 ? 0 : q, region.d, j, sums.partial);
     else sums.partial[j] += q;
   }
 }
@@ -59,8 +59,8 @@ static ELLIPSUM_INLINE Vec sum_of_lanes(const Vec (&lane)[D]) {
 
 // The sums of runs of eight rows, one a lane.
 template <int D> struct EightSums {
-  VecInt sum[D], size[D];  // size: of magnitudes, for the halves
-  VecInt absent[D];        // holes
+  VecInt sum[D], upper[D];  // upper: of those above 0, for the halves
+  VecInt absent[D];         // holes
   ClipCounts counts;
 };
 
@@ -84,7 +84,7 @@ static ELLIPSUM_INLINE bool eight_short_rows(const Region& region, const Read& r
     }
     y[j] = (x - fill(region.center[j])) * fill(region.scale[j]);
     const Vec limit = fill(task == Task::box ? region.limit[j] : 0.0);
-    lane[j] = task == Task::box ? bring_inside(y[j], limit) : y[j] * y[j];
+    lane[j] = task == Task::box ? magnitude(bring_inside(y[j], limit)) : y[j] * y[j];
   }
   Vec norm2 = sum_of_lanes<0, norm_lanes>(lane);
   if (holes && region.stretch) norm2 = norm2 * stretches_of(as_doubles(missing), D);
@@ -108,9 +108,9 @@ static ELLIPSUM_INLINE bool eight_short_rows(const Region& region, const Read& r
   }
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) {
-    if (task == Task::halves)
-      to.size[j] = add_bits(to.size[j], magnitude(y[j] * factor) + fill(rounding_magic));
-    to.sum[j] = add_bits(to.sum[j], y[j] * factor + fill(rounding_magic));
+    const Vec magic = fill(rounding_magic), rounded = y[j] * factor + magic;
+    to.sum[j] = add_bits(to.sum[j], rounded);
+    if (task == Task::halves) to.upper[j] = add_bits(to.upper[j], maximum(rounded, magic));
   }
   return true;
 }
@@ -142,8 +142,8 @@ static ELLIPSUM_INLINE void add_lanes(const EightSums<D>& lanes, std::size_t row
   const std::uint64_t magic = rows * rounding_magic_bits;
   each_index<task == Task::distances ? 0 : D>([&](int j) {
     const std::int64_t sum = std::int64_t(total_of(lanes.sum[j]) - magic);
-    const std::int64_t size = std::int64_t(total_of(lanes.size[j]) - magic);
-    if (task == Task::halves) add_halves(sum, size, D, std::size_t(j), sums.partial);
+    const std::int64_t upper = std::int64_t(total_of(lanes.upper[j]) - magic);
+    if (task == Task::halves) add_halves(sum, upper, D, std::size_t(j), sums.partial);
     else sums.partial[j] += sum;
   });
   sums.counts.clipped += lanes.counts.clipped;

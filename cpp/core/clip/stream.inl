@@ -2,13 +2,14 @@
 // columns. At each step the walk quantises the rows of the group before (whose factor is known
 // by now) and overwrites them with the rows of this group, so that memory is read evenly and
 // the sums, center and scale are loaded once a group.
-// Cost per 8 coordinates: 8 vector operations and 2.2 loads (ball), 9 and 2.2 (box).
+// Cost per 8 coordinates: 8 vector operations and 2.2 loads (ball), 9 and 2.2 (box); float32 a conversion
+// more, and in a ball around 0 two operations less (is_unscaled).
 //
 // Scratch is one stream: a record for each 8 coordinates, of 8 numbers in each of its slots. A ball's
 // center and scale are the same for all coordinates, and a cube's limit: they stay in registers, and its
 // records begin behind the slots of the first two, which are the ends of the records before.
 constexpr std::size_t center_slot = 0, scale_slot = 8, sum_slot = 16;
-constexpr std::size_t limit_slot = 24;  // of a box; for the halves, sums of magnitudes
+constexpr std::size_t limit_slot = 24;  // of a box; for the halves, sums above 0
 // One for each row in flight: clipped to the box, or not yet scaled to the ball.
 constexpr std::size_t y_slot(Task task) {
   return task == Task::box || task == Task::halves ? 32 : limit_slot;
@@ -21,11 +22,13 @@ struct Stream {
   // Set once a pass; coordinates are padded with zeros to a multiple of 8.
   std::size_t d;
   double* records;
+  double* late;                  // records of every other group, or null (take_turns)
   std::size_t stride;            // doubles from one record to the next
   const double *center, *scale;  // whole vectors, padded with zeros
   double limit;                  // of a box whose coordinates share one
   Form form;
-  double radius;
+  double radius;     // of what waits, in its units
+  double numerator;  // of the factors: the radius in grid units
   bool keeps;        // rows as they were read
   RowScratch alone;  // for exceptional rows
   Ahead ahead;
@@ -33,7 +36,9 @@ struct Stream {
   double* spare;  // other records, of rows with holes (holed_rows.inl); null where there are none
   Bins bins;
   // What moves with the rows.
-  double factor[vec_lanes];
+  double factors[2][vec_lanes];  // of the rows that wait, in either records
+  int turn;
+  double* factor() { return factors[turn]; }
   std::uint64_t quantised;  // magic numbers in each sum
   bool holed;               // so many rows have holes that the next ones go another way
   ClipCounts counts;
@@ -71,63 +76,13 @@ template <int R> struct Group {
 
 static inline std::int64_t* integers_at(double* p) { return reinterpret_cast<std::int64_t*>(p); }
 
-// Eight numbers from one place to another, and as doubles; each is read once. (Intel's vectors of float32 are
-// converted from memory, here the copy, by half the operations that they take from a register.)
-template <class T> static ELLIPSUM_INLINE Vec copy_numbers(const char* from, char* to) {
-  constexpr int whole = vec_lanes * int(sizeof(T)), one = register_lanes * 8,
-                size = whole < one ? whole : one;
-  constexpr bool from_copy = std::is_same_v<T, float> && register_lanes >= 4;
-  typedef T Part __attribute__((vector_size(size)));
-  Vec x;
-  ELLIPSUM_UNROLL
-  for (int k = 0; k < whole; k += size) {
-    Part part;
-    std::memcpy(&part, from + k, sizeof part);
-    __asm__("" : ELLIPSUM_REGISTER(part));
-    std::memcpy(to + k, &part, sizeof part);
-    if constexpr (std::is_same_v<T, double>) x.part[k / size] = Doubles(part);
-    else if (!from_copy) widen_all(Floats(part), x.part + k * vec_parts / whole);
-  }
-  if constexpr (from_copy) {
-    __asm__("" : "+r"(to));  // or the compiler knows what is there
-    return load<T>(to);
-  }
-  return x;
-}
-// The first `count` of them; the others stay what they are.
-template <class T> static inline Vec copy_first(const char* from, char* to, std::size_t count) {
-  Vec x = load_first<T>(from, count);
-  hold(x);
-  double numbers[vec_lanes];
-  store(numbers, x);
-  for (std::size_t k = 0; k < count; ++k) {
-    const T number = T(numbers[k]);
-    std::memcpy(to + k * sizeof(T), &number, sizeof number);
-  }
-  return x;
-}
-
-// y of numbers x, not yet clipped; x - 0 is x but for the sign of a zero, which no integer has.
-template <Form form>
-static ELLIPSUM_INLINE Vec scaled(const Vec& x, const Vec& center, const Vec& scale) {
-  return form == Form::ball_at_zero ? x * scale : (x - center) * scale;
-}
-
-// Clipped coordinates to the sums (halves: their magnitudes, too).
-template <Task task>
-static ELLIPSUM_INLINE void add_clipped(const Vec& clipped, VecInt& sum, VecInt& size) {
-  const Vec magic = fill(rounding_magic);
-  sum = add_bits(sum, clipped + magic);
-  if (task == Task::halves) size = add_bits(size, magnitude(clipped) + magic);
-}
-
 // One step of the walk, `count` <= 8 coordinates from j on.
 template <class T, int R, Task task, bool keeps, Form form>
 static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const Vec& one_scale,
                                       const Vec& one_limit, double* record, std::size_t j,
                                       std::size_t count) {
-  VecInt sum = load_ints(integers_at(record + sum_slot)), size{};
-  if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
+  VecInt sum = load_ints(integers_at(record + sum_slot)), upper{};
+  if (task == Task::halves) upper = load_ints(integers_at(record + limit_slot));
   constexpr bool own = form == Form::ellipsoid;  // of each coordinate
   const Vec center = own ? load<double>(record + center_slot) : one_center,
             scale = own ? load<double>(record + scale_slot) : one_scale;
@@ -137,21 +92,22 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const 
     double* at = record + y_slot(task) + r * vec_lanes;
     char* kept = reinterpret_cast<char*>(record + y_slot(task)) + r * vec_lanes * int(sizeof(T));
     if (task != Task::distances) {
-      Vec y = keeps ? scaled<form>(load<T>(kept), center, scale) : load<double>(at);
+      Vec y = keeps ? scaled<T, task, form>(load<T>(kept), center, scale) : load<double>(at);
       if (task == Task::box && keeps) y = within(y, limit);
-      add_clipped<task>(task == Task::box && !keeps ? y : y * g.factor[r], sum, size);
+      add_clipped<task>(task == Task::box && !keeps ? y : y * g.factor[r], sum, upper);
     }
     const char* from = g.row[r] + j * sizeof(T);
     Vec x;
     if constexpr (keeps)
       x = count == vec_lanes ? copy_numbers<T>(from, kept) : copy_first<T>(from, kept, count);
     else x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
-    Vec y = scaled<form>(x, center, scale);
-    g.norm2[r] = g.norm2[r] + (task == Task::box ? bring_inside(y, limit) : y * y);
+    Vec y = scaled<T, task, form>(x, center, scale);
+    if constexpr (is_unscaled<T, task, form>) g.norm2[r] = multiply_add(y, y, g.norm2[r]);  // exact
+    else g.norm2[r] = add_square<task>(g.norm2[r], y, limit);
     if (task != Task::distances && !keeps) store(at, y);
   }
   if (task != Task::distances) store(integers_at(record + sum_slot), sum);
-  if (task == Task::halves) store(integers_at(record + limit_slot), size);
+  if (task == Task::halves) store(integers_at(record + limit_slot), upper);
 }
 
 // One walk over the columns; the copies tell the compiler that no store changes a pointer.
@@ -166,7 +122,7 @@ static inline void walk(Stream& stream, Group<R>& group) {
   for (int r = 0; r < R; ++r) {
     g.row[r] = group.row[r];
     g.norm2[r] = fill(0.0);
-    g.factor[r] = fill(stream.factor[r]);
+    g.factor[r] = fill(stream.factor()[r]);
   }
   const Vec center = fill(stream.center[0]), scale = fill(stream.scale[0]);
   const Vec limit = fill(stream.limit);
@@ -192,18 +148,17 @@ static __attribute__((noinline)) void add_waiting_rows(Stream& s, int count) {
   constexpr bool keeps = std::is_same_v<Kept, float>;
   double* record = s.records;
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
-    VecInt sum = load_ints(integers_at(record + sum_slot)), size{};
-    if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
+    VecInt sum = load_ints(integers_at(record + sum_slot)), upper{};
+    if (task == Task::halves) upper = load_ints(integers_at(record + limit_slot));
     const char* waiting = reinterpret_cast<const char*>(record + y_slot(task));
     for (int r = 0; r < count; ++r, waiting += vec_lanes * sizeof(Kept)) {
       Vec y = load<Kept>(waiting);
-      if (keeps)
-        y = scaled<Form::ellipsoid>(y, load<double>(s.center + j), load<double>(s.scale + j));
+      if (keeps) y = (y - load<double>(s.center + j)) * load<double>(s.scale + j);
       if (task == Task::box && keeps) y = within(y, load<double>(record + limit_slot));
-      add_clipped<task>(task == Task::box && !keeps ? y : y * fill(s.factor[r]), sum, size);
+      add_clipped<task>(task == Task::box && !keeps ? y : y * fill(s.factor()[r]), sum, upper);
     }
     store(integers_at(record + sum_slot), sum);
-    if (task == Task::halves) store(integers_at(record + limit_slot), size);
+    if (task == Task::halves) store(integers_at(record + limit_slot), upper);
   }
   s.quantised += std::uint64_t(count);
 }
@@ -231,7 +186,7 @@ __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin&
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
     Vec y = (load<double>(s.alone.x + j) - load<double>(s.center + j)) * load<double>(s.scale + j);
     const Vec limit = load<double>(record + limit_slot);
-    norm2 = norm2 + (task == Task::box ? bring_inside(y, limit) : y * y);
+    norm2 = add_square<task>(norm2, y, limit);
     if (keeps) store(s.alone.y + j, y);
     else if (task != Task::distances) store(record + y_slot(task) + r * vec_lanes, y);
   }
@@ -277,11 +232,11 @@ __attribute__((noinline, cold)) static Vec replace_exceptional(Stream& s, const 
 template <Task task> static void add_alone(Stream& s, double factor) {
   double* record = s.records;
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
-    VecInt sum = load_ints(integers_at(record + sum_slot)), size{};
-    if (task == Task::halves) size = load_ints(integers_at(record + limit_slot));
-    add_clipped<task>(load<double>(s.alone.y + j) * fill(factor), sum, size);
+    VecInt sum = load_ints(integers_at(record + sum_slot)), upper{};
+    if (task == Task::halves) upper = load_ints(integers_at(record + limit_slot));
+    add_clipped<task>(load<double>(s.alone.y + j) * fill(factor), sum, upper);
     store(integers_at(record + sum_slot), sum);
-    if (task == Task::halves) store(integers_at(record + limit_slot), size);
+    if (task == Task::halves) store(integers_at(record + limit_slot), upper);
   }
   ++s.quantised;
 }
@@ -304,24 +259,24 @@ __attribute__((noinline, cold)) static Vec add_exceptional(Stream& s, const Orig
     } else if (task != Task::box) {  // which has no radius, and is inside
       const double norm = std::sqrt(square);
       s.counts.clipped += norm > s.radius;
-      factor = s.radius / (norm > s.radius ? norm : s.radius);
+      factor = s.numerator / (norm > s.radius ? norm : s.radius);
     }
     add_alone<task>(s, factor);
     for (std::size_t j = 0; j < s.d; j += vec_lanes)
       std::memset(reinterpret_cast<char*>(s.records + j / vec_lanes * s.stride + y_slot(task)) +
                       std::size_t(r) * vec_lanes * sizeof(T),
                   0, vec_lanes * sizeof(T));
-    if (task == Task::box) s.factor[r] = n2[r] = 0;
+    if (task == Task::box) s.factor()[r] = n2[r] = 0;
     else n2[r] = double(INFINITY), --s.counts.clipped;
   }
   return load<double>(n2);
 }
 
-// Factors of the rows just read; exactly 1 for a row inside.
+// Factors of the rows just read; exactly 1 for a row inside (or the scale).
 template <class T, int R, Task task, bool keeps>
 static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from, std::size_t i) {
   Vec norm2 = sum_lanes_of_each<R>(g.norm2);
-  if (task == Task::box && keeps) store(s.factor, fill(1.0));
+  if (task == Task::box && keeps) store(s.factor(), fill(1.0));
   if (from.stretch) norm2 = norm2 * load<double>(from.stretch + i);
   if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0))
     norm2 = keeps ? add_exceptional<T, task>(s, from, i, R, norm2)
@@ -331,7 +286,30 @@ static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from
   if (task == Task::box || task == Task::distances) return;
   const Vec norm = square_root<R>(norm2), radius = fill(s.radius);
   s.counts.clipped += count_above(norm, radius);
-  store(s.factor, divide<R>(radius, maximum(norm, radius)));
+  store(s.factor(), divide<R>(fill(s.numerator), maximum(norm, radius)));
+}
+
+// The next group's rows wait in the other records, so that nothing waits for their factors, which take a
+// square root and a division after the last of their numbers: while few steps lie in between, what needs
+// them would fill the places where operations wait.
+static inline void take_turns(Stream& s) {
+  if (!s.late) return;
+  std::swap(s.records, s.late);
+  s.turn ^= 1;
+}
+
+// What `late` has is added to the others' sums.
+template <Task task> static void join_late(Stream& s) {
+  if (!s.late || task == Task::distances) return;
+  for (std::size_t j = 0; j < s.d; j += vec_lanes) {
+    const std::size_t at = j / vec_lanes * s.stride;
+    const auto join = [&](std::size_t slot) {
+      add_to(integers_at(s.records + at + slot), load_ints(integers_at(s.late + at + slot)));
+      std::memset(s.late + at + slot, 0, vec_lanes * sizeof(double));
+    };
+    join(sum_slot);
+    if (task == Task::halves) join(limit_slot);
+  }
 }
 
 // T: the type of what is read (with a matrix the transformed rows: doubles, whose center is 0).
@@ -340,10 +318,12 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
                           const Arrangement& arrangement) {
   if (s.holed || i + R > rows.n) return;
   Group<R> g;
-  for (double& factor : s.factor) factor = 0;
-  for (std::size_t j = 0; j < s.d; j += vec_lanes)
-    std::memset(s.records + j / vec_lanes * s.stride + y_slot(task), 0,
-                R * vec_lanes * (keeps ? sizeof(T) : sizeof(double)));
+  for (int turn = 0; turn < 2; ++turn, take_turns(s)) {
+    store(s.factor(), fill(0.0));
+    for (std::size_t j = 0; j < s.d; j += vec_lanes)
+      std::memset(s.records + j / vec_lanes * s.stride + y_slot(task), 0,
+                  R * vec_lanes * (keeps ? sizeof(T) : sizeof(double)));
+  }
   s.ahead = plan_ahead(rows, sizeof(T), R, arrangement);
   HoledWindow window(i, s.counts);
   for (; i + R <= rows.n; i += R) {
@@ -354,7 +334,10 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
     for (int r = 0; r < R; ++r) g.row[r] = row_at(rows, i + std::size_t(r));
     walk<T, R, task, keeps, form>(s, g);
     finish_group<T, R, task, keeps>(s, g, from, i);
+    take_turns(s);
   }
-  if (task != Task::distances)
+  if (task == Task::distances) return;
+  for (int turn = 0; turn < (s.late ? 2 : 1); ++turn, take_turns(s))
     add_waiting_rows<std::conditional_t<keeps, float, double>, task>(s, R);
+  join_late<task>(s);
 }

@@ -43,6 +43,14 @@ ELLIPSUM_VEC_OPERATOR(*)
 ELLIPSUM_VEC_OPERATOR(/)
 #undef ELLIPSUM_VEC_OPERATOR
 
+// a b + c, by one rounding or two: for products that are exact, and where no bit of the sum matters.
+inline Vec multiply_add(const Vec& a, const Vec& b, const Vec& c) {
+  Vec r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = multiply_add(a.part[p], b.part[p], c.part[p]);
+  return r;
+}
+
 inline Vec fill(double value) {
   Vec r;
   ELLIPSUM_UNROLL
@@ -231,9 +239,9 @@ inline Vec within(const Vec& y, const Vec& limit) {
   return r;
 }
 
-// The same, and how far it was outside; no sum of these is 0 unless each is.
+// The same in place; returns how far it was outside, which has the sign of y.
 ELLIPSUM_INLINE Vec bring_inside(Vec& y, const Vec& limit) {
-  const Vec inside = within(y, limit), outside = magnitude(y - inside);
+  const Vec inside = within(y, limit), outside = y - inside;
   y = inside;
   return outside;
 }
@@ -255,7 +263,7 @@ template <int count> inline Vec divide(const Vec& a, const Vec& b) {
 inline Vec maximum(const Vec& a, const Vec& b) {
   Vec r;
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) r.part[p] = a.part[p] > b.part[p] ? a.part[p] : b.part[p];
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = maximum(a.part[p], b.part[p]);
   return r;
 }
 

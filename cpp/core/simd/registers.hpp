@@ -63,6 +63,14 @@ inline Doubles select(const Mask& mask, const Doubles& yes, const Doubles& no) {
   return (Doubles)((mask & (Mask)yes) | (~mask & (Mask)no));
 }
 inline Doubles magnitude(const Doubles& x) { return (Doubles)((Mask)x & INT64_MAX); }
+// The greater of two, b where one is a NaN. (GCC 12 has a comparison and a choice for it on AVX-512.)
+inline Doubles maximum(const Doubles& a, const Doubles& b) {
+#if defined(__AVX512F__)
+  return _mm512_max_pd(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
 // y brought into [-limit, limit]; a NaN, too, to one of the two ends.
 inline Doubles within(const Doubles& y, const Doubles& limit) {
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
