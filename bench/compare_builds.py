@@ -22,7 +22,7 @@ import numpy as np
 
 TASKS = ("ball", "box", "halves", "distances", "matrix")
 DS = (2, 4, 8, 16, 64, 128, 1024, 16384)
-#: One centre and one scale for all coordinates, a centre of 0, or a centre and a scale of each.
+#: One scale, a power of two as of Ellipsoid.ball; that around 0; or a scale of each coordinate.
 FORMS = ("ball", "ball-at-0", "ellipsoid")
 RADIUS = 2.0**23
 NONE = np.empty(0)
@@ -48,11 +48,13 @@ def pass_of(
     rows = np.random.default_rng(0).standard_normal((n, d)).astype(dtype, order=order)
     if holes:
         rows[np.random.default_rng(1).random((n, d)) < holes] = np.nan
-    center, scale = np.full(d, 0.01), np.full(d, RADIUS / np.sqrt(d))
-    if form == "ball-at-0":  # a scale as Ellipsoid.ball has it
-        center[:], scale[:] = 0, 2.0 ** np.rint(np.log2(scale))
+    center, scale = np.linspace(-0.01, 0.01, d), np.full(d, RADIUS / np.sqrt(d))
+    if form == "ball-at-0":
+        center[:] = 0
     if form == "ellipsoid":
-        center, scale = np.linspace(-0.01, 0.01, d), scale * np.linspace(0.8, 1.2, d)
+        scale *= np.linspace(0.8, 1.2, d)
+    else:
+        scale[:] = 2.0 ** np.rint(np.log2(scale))
     matrix = np.diag(scale).astype(np.float32).astype(float).ravel() if task == "matrix" else NONE
     limit = scale.copy() if task == "box" else NONE
     shape = center, NONE if task == "matrix" else scale, matrix

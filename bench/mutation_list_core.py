@@ -118,8 +118,8 @@ CORE = [
     Mutation(
         "streams, C++: rows that wait in the other records are dropped",
         C + "clip/stream.inl",
-        "turn < (s.late ? 2 : 1); ++turn",
-        "turn < 1; ++turn",
+        "turn < records; ++turn, take_turns(s))\n    add",
+        "turn < 1; ++turn, take_turns(s))\n    add",
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(

@@ -10,11 +10,12 @@ from ellipsum.rows.columns import ColumnBlock
 RADIUS = 2.0**23 + 0.5  # a ball in grid units: C/g lies in [2^23, 2^24)
 NONE = np.empty(0)
 SUMS = ["ball", "box", "matrix", "low rank", "halves", "matrix halves", "low rank halves"]
-#: One center and one scale for all coordinates (and limit, of a box); a center of 0; that with a
-#: scale that is a power of two, or with scales of their own.
+#: One center and one scale for all coordinates (and limit, of a box); a center of 0; a scale that
+#: is a power of two, with centers of 0 or their own; and scales of their own.
 TASKS = ["ball", "box", "halves", "distances"]
 BALLS = [f"{form} {task}" for form in ("even", "central") for task in TASKS] + ["central ellipsoid"]
-BALLS += ["power ball", "power halves", "even box with limits of its own"]
+BALLS += [f"power {task}{at}" for task in ("ball", "halves", "box") for at in ("", " off zero")]
+BALLS.append("even box with limits of its own")
 KINDS = [*SUMS, "distances", "matrix distances", "low rank distances"]
 BINS = 23
 DTYPES = [np.float32, np.float64]
@@ -32,7 +33,8 @@ class Region:
         self.center = rng.standard_normal(d)
         self.scale = RADIUS / np.sqrt(d) * np.exp(rng.standard_normal(d))
         if kind in BALLS:
-            self.center[:] = self.center[0] if "even" in kind else rng.choice([0.0, -0.0], d)
+            if "off" not in kind:
+                self.center[:] = self.center[0] if "even" in kind else rng.choice([0.0, -0.0], d)
             self.scale[:] = self.scale if "ellipsoid" in kind else self.scale[0]
         if "power" in kind:
             self.scale = 2.0 ** np.rint(np.log2(self.scale))

@@ -75,8 +75,8 @@ enum class Task {
   distances  // counted by the edges that |y| lies between: nothing is clipped or added
 };
 
-// What a region's coordinates share, found by clip_sum: all centers and all scales (and limits, of a box)
-// are the same (a ball, or a cube), and the centers 0. Kernels may make use of it.
+// What a region's coordinates share, found by clip_sum: all scales (and limits, of a box) are the same (a
+// ball, or a cube), and the centers 0. Kernels may make use of it.
 enum class Form { ellipsoid, ball, ball_at_zero };
 
 // The clip region in grid units, b/g and C/g, or the edges of the distances; `matrix`

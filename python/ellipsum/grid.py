@@ -106,7 +106,7 @@ def box_limit(limit: Array) -> Array:
     from where its square is 0."""
     if not (SCALE_MIN <= float(limit.min()) and float(limit.max()) <= _LIMIT_MAX):
         raise ValueError(
-            "limit is out of range: the columns' widths differ too much, change their units"
+            "limit is out of range: the columns' widths, or their weights, differ too much"
         )
     limit.setflags(write=False)
     return limit

@@ -105,8 +105,8 @@ struct Case {
     for (double& b : matrix) b = float(0x1p23 * next_number() / double(d));
     for (std::size_t k = 0; k < edges.size(); ++k) edges[k] = std::ldexp(0x1p23, int(k) - 12);
     for (std::size_t j = 0; j < d && kind.form != Form::ellipsoid; ++j) {
-      center[j] = kind.form == Form::ball ? center[0] : 0;
-      scale[j] = kind.form == Form::ball ? scale[0] : 0x1p21;
+      if (kind.form == Form::ball_at_zero) center[j] = 0;
+      scale[j] = 0x1p21;
       limit[j] = limit[0];
     }
     region.task = kind.task;

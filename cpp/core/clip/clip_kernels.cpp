@@ -55,11 +55,13 @@ bool clips(const Region& region) {
   return region.task == Task::ball || region.task == Task::halves;
 }
 
-// The scale that factors have, 2^k: 1 where rows wait scaled, as all but those of float32 in a ball at 0 do.
-double unit_of(Stream& s, const Region& region) {
-  if (!clips(region) || s.form != Form::ball_at_zero || is_mixed(region)) return 1;
-  if (is_power(region.scale[0])) return region.scale[0];
-  s.form = Form::ball;
+// The scale that factors have, 2^k: 1 where rows wait scaled, as all but those of float32 in a ball do. Where
+// those have to, they go as in an ellipsoid.
+double leave_unscaled(Stream& s, const Region& region) {
+  if (!clips(region) || s.form == Form::ellipsoid || is_mixed(region)) return 1;
+  if (is_power(region.scale[0]) && std::all_of(region.center, region.center + region.d, is_near))
+    return region.scale[0];
+  s.form = Form::ellipsoid;
   return 1;
 }
 
@@ -72,7 +74,7 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
   s.keeps = arrangement.keeps && size == 4 && !is_mixed(region) && region.task != Task::distances &&
             has_finite_zeros(region);
   s.center = scratch.padded(is_mixed(region) ? nullptr : region.center, 0.0, d);
-  const double unit = size == 4 ? unit_of(s, region) : 1.0;
+  const double unit = size == 4 ? leave_unscaled(s, region) : 1.0;
   s.scale = scratch.padded(is_mixed(region) || unit != 1 ? nullptr : region.scale, 1.0, d);
   s.stride = y_slot(region.task) - (s.form == Form::ellipsoid ? 0 : sum_slot) +
              arrangement.rows * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double);

@@ -31,11 +31,14 @@ ClipCounts clip_rows(const Variant& variant, const Kernels& widest, const Batch&
 // What all coordinates of a region share.
 inline Form form_of(const Region& region) {
   if (region.matrix || region.rank) return Form::ellipsoid;
-  for (std::size_t j = 1; j < region.d; ++j)
-    if (region.center[j] != region.center[0] || region.scale[j] != region.scale[0] ||
+  bool at_zero = true;
+  for (std::size_t j = 0; j < region.d; ++j) {
+    if (region.scale[j] != region.scale[0] ||
         (region.task == Task::box && region.limit[j] != region.limit[0]))
       return Form::ellipsoid;
-  return region.center[0] == 0 ? Form::ball_at_zero : Form::ball;
+    at_zero &= region.center[j] == 0;
+  }
+  return at_zero ? Form::ball_at_zero : Form::ball;
 }
 
 // The region as kernels take it: its form is known, and on the line, where ball and box are one set,

@@ -102,7 +102,7 @@ static ELLIPSUM_INLINE std::int64_t* sums_at(const Columns& s, ColumnSums what, 
   return integers_at(s.sums + (what * s.batch.d + place) * vec_lanes);
 }
 
-// Column j of rows i, i + 1, ...: y to scratch, its square to `lane` (of a box, how far it is outside).
+// Column j of rows i, i + 1, ...: y to scratch, its square to `lane` (of a box, that of what is outside).
 template <class T, int V, Task task, Reading how>
 static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std::size_t i,
                                         std::size_t j, std::size_t place, Vec (&lane)[V],

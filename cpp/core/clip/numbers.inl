@@ -38,27 +38,34 @@ template <class T> static inline Vec copy_first(const char* from, char* to, std:
 }
 
 // Are rows in flight left in their own units, so that their factors have the scale, too? It is 2^k then, with
-// k such that nothing of a float32 leaves the normal doubles: all roundings are those of y, 2^k times.
+// k such that nothing of a float32 leaves the normal doubles: all roundings are those of y times a power of two.
 template <class T, Task task, Form form>
-constexpr bool is_unscaled = std::is_same_v<T, float> && form == Form::ball_at_zero &&
+constexpr bool is_unscaled = std::is_same_v<T, float> && form != Form::ellipsoid &&
                              (task == Task::ball || task == Task::halves);
-constexpr double least_power = 0x1p-100, most_power = 0x1p256;
+template <class T, Task task, Form form>
+constexpr bool squares_are_exact = is_unscaled<T, task, form> && form == Form::ball_at_zero;
+constexpr double most_power = 0x1p100, least_center = 0x1p-300, most_center = 0x1p256;
 static bool is_power(double scale) {
   int exponent;
-  return std::frexp(scale, &exponent) == 0.5 && scale >= least_power && scale <= most_power;
+  return std::frexp(scale, &exponent) == 0.5 && scale >= 1 / most_power && scale <= most_power;
+}
+static bool is_near(double center) {
+  const double size = std::fabs(center);
+  return size == 0 || (size >= least_center && size <= most_center);
 }
 
 // y of numbers x, not yet clipped; x - 0 is x but for the sign of a zero, which no integer has.
 template <class T, Task task, Form form>
 static ELLIPSUM_INLINE Vec scaled(const Vec& x, const Vec& center, const Vec& scale) {
-  if constexpr (is_unscaled<T, task, form>) return x;
+  if constexpr (is_unscaled<T, task, form>) return form == Form::ball_at_zero ? x : x - center;
   else return form == Form::ball_at_zero ? x * scale : (x - center) * scale;
 }
 
-// Eight coordinates more of a squared norm. In a box they are clamped, and the squares of what they lost take
+// Eight coordinates more of a squared norm, which of float32 around 0 are exact. In a box they are clamped, and the squares of what they lost take
 // its place: 0 only if each is, since doubles that differ do by 2^-452 or more next to limits of 2^-400 or more.
-template <Task task>
+template <Task task, bool exact = false>
 static ELLIPSUM_INLINE Vec add_square(const Vec& norm2, Vec& y, const Vec& limit) {
+  if (exact) return multiply_add(y, y, norm2);
   if (task != Task::box) return norm2 + y * y;
   const Vec outside = bring_inside(y, limit);
   return multiply_add(outside, outside, norm2);

@@ -1,13 +1,13 @@
 // The streaming pass: rows of contiguous coordinates, several in flight, one walk over the
-// columns. At each step the walk quantises the rows of the group before (whose factor is known
-// by now) and overwrites them with the rows of this group, so that memory is read evenly and
+// columns. At each step the walk quantises the rows of a group before (the last one, or the one before that:
+// take_turns; its factors are known by now) and overwrites them with the rows of this group, so that memory is read evenly and
 // the sums, center and scale are loaded once a group.
-// Cost per 8 coordinates: 8 vector operations and 2.2 loads (ball), 9 and 2.2 (box); float32 a conversion
-// more, and in a ball around 0 two operations less (is_unscaled).
+// Cost per 8 coordinates: 7 vector operations and 2.2 loads (a box off AVX-512 one more); of float32 two more to
+// convert, and in a ball one less, around 0 three (is_unscaled).
 //
-// Scratch is one stream: a record for each 8 coordinates, of 8 numbers in each of its slots. A ball's
-// center and scale are the same for all coordinates, and a cube's limit: they stay in registers, and its
-// records begin behind the slots of the first two, which are the ends of the records before.
+// Scratch is one stream: a record for each 8 coordinates, of 8 numbers in each of its slots. A ball's scale
+// is the same for all coordinates, and a cube's limit: they stay in registers, and its records begin behind the
+// slots of the first two, which are the ends of the records before.
 constexpr std::size_t center_slot = 0, scale_slot = 8, sum_slot = 16;
 constexpr std::size_t limit_slot = 24;  // of a box; for the halves, sums above 0
 // One for each row in flight: clipped to the box, or not yet scaled to the ball.
@@ -67,7 +67,7 @@ class HoledWindow {
   std::int64_t before_;
 };
 
-// In a box the place of a row's squared norm is taken by how far its coordinates lie outside, in all: 0
+// In a box the place of a row's squared norm is taken by the squares of how far its coordinates lie outside: 0
 // inside, and no number, or an infinity, where one is a hole.
 template <int R> struct Group {
   Vec norm2[R], factor[R];
@@ -78,14 +78,16 @@ static inline std::int64_t* integers_at(double* p) { return reinterpret_cast<std
 
 // One step of the walk, `count` <= 8 coordinates from j on.
 template <class T, int R, Task task, bool keeps, Form form>
-static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const Vec& one_scale,
+static ELLIPSUM_INLINE void walk_step(Group<R>& g, const double* centers, const Vec& one_scale,
                                       const Vec& one_limit, double* record, std::size_t j,
                                       std::size_t count) {
   VecInt sum = load_ints(integers_at(record + sum_slot)), upper{};
   if (task == Task::halves) upper = load_ints(integers_at(record + limit_slot));
   constexpr bool own = form == Form::ellipsoid;  // of each coordinate
-  const Vec center = own ? load<double>(record + center_slot) : one_center,
-            scale = own ? load<double>(record + scale_slot) : one_scale;
+  const Vec center = own                  ? load<double>(record + center_slot)
+                     : form == Form::ball ? load<double>(centers + j)
+                                          : fill(0.0);
+  const Vec scale = own ? load<double>(record + scale_slot) : one_scale;
   const Vec limit = task == Task::box && own ? load<double>(record + limit_slot) : one_limit;
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
@@ -102,8 +104,7 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const Vec& one_center, const 
       x = count == vec_lanes ? copy_numbers<T>(from, kept) : copy_first<T>(from, kept, count);
     else x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
     Vec y = scaled<T, task, form>(x, center, scale);
-    if constexpr (is_unscaled<T, task, form>) g.norm2[r] = multiply_add(y, y, g.norm2[r]);  // exact
-    else g.norm2[r] = add_square<task>(g.norm2[r], y, limit);
+    g.norm2[r] = add_square<task, squares_are_exact<T, task, form>>(g.norm2[r], y, limit);
     if (task != Task::distances && !keeps) store(at, y);
   }
   if (task != Task::distances) store(integers_at(record + sum_slot), sum);
@@ -124,17 +125,16 @@ static inline void walk(Stream& stream, Group<R>& group) {
     g.norm2[r] = fill(0.0);
     g.factor[r] = fill(stream.factor()[r]);
   }
-  const Vec center = fill(stream.center[0]), scale = fill(stream.scale[0]);
-  const Vec limit = fill(stream.limit);
+  const double* centers = stream.center;
+  const Vec scale = fill(stream.scale[0]), limit = fill(stream.limit);
   std::size_t j = 0;
   for (; j + vec_lanes <= d; j += vec_lanes, record += stride) {
     ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, keeps, form>(g, center, scale, limit, record, j, vec_lanes);
+    walk_step<T, R, task, keeps, form>(g, centers, scale, limit, record, j, vec_lanes);
   }
   if (j < d) {
-    const Vec last_scale = load<double>(stream.scale + j);  // 0 beyond the row
-    ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, keeps, form>(g, center, last_scale, limit, record, j, d - j);
+    ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);  // rows and centers are 0 beyond their ends
+    walk_step<T, R, task, keeps, form>(g, centers, scale, limit, record, j, d - j);
   }
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) group.norm2[r] = g.norm2[r];
@@ -318,7 +318,8 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
                           const Arrangement& arrangement) {
   if (s.holed || i + R > rows.n) return;
   Group<R> g;
-  for (int turn = 0; turn < 2; ++turn, take_turns(s)) {
+  const int records = s.late ? 2 : 1;
+  for (int turn = 0; turn < records; ++turn, take_turns(s)) {
     store(s.factor(), fill(0.0));
     for (std::size_t j = 0; j < s.d; j += vec_lanes)
       std::memset(s.records + j / vec_lanes * s.stride + y_slot(task), 0,
@@ -337,7 +338,7 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
     take_turns(s);
   }
   if (task == Task::distances) return;
-  for (int turn = 0; turn < (s.late ? 2 : 1); ++turn, take_turns(s))
+  for (int turn = 0; turn < records; ++turn, take_turns(s))
     add_waiting_rows<std::conditional_t<keeps, float, double>, task>(s, R);
   join_late<task>(s);
 }
