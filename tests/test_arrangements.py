@@ -118,28 +118,43 @@ def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(varia
                 assert region.sums_and_holes(_core, view, threads) == wanted, (view.shape, name)
 
 
-#: Of a ball whose float32 rows may stay unscaled, and beyond.
-CENTERS = [0.0, -(2.0**-300), 2.0**-301, 1e-46, -1.0, 1e30, 2.0**256, -(2.0**257)]
+#: Of a ball whose float32 rows may stay unscaled, and of others, where one is too far or near.
+CENTERS = [[0.0, -(2.0**-300)], [0.0, 1e-46, -1.0, 1e30], [-1.0, 2.0**256]]
+CENTERS += [[0.0, 2.0**-301], [1.0, -(2.0**257)], [0.5, 2.0**600]]
 
 
 @cases([f"power {task}{at}" for task in ("ball", "halves") for at in ("", " off zero")], ROWS)
 def test_scales_of_every_power_of_two_give_the_integers_of_the_numba_twin(variant, kind):
     for exponent in (-140, -101, -100, -99, 0, 1, 99, 100, 101, 399):
-        for d in (9, 40):
-            region = Region(kind, d)
-            if "off" in kind:
-                some = np.random.default_rng(exponent % 97).integers(1, len(CENTERS) + 1)
-                region.center[:] = np.resize(CENTERS[:some], d)
-            region.scale[:] = 2.0**exponent
-            for stretch in (False, True):
-                region.stretch = stretch
-                rows = hostile_rows(61, d, np.float32, seed=exponent % 97)
-                with np.errstate(over="ignore", under="ignore"):
-                    rows[::2] *= np.float32(2.0 ** np.clip(21.0 - exponent, -140, 120))
-                for scale in (1.0, 1.25):  # the latter is no power
-                    region.scale[:] = 2.0**exponent * scale
+        some = CENTERS if "off" in kind else [[0.0]]
+        for d, centers in [(d, centers) for d in (9, 40) for centers in some]:
+            region = Region(kind, d, unit=2.0**26)  # a difference in the last bit is seen
+            region.center[:] = np.resize(centers, d)
+            rows = hostile_rows(61, d, np.float32, seed=exponent % 97)
+            with np.errstate(over="ignore", under="ignore"):
+                rows[::2] *= np.float32(2.0 ** np.clip(47.0 - exponent, -140, 120))
+            for scale in (1.0, 1.25):  # the latter is no power
+                region.scale[:] = 2.0**exponent * scale
+                for region.stretch in (False, True):
                     wanted = region.sums_and_holes(twins, rows)
-                    assert region.sums_and_holes(_core, rows) == wanted, (exponent, d, scale)
+                    found = region.sums_and_holes(_core, rows)
+                    assert found == wanted, (exponent, d, centers, scale)
+
+
+def test_the_least_limit_of_a_box_tells_what_is_outside_by_one_bit():
+    region = Region("box", 40)
+    region.center[:] = 0
+    region.scale[:] = region.limit[:] = 2.0**-400
+    inside = np.ones((24, 40))
+    outside = inside.copy()
+    outside[5, 7] = np.nextafter(1.0, 2.0)
+    for name in _core.variants():
+        _core.choose_target(name)
+        for rows, clipped in ((inside, 0), (outside, 1)):
+            for view in (rows, np.asfortranarray(rows)):
+                counts = region.sums_and_holes(_core, view)[0]
+                assert tuple(counts) == (clipped, 0), name
+    _core.choose_target("")
 
 
 def rows_by_turns(d, dtype):

@@ -166,6 +166,8 @@ def test_a_box_whose_limits_no_grid_has_is_not_rebuilt():
     Ellipsoid.from_state(state)
     with pytest.raises(ValueError, match="limit is out of range"):
         Ellipsoid.from_state({**state, "limit": np.array([1.0, 2.0**31])})
+    with pytest.raises(ValueError, match="limit is out of range"):
+        Ellipsoid.from_state({**state, "limit": np.array([1.0, 2.0**-401])})
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ struct Case {
     for (std::size_t k = 0; k < edges.size(); ++k) edges[k] = std::ldexp(0x1p23, int(k) - 12);
     for (std::size_t j = 0; j < d && kind.form != Form::ellipsoid; ++j) {
       if (kind.form == Form::ball_at_zero) center[j] = 0;
-      scale[j] = 0x1p21;
+      scale[j] = kind.task == Task::ball || kind.task == Task::halves ? 0x1p21 : scale[0];
       limit[j] = limit[0];
     }
     region.task = kind.task;

@@ -38,7 +38,8 @@ template <class T> static inline Vec copy_first(const char* from, char* to, std:
 }
 
 // Are rows in flight left in their own units, so that their factors have the scale, too? It is 2^k then, with
-// k such that nothing of a float32 leaves the normal doubles: all roundings are those of y times a power of two.
+// k such that nothing of a float32 leaves the normal doubles: all roundings are those of y times a power of two. No finite row is
+// huge then (what a huge one leaves in flight has the scale for its factor).
 template <class T, Task task, Form form>
 constexpr bool is_unscaled = std::is_same_v<T, float> && form != Form::ellipsoid &&
                              (task == Task::ball || task == Task::halves);
