@@ -102,6 +102,13 @@ CORE = [
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
+        "balls, C++: centres however far leave rows unscaled",
+        C + "clip/numbers.inl",
+        "size >= least_center && size <= most_center",
+        "size >= least_center",
+        "tests/test_arrangements.py -k power_of_two",
+    ),
+    Mutation(
         "streams, C++: rows in the other records get the factors of these",
         C + "clip/stream.inl",
         "s.turn ^= 1;",
