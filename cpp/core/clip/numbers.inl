@@ -62,8 +62,9 @@ static ELLIPSUM_INLINE Vec scaled(const Vec& x, const Vec& center, const Vec& sc
   else return form == Form::ball_at_zero ? x * scale : (x - center) * scale;
 }
 
-// Eight coordinates more of a squared norm, which of float32 around 0 are exact. In a box they are clamped, and the squares of what they lost take
-// its place: 0 only if each is, since doubles that differ do by 2^-452 or more next to limits of 2^-400 or more.
+// Eight coordinates more of a squared norm; `exact` where their squares are. In a box they are clamped, and
+// the squares of what they lost take its place: 0 only if each is, since doubles that differ do by 2^-452 or
+// more next to limits of 2^-400 or more.
 template <Task task, bool exact = false>
 static ELLIPSUM_INLINE Vec add_square(const Vec& norm2, Vec& y, const Vec& limit) {
   if (exact) return multiply_add(y, y, norm2);

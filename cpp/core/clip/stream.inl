@@ -1,6 +1,7 @@
 // The streaming pass: rows of contiguous coordinates, several in flight, one walk over the
-// columns. At each step the walk quantises the rows of a group before (the last one, or the one before that:
-// take_turns; its factors are known by now) and overwrites them with the rows of this group, so that memory is read evenly and
+// columns. At each step the walk quantises the rows of a group before (the last one, or the one before
+// that: take_turns; its factors are known by now) and overwrites them with the rows of this group, so that
+// memory is read evenly and
 // the sums, center and scale are loaded once a group.
 // Cost per 8 coordinates: 7 vector operations and 2.2 loads (a box off AVX-512 one more); of float32 two more to
 // convert, and in a ball one less, around 0 three (is_unscaled).
