@@ -213,7 +213,7 @@ void bind_clip(py::module_& m) {
       "are given, and holes to the center; returns (clipped, nonfinite).");
   m.def("variant_of", &variant_of, py::arg("rows"), py::arg("halves") = false,
         py::arg("ball") = false,
-        "Which 'target:arrangement' a pass over such rows would run, in a region of one center and "
+        "Which 'target:arrangement' a pass over such rows would run, in a region of "
         "one scale for all coordinates (`ball`) or of their own, and how that is known: "
         "'unmeasured', 'leader so far' or 'fastest'.");
   m.def("group_sums", &group_sums, py::arg("rows"), py::arg("index"), py::arg("center"),
