@@ -21,6 +21,7 @@ constexpr Arrangement wide[] = {{"8-far", 8, 14336, 0, Fetch::far, false},
                                 {"4-near", 4, 4096, 0, Fetch::near, false},
                                 {"4-far", 4, 14336, 0, Fetch::far, false},
                                 {"4-kept", 4, 4096, 0, Fetch::near, true},
+                                {"4-kept-far", 4, 14336, 0, Fetch::far, true},
                                 {"2-near", 2, 4096, 0, Fetch::near, false},
                                 {"2-far", 2, 8192, 0, Fetch::far, false},
                                 {"1-near", 1, 8192, 0, Fetch::near, false},
@@ -30,7 +31,7 @@ constexpr Arrangement wide[] = {{"8-far", 8, 14336, 0, Fetch::far, false},
                                 {"2-beside", 2, 4096, 0, Fetch::beside, false},
                                 {"2-kept-beside", 2, 2048, 0, Fetch::beside, true},
                                 {"8-registers", 8, 4096, 0, Fetch::near, false, true}};
-constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[6];
+constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[7];
 // A kept row fills its records with others of its group (stream_plain has these groups alone).
 constexpr bool keeps_known_groups() {
   for (const Arrangement& each : wide)
@@ -42,19 +43,20 @@ static_assert(keeps_known_groups());
 constexpr const Arrangement* narrow = &four_near;
 constexpr std::size_t widest_count = sizeof wide / sizeof *wide, wide_count = widest_count - 1,
                       narrow_count = wide_count - 3;
-// Of columns: slabs of so many vectors of rows, or blocks (of which as much waits), asked for two pages
-// ahead. What waits of blocks that are asked for to the first level fills two second levels of Zens, or
+// Of columns: slabs of so many vectors of rows, whose next ones are asked for together or each column's
+// beside it, or blocks (of which as much waits), asked for two pages ahead. What waits of blocks that are asked for to the first level fills two second levels of Zens, or
 // goes to their third, of which a core has 4 MB: longer runs of many columns are worth more than that.
 constexpr std::size_t near_block = std::size_t{1} << 21, far_block = std::size_t{1} << 20;
 constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
-                                   {"columns-2", 2, 4096, 0, Fetch::far, false},
+                                   {"columns-4-beside", 4, 2048, 0, Fetch::beside, false},
                                    {"columns-near", 4, 8192, near_block, Fetch::near, false},
                                    {"columns-far", 4, 8192, far_block, Fetch::far, false},
                                    {"columns-near-kept", 4, 8192, near_block, Fetch::near, true},
                                    {"columns-far-kept", 4, 8192, far_block, Fetch::far, true}};
 constexpr const Arrangement &slabs = columns[0], &blocks = columns[2];
 // Of more columns what waits of a slab leaves the first level: blocks were faster on all that were met,
-// but for columns of their own memory that begin at many places of a page (a Zen 5, up to 1.1 times).
+// but for columns of their own memory that begin at many places of a page (a Zen 5, up to 1.1 times), and
+// those that are asked for beside (a Zen 4).
 constexpr std::size_t most_in_slabs = 64, most_spread_in_slabs = 256;
 constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
@@ -211,7 +213,7 @@ struct Choice::PassClass {
       const Arrangement& each = *variants[k].arrangement;
       out[k] = (each.keeps && !keeping_matters) ||
                (each.registers && batch.d > most_in_registers) ||
-               (columns && !each.block && batch.d > in_slabs);
+               (columns && !each.block && each.fetch != Fetch::beside && batch.d > in_slabs);
     }
     trials.begin(variants.size(), out, columns);
   }

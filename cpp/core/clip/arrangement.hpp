@@ -16,7 +16,8 @@ namespace ellipsum {
 struct Kernels;
 
 // What asks the memory for lines: the hardware alone, or prefetches in the order of addresses, to
-// the first level of cache or to the second, or row by row beside the rows that are read.
+// the first level of cache or to the second, or row by row beside the rows that are read (columns in
+// slabs: each beside itself, to the second).
 enum class Fetch { hardware, near, far, beside };
 
 // Which rows a pass takes before it leaves the others: all, those until many have holes, or those of
@@ -28,6 +29,7 @@ struct Arrangement {
   std::size_t rows;   // in flight: 1, 2, 3, 4 or 8; they share the loads of center, scale and sums;
                       // by columns: vectors of 8 rows in a slab (a block has its own number)
   std::size_t ahead;  // bytes, at least, from a group of rows (beside: from a row) to what is asked
+                      // (columns beside: of float64, and half as many of float32)
   std::size_t block;  // by columns: bytes of a block that wait, or 0 for slabs
   Fetch fetch;
   bool keeps;              // the rows in flight as they were read, in the place of their y

@@ -271,8 +271,9 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
       add_blocks<T, task, may_keep ? Reading::kept : Reading::plain>(s, block, rows);
     else add_blocks<T, task>(s, block, rows);
   } else {
-    if (arrangement.rows >= 4) add_slabs<T, 4, task>(s, rows, batch.n);
-    if (arrangement.rows >= 2) add_slabs<T, 2, task>(s, rows, batch.n);
+    if (arrangement.fetch == Fetch::beside) s.beside = arrangement.ahead / sizeof(double);
+    add_slabs<T, 4, task>(s, rows, batch.n);
+    add_slabs<T, 2, task>(s, rows, batch.n);
   }
   add_slabs<T, 1, task>(s, rows, batch.n);
   if (task == Task::distances) add_counts(s.bins, rows, partial);
