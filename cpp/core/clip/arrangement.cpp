@@ -55,13 +55,13 @@ constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
                                    {"columns-far-kept", 4, 8192, far_block, Fetch::far, true}};
 constexpr const Arrangement &slabs = columns[0], &blocks = columns[2];
 // Of more columns what waits of a slab leaves the first level: blocks were faster on all that were met,
-// but for columns of their own memory that begin at many places of a page (a Zen 5, up to 1.1 times), and
-// those that are asked for beside (a Zen 4).
+// but for columns of their own memory that begin at many places of a page (a Zen 5, up to 1.1 times). Slabs
+// that are asked for beside are measured for any number.
 constexpr std::size_t most_in_slabs = 64, most_spread_in_slabs = 256;
 constexpr std::size_t column_count = sizeof columns / sizeof *columns;
 
-// From here on a pass is timed: rows and columns of d <= 8 have one way, and products with a matrix differ by the rows
-// in flight alone, of which they go by those of their d.
+// From here on a pass is timed: rows and columns of d <= 8 have one way, and products with a matrix differ by
+// the rows in flight alone, of which they go by those of their d.
 constexpr std::size_t least_d = 9;
 // Slices of which more than one row in so many has a hole tell nothing: such rows go another way
 // (clip_rows; the widest vectors' own limit is 12 in 256).

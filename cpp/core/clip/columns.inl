@@ -11,7 +11,7 @@
 // line with them: y that fit it beside the sums are worth more than loads that are shared.
 // What is kept of columns lies in the order of the accumulators, in which they are read: in their own,
 // 1024 columns of float64 took 1.3 to 1.4 times as long.
-// Or each column's own lines are asked for, 256 rows on: on a Zen 4 1.2 to 1.6 times as fast from 9 to 64
+// Or each column's own lines are asked for, 256 rows on: on a Zen 4 up to 1.6 times as fast from 9 to 32
 // columns, which its prefetchers follow no further.
 // Cost per 8 coordinates: 8 vector operations, 2 + 3/V loads and 1 + 1/V stores (ball).
 

@@ -4,24 +4,26 @@
 // Cost per 8 coordinates of a row: 10 vector operations, 5 loads and 2 stores; the sums' cache
 // lines are asked for a group of rows ahead.
 
-// What is asked for of the rows to come, whole rows on: lines to the first level of cache, and far ones to
-// the second, which the first would lose among those of the sums (on a Zen 4 both take half of the time of
-// the first alone at d = 64 of float64). Rows of a line or less gain nothing by it.
+// What is asked for of the rows to come, the next R of them or more, whole rows on: lines to the first level
+// of cache, and far ones to the second, which the first would lose among those of the sums. (Rows of a line
+// gain nothing by that; those of add_short_rows are asked for by their number.)
 struct RowsAhead {
   std::ptrdiff_t near, far;  // bytes
 };
-static inline RowsAhead rows_ahead(const Batch& rows) {
+template <int R> static inline RowsAhead rows_ahead(const Batch& rows) {
+  if (rows.n <= R) return {0, 0};  // so few may be any distance apart
+  constexpr std::ptrdiff_t first = 2048, second = 8192;
   const std::ptrdiff_t stride = rows.row_stride, size = std::abs(stride) + (stride == 0);
   const auto on = [&](std::ptrdiff_t bytes) { return (bytes + size - 1) / size * stride; };
-  if (size < 128) return {16 * stride, 0};
-  return {on(2048), on(10240)};
+  const std::ptrdiff_t near = size * R < first ? on(first) : R * stride;
+  return {near, near + on(second)};
 }
 // From the numbers j, j + 1, ... of a row: once for a line.
 template <class T>
 static ELLIPSUM_INLINE void ask_rows(const char* from, std::size_t j, RowsAhead ahead) {
   if (j * sizeof(T) % 64) return;
   __builtin_prefetch(from + ahead.near, 0, 3);
-  if (ahead.far) __builtin_prefetch(from + ahead.far, 0, 2);
+  __builtin_prefetch(from + ahead.far, 0, 2);
 }
 
 // y <- the rows from `i` on, clipped to the box or not yet scaled to the ball, as in walk_step;
@@ -79,7 +81,7 @@ static inline void add_row(const Stream& s, int r, double factor, std::int64_t* 
 // the same operations. Exceptional rows are none of it: returns whether there was one.
 template <class T, int R, int chunks>
 static inline bool add_short_rows(Stream& s, const Batch& rows, std::size_t i, const GroupSums& to,
-                                  const std::int64_t* index, RowsAhead asked) {
+                                  const std::int64_t* index) {
   Vec y[chunks][R], norm2[R];
   ELLIPSUM_UNROLL
   for (int c = 0; c < chunks; ++c) {
@@ -90,7 +92,9 @@ static inline bool add_short_rows(Stream& s, const Batch& rows, std::size_t i, c
     ELLIPSUM_UNROLL
     for (int r = 0; r < R; ++r) {
       const char* from = row_at(rows, i + std::size_t(r)) + c * vec_lanes * int(sizeof(T));
-      ask_rows<T>(from, std::size_t(c) * vec_lanes, asked);
+      __builtin_prefetch(from + 2 * R * rows.row_stride);
+      if (chunks > 1 && sizeof(T) == sizeof(double))
+        __builtin_prefetch(from + 10 * R * rows.row_stride, 0, 2);
       const Vec x = left >= vec_lanes ? load<T>(from) : load_first<T>(from, left);
       y[c][r] = (x - center) * scale;
       norm2[r] = c ? norm2[r] + y[c][r] * y[c][r] : fill(0.0) + y[c][r] * y[c][r];
@@ -123,7 +127,7 @@ static inline bool add_short_rows(Stream& s, const Batch& rows, std::size_t i, c
 template <class T, int R, Task task>
 static void add_to_groups(Stream& s, const Batch& rows, const Origin& from, const GroupSums& to,
                           const std::int64_t* index, std::size_t& i) {
-  const RowsAhead asked = rows_ahead(rows);
+  const RowsAhead asked = rows_ahead<R>(rows);
   for (; i + R <= rows.n; i += R) {
     for (std::size_t r = i; r < i + R; ++r) {
       const std::int64_t ahead = index[r + R < rows.n ? r + R : r];
@@ -134,8 +138,8 @@ static void add_to_groups(Stream& s, const Batch& rows, const Origin& from, cons
     }
     if (register_lanes == 8 && R == 8 && task == Task::ball && !from.stretch &&
         s.d <= 2 * vec_lanes) {
-      const bool left = s.d <= vec_lanes ? add_short_rows<T, R, 1>(s, rows, i, to, index, asked)
-                                         : add_short_rows<T, R, 2>(s, rows, i, to, index, asked);
+      const bool left = s.d <= vec_lanes ? add_short_rows<T, R, 1>(s, rows, i, to, index)
+                                         : add_short_rows<T, R, 2>(s, rows, i, to, index);
       if (!left) continue;
     }
     Vec norm2 = read_group<T, R, task>(s, rows, i, asked);
