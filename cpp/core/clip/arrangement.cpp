@@ -44,8 +44,9 @@ constexpr const Arrangement* narrow = &four_near;
 constexpr std::size_t widest_count = sizeof wide / sizeof *wide, wide_count = widest_count - 1,
                       narrow_count = wide_count - 3;
 // Of columns: slabs of so many vectors of rows, whose next ones are asked for together or each column's
-// beside it, or blocks (of which as much waits), asked for two pages ahead. What waits of blocks that are asked for to the first level fills two second levels of Zens, or
-// goes to their third, of which a core has 4 MB: longer runs of many columns are worth more than that.
+// beside it, or blocks (of which as much waits), asked for two pages ahead. What waits of blocks that are
+// asked for to the first level fills two second levels of Zens, or goes to their third, of which a core has
+// 4 MB: longer runs of many columns are worth more than that.
 constexpr std::size_t near_block = std::size_t{1} << 21, far_block = std::size_t{1} << 20;
 constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
                                    {"columns-4-beside", 4, 2048, 0, Fetch::beside, false},
