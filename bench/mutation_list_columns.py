@@ -269,9 +269,9 @@ COLUMNS = [
     ),
     Mutation(
         "columns, C++: an eight of short ones that is no ordinary one is added all the same",
-        C + "clip/short_columns.inl",
-        "eight_short_rows<D, task, false>(region, read, lanes, bins))",
-        "(eight_short_rows<D, task, false>(region, read, lanes, bins) || true))",
+        C + "clip/short_rows.inl",
+        "    if (!read_eight<T, D, task, false, form>(region, read, y, norm2, to)) break;",
+        "    read_eight<T, D, task, false, form>(region, read, y, norm2, to);",
         "tests/test_short_rows.py",
     ),
     Mutation(
@@ -287,6 +287,35 @@ COLUMNS = [
         "s.counts.clipped += lanes.counts.clipped;",
         "s.counts.clipped += 0;",
         "tests/test_short_rows.py",
+    ),
+    Mutation(
+        "rows, C++: the eight that waits at the end of short ones is dropped",
+        C + "clip/short_rows.inl",
+        "  if (late) add_eight_rows<D, task>(waiting, factor, to);\n}",
+        "}",
+        "tests/test_short_rows.py",
+    ),
+    Mutation(
+        "columns, C++: sums of 9 to 16 in registers go to other columns",
+        C + "clip/short_columns.inl",
+        "const std::size_t place = place_of<D>(std::size_t(j));",
+        "const std::size_t place = std::size_t(j);",
+        "tests/test_arrangements.py -k every_arrangement",
+        target="avx512",
+    ),
+    Mutation(
+        "balls, C++: columns that wait unscaled have factors without the scale",
+        C + "clip/columns.inl",
+        "slab.factor[v] = fill(s.region.radius) / maximum(norm, radius);",
+        "slab.factor[v] = radius / maximum(norm, radius);",
+        "tests/test_arrangements.py -k every_arrangement",
+    ),
+    Mutation(
+        "balls, C++: norms of unscaled columns are held against the scaled radius",
+        C + "clip/columns.inl",
+        "return is_unscaled<T, task, form> ? s.radius : s.region.radius;",
+        "return s.region.radius;",
+        "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
         "rows, C++: norms of short rows are added up in the order of the columns",

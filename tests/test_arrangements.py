@@ -97,7 +97,7 @@ def layouts(rows):
 def tables(kind, dtype):
     """Regions, rows in all layouts, and what the Numba twin makes of them."""
     found = []
-    for d in (2, 7, 9, 16, 33, 97, 260, 801):
+    for d in (2, 7, 9, 13, 16, 33, 97, 260, 801):
         region = Region(kind, d, unit=2.0**26)
         for n in (9, 79):
             for make in (gaussian_rows, hostile_rows):
@@ -118,26 +118,30 @@ def test_every_arrangement_and_layout_gives_the_integers_of_the_numba_twin(varia
                 assert region.sums_and_holes(_core, view, threads) == wanted, (view.shape, name)
 
 
-#: Of a ball whose float32 rows may stay unscaled, and of others, where one is too far or near.
+#: Balls whose float32 rows may stay unscaled.
+POWERS = [f"power {task}{at}" for task in ("ball", "halves") for at in ("", " off zero")]
+
+#: Of such a ball, and of others, where one is too far or near.
 CENTERS = [[0.0, -(2.0**-300)], [0.0, 1e-46, -1.0, 1e30], [-1.0, 2.0**256]]
 CENTERS += [[0.0, 2.0**-301], [1.0, -(2.0**257)], [0.5, 2.0**600]]
 
 
-@cases([f"power {task}{at}" for task in ("ball", "halves") for at in ("", " off zero")], ROWS)
+@cases(POWERS, _core.variants())
 def test_scales_of_every_power_of_two_give_the_integers_of_the_numba_twin(variant, kind):
     for exponent in (-140, -101, -100, -99, 0, 1, 99, 100, 101, 399):
         some = CENTERS if "off" in kind else [[0.0]]
-        for d, centers in [(d, centers) for d in (9, 40) for centers in some]:
+        for d, centers in [(d, centers) for d in (5, 9, 40) for centers in some]:
             region = Region(kind, d, unit=2.0**26)  # a difference in the last bit is seen
             region.center[:] = np.resize(centers, d)
             rows = hostile_rows(61, d, np.float32, seed=exponent % 97)
+            order = "F" if variant in COLUMNS else "C"
             with np.errstate(over="ignore", under="ignore"):
                 rows[::2] *= np.float32(2.0 ** np.clip(47.0 - exponent, -140, 120))
             for scale in (1.0, 1.25):  # the latter is no power
                 region.scale[:] = 2.0**exponent * scale
                 for region.stretch in (False, True):
                     wanted = region.sums_and_holes(twins, rows)
-                    found = region.sums_and_holes(_core, rows)
+                    found = region.sums_and_holes(_core, np.asarray(rows, order=order))
                     assert found == wanted, (exponent, d, centers, scale)
 
 
@@ -188,7 +192,7 @@ def tables_by_turns(kind, dtype):
     return found
 
 
-@cases(KINDS, COLUMNS)
+@cases(KINDS + POWERS, COLUMNS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_slabs_of_every_kind_follow_each_other(variant, kind, dtype):
     """What waits of a slab of columns is added once, and with its own factors, whatever follows."""
@@ -266,7 +270,7 @@ def tables_with_bitmaps(kind, dtype):
     return found
 
 
-@cases(KINDS, COLUMNS)
+@cases(KINDS + POWERS, COLUMNS)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_numbers_that_a_bitmap_leaves_out_are_holes_in_every_arrangement(variant, kind, dtype):
     for region, block, wanted in tables_with_bitmaps(kind, dtype):
@@ -295,7 +299,7 @@ def blocks_by_turns(kind, dtype):
     return found
 
 
-@cases(KINDS, COLUMNS)
+@cases(KINDS + POWERS, COLUMNS)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_blocks_of_every_kind_follow_each_other(variant, kind, dtype):
     """Blocks (up to a page of each column) are ordinary, have a hole or a huge row, are shorter."""

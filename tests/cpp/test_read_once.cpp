@@ -300,7 +300,11 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
           if ((columns && n == 1) || (!columns && n > 9 && !holed)) continue;
           if (n > 32 && d != 3 && !holed) continue;
           if (n <= 32 && n * d * 8 > page) continue;
-          if (kind.form != Form::ellipsoid && (columns || d <= 8)) continue;
+          // Those are other ways there where numbers are left unscaled alone.
+          const bool scaled = kind.task == Task::box || kind.task == Task::distances;
+          const bool alike = columns || d <= 8;
+          if (kind.form != Form::ellipsoid && alike && (scaled || layout == Layout::typed))
+            continue;
           if (columns ? !of_columns || kind.matrix || kind.rank : of_columns) continue;
           if (!first && !columns && d <= 8 && !kind.matrix && !kind.rank) continue;
           test_batch<float>(kernels, kind, n, d, layout);

@@ -53,13 +53,16 @@ constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
                                    {"columns-near", 4, 8192, near_block, Fetch::near, false},
                                    {"columns-far", 4, 8192, far_block, Fetch::far, false},
                                    {"columns-near-kept", 4, 8192, near_block, Fetch::near, true},
-                                   {"columns-far-kept", 4, 8192, far_block, Fetch::far, true}};
-constexpr const Arrangement &slabs = columns[0], &blocks = columns[2];
+                                   {"columns-far-kept", 4, 8192, far_block, Fetch::far, true},
+                                   {"columns-registers", 4, 2048, 0, Fetch::beside, false, true}};
+constexpr const Arrangement &slabs = columns[0], &blocks = columns[2],
+                            &columns_in_registers = columns[6];
 // Of more columns what waits of a slab leaves the first level: blocks were faster on all that were met,
 // but for columns of their own memory that begin at many places of a page (a Zen 5, up to 1.1 times). Slabs
 // that are asked for beside are measured for any number.
 constexpr std::size_t most_in_slabs = 64, most_spread_in_slabs = 256;
-constexpr std::size_t column_count = sizeof columns / sizeof *columns;
+constexpr std::size_t column_count = sizeof columns / sizeof *columns,
+                      few_columns_count = column_count - 1;
 
 // From here on a pass is timed: rows and columns of d <= 8 have one way, and products with a matrix differ by
 // the rows in flight alone, of which they go by those of their d.
@@ -102,6 +105,8 @@ class Watch {
   double wall_ = of_wall(), thread_ = of_thread();
 };
 
+// For 9 to 16 coordinates of eight rows.
+bool has_registers(const Kernels& target) { return std::string_view(target.name) == "avx512"; }
 bool is_wide(const Kernels& target) { return std::string_view(target.name) != "baseline"; }
 
 std::size_t element_size(const Batch& batch) { return batch.dtype == Dtype::float32 ? 4 : 8; }
@@ -128,17 +133,35 @@ bool are_spread(const Batch& batch) {
 
 // What a class of trials lies in. Tables come from those who decode them, which leaves them in the cache,
 // and what was converted is there; arrays come from memory, where rows with gaps between them are other
-// lines; and a ball's pass has half the scratch.
-enum class Layout { converted, nulls, table, spread, columns, gaps, ball, rows };
-constexpr std::size_t layouts = std::size_t(Layout::rows) + 1;
+// lines. A ball's rows have half the scratch, and its columns are kept as they were read for less.
+enum Layout : std::size_t {
+  of_converted,
+  of_nulls,
+  of_gaps,
+  of_table,
+  of_spread,
+  of_columns,
+  of_rows,
+  of_balls
+};
+constexpr std::size_t layouts =
+    of_balls + (of_balls - of_table);  // the last four once more, of balls
 
-Layout layout_of(const Batch& batch, const Region& region) {
-  if (batch.converts) return Layout::converted;
-  if (batch.columns && batch.valid) return Layout::nulls;
-  if (batch.columns) return are_spread(batch) ? Layout::spread : Layout::table;
-  if (in_columns(batch)) return Layout::columns;
-  if (batch.row_stride != std::ptrdiff_t(batch.d * element_size(batch))) return Layout::gaps;
-  return region.form == Form::ellipsoid ? Layout::rows : Layout::ball;
+bool is_spread(const Batch& batch) {
+  return batch.columns && !batch.converts && !batch.valid && are_spread(batch);
+}
+
+std::size_t layout_of(const Batch& batch, const Region& region) {
+  if (batch.converts) return of_converted;
+  if (batch.columns && batch.valid) return of_nulls;
+  const bool array = !batch.columns,
+             dense = batch.row_stride == std::ptrdiff_t(batch.d * element_size(batch));
+  if (array && !in_columns(batch) && !dense) return of_gaps;
+  const Layout layout = is_spread(batch)    ? of_spread
+                        : batch.columns     ? of_table
+                        : in_columns(batch) ? of_columns
+                                            : of_rows;
+  return region.form == Form::ellipsoid ? layout : of_balls + layout - of_table;
 }
 
 // Is a pass that keeps what it reads another one than that which does not?
@@ -172,10 +195,12 @@ void add_all(const Kernels& target, const ArrangementList& all, std::vector<Vari
 
 ArrangementList row_arrangements(const Kernels& target) {
   if (!is_wide(target)) return {narrow, narrow_count};
-  return {wide, std::string_view(target.name) == "avx512" ? widest_count : wide_count};
+  return {wide, has_registers(target) ? widest_count : wide_count};
 }
 
-ArrangementList column_arrangements(const Kernels&) { return {columns, column_count}; }
+ArrangementList column_arrangements(const Kernels& target) {
+  return {columns, has_registers(target) ? column_count : few_columns_count};
+}
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names;
@@ -189,10 +214,12 @@ std::vector<std::string> variant_names() {
   return names;
 }
 
-// On Zen 3, Zen 5 and Xeons: many rows in flight, or columns in slabs, while their scratch and the sums
+// On Zen 3, Zen 5 and Xeons: many rows in flight, or columns in slabs (few of them: in registers), while their scratch and the sums
 // fit the first level of cache, fewer, or blocks, beyond. Batches too small to be measured are in the
 // cache: requests to its first level serve them, too.
 const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) {
+  if (in_columns(batch) && batch.d < most_in_registers && has_registers(target))
+    return columns_in_registers;
   if (in_columns(batch)) return batch.d <= most_in_slabs ? slabs : blocks;
   const std::size_t row = batch.d * element_size(batch);
   if (is_wide(target) && row <= 256) return eight_near;
@@ -207,8 +234,7 @@ struct Choice::PassClass {
   void begin(const std::vector<Variant>& variants, const Batch& batch, const Region& region) {
     if (trials.begun()) return;
     const bool keeping_matters = keeps_apart(batch, region), columns = in_columns(batch);
-    const std::size_t in_slabs =
-        layout_of(batch, region) == Layout::spread ? most_spread_in_slabs : most_in_slabs;
+    const std::size_t in_slabs = is_spread(batch) ? most_spread_in_slabs : most_in_slabs;
     bool out[most_variants];
     for (std::size_t k = 0; k < variants.size(); ++k) {
       const Arrangement& each = *variants[k].arrangement;
@@ -250,7 +276,7 @@ Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) co
   for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;
   const std::size_t quarter = ((batch.d - 1) * quarters >> (bits - 1)) % quarters;  // 9, 10 are one
   bits = std::min(bits, bits_of_d - 1);
-  std::size_t index = std::size_t(layout_of(batch, region));
+  std::size_t index = layout_of(batch, region);
   index = index * tasks + std::size_t(region.task);
   index = index * types + (batch.dtype == Dtype::float32);
   index = index * bits_of_d + bits;

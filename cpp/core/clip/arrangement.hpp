@@ -33,7 +33,7 @@ struct Arrangement {
   std::size_t block;  // by columns: bytes of a block that wait, or 0 for slabs
   Fetch fetch;
   bool keeps;              // the rows in flight as they were read, in the place of their y
-  bool registers = false;  // rows of 9 to most_in_registers coordinates are not stored in between
+  bool registers = false;  // 9 to most_in_registers coordinates are not stored in between
   Takes takes = Takes::all;
 };
 constexpr std::size_t most_in_registers = 16;  // coordinates: 8 rows take 16 of AVX-512's 32

@@ -32,10 +32,10 @@ constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 #include "clip/cell_box.inl"
 #include "clip/convert.inl"
 #include "clip/distances.inl"
+#include "clip/numbers.inl"
 #include "clip/short_rows.inl"
 #include "clip/matrix.inl"
 #include "clip/ahead.inl"
-#include "clip/numbers.inl"
 #include "clip/stream.inl"
 #include "clip/holed_rows.inl"
 #include "clip/rows.inl"
@@ -51,34 +51,20 @@ bool has_finite_zeros(const Region& region) {
   return true;
 }
 
-bool clips(const Region& region) {
-  return region.task == Task::ball || region.task == Task::halves;
-}
-
-// The scale that factors have, 2^k: 1 where rows wait scaled, as all but those of float32 in a ball do. Where
-// those have to, they go as in an ellipsoid.
-double leave_unscaled(Stream& s, const Region& region) {
-  if (!clips(region) || s.form == Form::ellipsoid || is_mixed(region)) return 1;
-  if (is_power(region.scale[0]) && std::all_of(region.center, region.center + region.d, is_near))
-    return region.scale[0];
-  s.form = Form::ellipsoid;
-  return 1;
-}
-
 // `size`: bytes of a number of the batch.
 Stream make_stream(const Region& region, const Arrangement& arrangement, std::size_t size,
-                   std::int64_t* absent, Scratch& scratch, Form form) {
+                   std::int64_t* absent, Scratch& scratch, const Units& units) {
   const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;
   Stream s{};
-  s.d = d, s.form = form, s.absent = absent;
+  s.d = d, s.form = units.form, s.absent = absent;
   s.keeps = arrangement.keeps && size == 4 && !is_mixed(region) && region.task != Task::distances &&
             has_finite_zeros(region);
   s.center = scratch.padded(is_mixed(region) ? nullptr : region.center, 0.0, d);
-  const double unit = size == 4 ? leave_unscaled(s, region) : 1.0;
-  s.scale = scratch.padded(is_mixed(region) || unit != 1 ? nullptr : region.scale, 1.0, d);
+  const bool scaled = units.scale == 1 && !is_mixed(region);
+  s.scale = scratch.padded(scaled ? region.scale : nullptr, 1.0, d);
   s.stride = y_slot(region.task) - (s.form == Form::ellipsoid ? 0 : sum_slot) +
              arrangement.rows * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double);
-  s.radius = region.radius / unit, s.numerator = region.radius;
+  s.radius = region.radius / units.scale, s.numerator = region.radius;
   s.limit = region.task == Task::box ? region.limit[0] : 0;
   s.alone = {scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
   const auto records = [&] {
@@ -240,9 +226,10 @@ template <Task task> void add_sums(const Stream& s, std::int64_t* partial) {
 }
 
 // The whole vectors of a batch in columns, from its first row on: `rows` of them.
-template <class T, Task task>
-ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangement& arrangement,
-                       double* memory, std::size_t& rows, std::int64_t* partial) {
+template <class T, Task task, Form form>
+ClipCounts run_columns(const Batch& batch, const Region& region, const Units& units,
+                       const Arrangement& arrangement, double* memory, std::size_t& rows,
+                       std::int64_t* partial) {
   Scratch scratch{memory};
   const std::size_t d = batch.d, slab = d * most_column_vectors * vec_lanes;
   double *sums = scratch.take(d * column_slots * vec_lanes), *y = scratch.take(slab);
@@ -250,9 +237,11 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
   double* copies = scratch.take(slab);
   const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
   Columns s{region, batch, sums, y, copies, alone, make_bins(region, scratch), {0, 0}, batch.first};
+  s.radius = region.radius / units.scale;
   rows = 0;
   constexpr bool may_keep = sizeof(T) == 4 && task != Task::distances;
-  if (d <= most_short_columns) add_short_columns<T, task>(s, rows);
+  if (d <= (arrangement.registers ? most_eights_of_columns : most_short_columns))
+    add_short_columns<T, task, form>(s, rows);
   else if (arrangement.block) {
     const std::size_t size = may_keep && arrangement.keeps ? sizeof(T) : sizeof(double);
     const std::size_t most = rows_in_column_block(d, sizeof(T), size, arrangement.block);
@@ -268,11 +257,11 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
                       std::min(std::max(ahead, most_columns_at_once), d - 1),
                       arrangement.fetch == Fetch::near};
     if (may_keep && arrangement.keeps)
-      add_blocks<T, task, may_keep ? Reading::kept : Reading::plain>(s, block, rows);
-    else add_blocks<T, task>(s, block, rows);
+      add_blocks<T, task, form, may_keep ? Reading::kept : Reading::plain>(s, block, rows);
+    else add_blocks<T, task, form>(s, block, rows);
   } else {
     if (arrangement.fetch == Fetch::beside) s.beside = arrangement.ahead / sizeof(double);
-    add_slabs<T, 4, task>(s, rows, batch.n);
+    add_slabs<T, 4, task, form>(s, rows, batch.n);
     add_slabs<T, 2, task>(s, rows, batch.n);
   }
   add_slabs<T, 1, task>(s, rows, batch.n);
@@ -288,7 +277,11 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   std::int64_t* absent = partial + sums_of(region);
   ClipCounts counts{0, 0};
   std::size_t done = 0;
-  if (plan.columns) counts = run_columns<T, task>(batch, region, given, memory, done, partial);
+  const Units units = units_of(region, sizeof(T));
+  if (plan.columns)
+    with_form<T, task>(units.form, [&](auto form) {
+      counts = run_columns<T, task, form>(batch, region, units, given, memory, done, partial);
+    });
   Arrangement arrangement = given;
   if (arrangement.rows > most_in_flight) arrangement.rows = most_in_flight;
   // Blocks of scratch are in the cache already.
@@ -296,14 +289,13 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   if (!plan.contiguous) arrangement.takes = Takes::all;
   Scratch scratch{memory};
   if (plan.side_by_side) {
-    ShortSums sums{partial, absent, make_bins(region, scratch), counts};
+    ShortSums sums{partial, absent, units, make_bins(region, scratch), counts};
     contiguous_blocks<T>(batch, plan, done, scratch,
                          [&](const Batch& rows) { short_rows<T, task>(region, rows, sums); });
     if (task == Task::distances) add_counts(sums.bins, batch.n - done, partial);
     return sums.counts;
   }
-  Stream s = make_stream(region, arrangement, sizeof(T), absent, scratch,
-                         is_mixed(region) ? Form::ball_at_zero : region.form);
+  Stream s = make_stream(region, arrangement, sizeof(T), absent, scratch, units);
   s.counts = counts;
   const MatrixScratch matrix =
       is_mixed(region) ? make_matrix_scratch(region, plan, scratch) : MatrixScratch{};
@@ -337,7 +329,7 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
   const ClipPlan plan = clip_plan(rows, region);
   Scratch scratch{memory};
   const Arrangement arrangement{"groups", most_in_groups, 0, 0, Fetch::hardware, false};
-  Stream s = make_stream(region, arrangement, sizeof(T), to.absent, scratch, Form::ellipsoid);
+  Stream s = make_stream(region, arrangement, sizeof(T), to.absent, scratch, {Form::ellipsoid, 1});
   if (!is_mixed(region)) {
     all_to_groups<T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);
     return s.counts;

@@ -8,7 +8,7 @@
 // numbers as they were read, wait for the factors in the second level of cache (or, where columns are
 // many, in the third), and are added while the next block's run is read into their place, so that the
 // memory never rests.
-// Cost per 8 coordinates: 8 vector operations, 4 loads and 2 stores (ball; by twos 3 and 1.5); with holes
+// Cost per 8 coordinates: 8 vector operations (as in columns.inl; kept ones convert twice), 4 loads and 2 stores (ball; by twos 3 and 1.5); with holes
 // 3 operations more (kept numbers: 4), and a load and a store of a byte.
 //
 // A block with an exceptional row is dropped and read again with its holes filled and counted, as are
@@ -45,16 +45,18 @@ struct OfColumn {
     center = fill(region.center[j]), scale = fill(region.scale[j]);
     limit = fill(region.task == Task::box ? region.limit[j] : 0.0);
   }
-  ELLIPSUM_INLINE Vec y(const Vec& x) const { return (x - center) * scale; }
+  template <class T, Task task, Form form> ELLIPSUM_INLINE Vec y(const Vec& x) const {
+    return scaled<T, task, form>(x, center, scale);
+  }
 };
 
 // What waits of eight rows: the integers of a column's sums (and those above 0) get them. Where numbers are
 // kept, bits of `gone` say which of them are holes.
-template <class T, Task task, Reading how>
+template <class T, Task task, Reading how, Form form>
 static ELLIPSUM_INLINE void add_eight(const char* waiting, std::uint8_t gone, const Vec& factor,
                                       const OfColumn& column, VecInt& sum, VecInt& upper) {
   Vec y;
-  if constexpr (keeps(how)) y = column.y(load<T>(waiting));
+  if constexpr (keeps(how)) y = column.y<T, task, form>(load<T>(waiting));
   else y = load<double>(waiting);
   if (how == Reading::kept_filled) y = empty_holes(y, with_gone(Holes{}, gone));
   if (task == Task::box && keeps(how)) y = within(y, column.limit);
@@ -85,7 +87,7 @@ constexpr std::size_t columns_at_once = fills(how) ? 1 : most_columns_at_once;
 // Reads the runs of columns j, j + 8, ... of one lane in the block from row i on, after what waits in their
 // places was added, if `adds`; asks for those of other columns, whose numbers have `size` bytes, from
 // `next` on. The first columns of a lane begin it. Norms and factors are loaded once for all of them.
-template <class T, Task task, Reading how, bool adds, bool begins, std::size_t columns>
+template <class T, Task task, Reading how, Form form, bool adds, bool begins, std::size_t columns>
 static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::size_t i,
                                       std::size_t j, std::size_t place,
                                       const char* const (&next)[columns], std::size_t size) {
@@ -132,19 +134,19 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
         char* waiting = to[k] + r * waiting_size;
         const std::uint8_t waiting_gone = waits_with_holes ? waited[k].bytes()[r / vec_lanes] : 0;
         if (sums)
-          add_eight<T, task, how>(waiting, waiting_gone, factor, column[k], adding[k].sum,
-                                  adding[k].upper);
+          add_eight<T, task, how, form>(waiting, waiting_gone, factor, column[k], adding[k].sum,
+                                        adding[k].upper);
         Vec x;
         if constexpr (keeps(how)) x = copy_numbers<T>(from[k] + r * sizeof(T), waiting);
         else x = load<T>(from[k] + r * sizeof(T));
         if (holes) hold(x);
-        Vec y = column[k].y(x);
+        Vec y = column[k].template y<T, task, form>(x);
         if (holes) {
           const Holes hole = with_gone(holes_of(x), gone[k].bytes()[r / vec_lanes]);
           found[k].bytes()[r / vec_lanes] = byte_of(hole);
           y = empty_holes(y, hole);
         }
-        norm2 = add_square<task>(norm2, y, column[k].limit);
+        norm2 = add_square<task, squares_are_exact<T, task, form>>(norm2, y, column[k].limit);
         if (task != Task::distances && !keeps(how)) store(reinterpret_cast<double*>(waiting), y);
       }
       store(lane + r, norm2);
@@ -162,12 +164,12 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
   }
 }
 
-template <class T, Task task, Reading how, bool adds, std::size_t columns>
+template <class T, Task task, Reading how, Form form, bool adds, std::size_t columns>
 static ELLIPSUM_INLINE void read_columns(const Columns& s, const Block& b, std::size_t i,
                                          std::size_t j, std::size_t place,
                                          const char* const (&next)[columns], std::size_t size) {
-  if (j < norm_lanes) read_runs<T, task, how, adds, true>(s, b, i, j, place, next, size);
-  else read_runs<T, task, how, adds, false>(s, b, i, j, place, next, size);
+  if (j < norm_lanes) read_runs<T, task, how, form, adds, true>(s, b, i, j, place, next, size);
+  else read_runs<T, task, how, form, adds, false>(s, b, i, j, place, next, size);
 }
 
 // One column of a batch whose columns have types of their own.
@@ -177,8 +179,10 @@ static __attribute__((noinline)) void read_typed(const Columns& s, const Block& 
                                                  std::size_t asked) {
   const std::size_t size = is_narrow(s.batch, asked) ? sizeof(float) : sizeof(double);
   const char* const all[] = {next};
-  if (is_narrow(s.batch, j)) read_columns<float, task, how, adds>(s, b, i, j, place, all, size);
-  else read_columns<T, task, how, adds>(s, b, i, j, place, all, size);
+  constexpr Form form = Form::ellipsoid;
+  if (is_narrow(s.batch, j))
+    read_columns<float, task, how, form, adds>(s, b, i, j, place, all, size);
+  else read_columns<T, task, how, form, adds>(s, b, i, j, place, all, size);
 }
 
 // The columns in the order of each_column, round and round.
@@ -196,7 +200,7 @@ struct Round {
 
 // Reads the block from row i on, and adds the one that waits, if `adds`; asks for what follows. The
 // copies tell the compiler that no store changes a pointer.
-template <class T, Task task, Reading how, bool adds>
+template <class T, Task task, Reading how, Form form, bool adds>
 static __attribute__((noinline)) void read_block(const Columns& columns, const Block& block,
                                                  std::size_t i) {
   const Region region = columns.region;
@@ -223,7 +227,7 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
   each_columns<columns_at_once<how>>(d, [&](std::size_t j, std::size_t place, auto columns) {
     const char* next_runs[columns];
     for (const char*& run : next_runs) run = ask();
-    read_columns<T, task, how, adds>(s, b, i, j, place, next_runs, sizeof(T));
+    read_columns<T, task, how, form, adds>(s, b, i, j, place, next_runs, sizeof(T));
   });
 }
 
@@ -243,17 +247,17 @@ static inline bool norms_of_block(const Columns& s, const Block& b) {
   return ordinary;
 }
 
-template <Task task> static inline void finish_block(Columns& s, const Block& b) {
+template <Task task> static inline void finish_block(Columns& s, const Block& b, double most) {
   for (std::size_t r = 0; r < b.rows; r += vec_lanes) {
     Slab<1> slab;
     slab.norm2[0] = load<double>(b.lanes + r);
-    finish_slab<1, task>(s, slab);
+    finish_slab<1, task>(s, slab, most);
     store(b.factors + r, slab.factor[0]);
   }
 }
 
 // Adds a block that waits while nothing is read.
-template <class T, Task task, Reading how>
+template <class T, Task task, Reading how, Form form = Form::ellipsoid>
 static __attribute__((noinline)) void add_block(const Columns& s, const Block& b) {
   if (task == Task::distances) return;
   each_column(s.batch.d, [&](std::size_t j, std::size_t place) {
@@ -267,8 +271,8 @@ static __attribute__((noinline)) void add_block(const Columns& s, const Block& b
     adding.begin(s, place);
     for (std::size_t r = 0; r < b.rows; r += vec_lanes) {
       const std::uint8_t eight = how == Reading::kept_filled ? gone.bytes()[r / vec_lanes] : 0;
-      add_eight<T, task, how>(from + r * size, eight, load<double>(b.factors + r), column,
-                              adding.sum, adding.upper);
+      add_eight<T, task, how, form>(from + r * size, eight, load<double>(b.factors + r), column,
+                                    adding.sum, adding.upper);
     }
     adding.keep();
   });
@@ -280,10 +284,10 @@ constexpr Reading filled_as(Reading fast) {
 }
 
 // Adds the block that waits, if one does.
-template <class T, Task task, Reading fast>
+template <class T, Task task, Reading fast, Form form>
 static inline void add_waiting_block(const Columns& s, Block& b) {
   if (b.waits && b.filled) add_block<T, task, filled_as(fast)>(s, b);
-  else if (b.waits) add_block<T, task, fast>(s, b);
+  else if (b.waits) add_block<T, task, fast, form>(s, b);
   b.waits = false;
 }
 
@@ -299,14 +303,14 @@ static inline std::int64_t add_holes(Columns& s, const Block& b) {
 
 // The block from row i on, which waits then, unless it has rows that it cannot add; the one that waits
 // is added in any case.
-template <class T, Task task, Reading how>
+template <class T, Task task, Reading how, Form form = Form::ellipsoid>
 static inline bool take_block(Columns& s, Block& b, std::size_t i) {
-  if (b.waits) read_block<T, task, how, true>(s, b, i);
-  else read_block<T, task, how, false>(s, b, i);
+  if (b.waits) read_block<T, task, how, form, true>(s, b, i);
+  else read_block<T, task, how, form, false>(s, b, i);
   constexpr bool holes = fills(how);
   b.waits = false, b.filled = holes;  // constants: later branches depend on no row
   if (!__builtin_expect(norms_of_block<task, holes>(s, b), 1)) return false;
-  finish_block<task>(s, b);
+  finish_block<task>(s, b, radius_of<T, task, form>(s));
   b.waits = true;
   if (!holes) return true;
   const std::size_t slabs = b.rows / block_step;
@@ -316,16 +320,16 @@ static inline bool take_block(Columns& s, Block& b, std::size_t i) {
 }
 
 // Whole steps from row `i` on, in blocks of at most b.rows.
-template <class T, Task task, Reading fast = Reading::plain>
+template <class T, Task task, Form form, Reading fast = Reading::plain>
 static void add_blocks(Columns& s, Block b, std::size_t& i) {
   const std::size_t d = s.batch.d, end = s.batch.n / block_step * block_step;
   for (; i < end; i += b.rows) {
     const bool careful = s.careful || has_gaps(s, i, b.rows < end - i ? b.rows : end - i);
     // What waits of others is y, whether holes were filled or not.
     const bool otherwise = keeps(fast) && b.filled != careful;
-    if (otherwise || b.rows > end - i) add_waiting_block<T, task, fast>(s, b);
+    if (otherwise || b.rows > end - i) add_waiting_block<T, task, fast, form>(s, b);
     if (b.rows > end - i) b.rows = end - i;
-    if (!careful && take_block<T, task, fast>(s, b, i)) continue;
+    if (!careful && take_block<T, task, fast, form>(s, b, i)) continue;
     if (take_block<T, task, filled_as(fast)>(s, b, i)) continue;
     AskingColumns nothing{d, d, 0, 0, 0, false};
     Slab<block_step / vec_lanes> slab;
@@ -333,5 +337,5 @@ static void add_blocks(Columns& s, Block b, std::size_t& i) {
       take_slab<T, block_step / vec_lanes, task>(s, r, nothing, slab);
     add_waiting<block_step / vec_lanes, task>(s, slab);
   }
-  add_waiting_block<T, task, fast>(s, b);
+  add_waiting_block<T, task, fast, form>(s, b);
 }

@@ -1,5 +1,5 @@
 // Rows whose coordinates lie in columns (Fortran order, tables), read where they are: eight rows
-// to a vector, 8 V of them a slab (of up to eight columns those that short_columns.inl leaves). Every
+// to a vector, 8 V of them a slab (of few columns those that short_columns.inl leaves). Every
 // lane of a vector is one row, and the eight accumulators of its norm are those of the rule: coordinate
 // j into the one of j mod 8, in the order of j, then the same tree. A number is read once: a slab's y
 // wait in scratch for its factors, and are added column by column while the next slab is read into their
@@ -13,7 +13,8 @@
 // 1024 columns of float64 took 1.3 to 1.4 times as long.
 // Or each column's own lines are asked for, 256 rows on: on a Zen 4 up to 1.6 times as fast from 9 to 32
 // columns, which its prefetchers follow no further.
-// Cost per 8 coordinates: 8 vector operations, 2 + 3/V loads and 1 + 1/V stores (ball).
+// Cost per 8 coordinates: 8 vector operations (of float32 in a ball 6, around 0 four, and one to convert), 2 + 3/V
+// loads and 1 + 1/V stores.
 
 // A slab with an exceptional row is read again as a whole, its holes filled and counted in vectors, and
 // waits like that; one with a huge row a third time, beside copies of its numbers, which the row comes
@@ -35,6 +36,7 @@ struct Columns {
   std::size_t before;       // rows before this batch, of the columns' own
   std::size_t careful = 0;  // slabs to come that are read as if they had holes
   std::size_t beside = 0;   // how slabs are asked for (AskingColumns)
+  double radius = 0;        // of unscaled numbers, in their units (units_of)
 };
 
 // What of the next block is asked for: `run` bytes of each column.
@@ -115,8 +117,14 @@ static ELLIPSUM_INLINE std::int64_t* sums_at(const Columns& s, ColumnSums what, 
   return integers_at(s.sums + (what * s.batch.d + place) * vec_lanes);
 }
 
+// Slabs and blocks with holes are scaled, whatever others are: their factors have the scale or not, and both
+// wait alike.
+template <class T, Task task, Form form> static ELLIPSUM_INLINE double radius_of(const Columns& s) {
+  return is_unscaled<T, task, form> ? s.radius : s.region.radius;
+}
+
 // Column j of rows i, i + 1, ...: y to scratch, its square to `lane` (of a box, that of what is outside).
-template <class T, int V, Task task, Reading how>
+template <class T, int V, Task task, Reading how, Form form>
 static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std::size_t i,
                                         std::size_t j, std::size_t place, std::size_t beside,
                                         Vec (&lane)[V], Slab<V>& slab) {
@@ -138,9 +146,9 @@ static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std:
       x = fill_holes(x, hole, center);
     }
     if (how == Reading::copied) store(s.copies + (place * V + std::size_t(v)) * vec_lanes, x);
-    Vec y = (x - center) * scale;
+    Vec y = scaled<T, task, form>(x, center, scale);
     const Vec limit = fill(task == Task::box ? s.region.limit[j] : 0.0);
-    lane[v] = add_square<task>(lane[v], y, limit);
+    lane[v] = add_square<task, squares_are_exact<T, task, form>>(lane[v], y, limit);
     if (task != Task::distances) store(to + v * vec_lanes, y);
   }
   if (how == Reading::filled) store(integers_at(s.copies + place * vec_lanes), absent);
@@ -168,7 +176,7 @@ static ELLIPSUM_INLINE void add_column(const Columns& s, std::size_t place,
 
 // Norms (of a box: as of Group) of the slab from row i on; before a column's place is written, what waits
 // there is added, if `slab` waits. The copies tell the compiler that no store changes a pointer.
-template <class T, int V, Task task, Reading how>
+template <class T, int V, Task task, Reading how, Form form = Form::ellipsoid>
 static inline void read_slab(const Columns& columns, std::size_t i, AskingColumns& asked,
                              Slab<V>& slab) {
   const Region region = columns.region;
@@ -191,8 +199,8 @@ static inline void read_slab(const Columns& columns, std::size_t i, AskingColumn
       const char* from = as_one(number_at(batch, j, i));
       if (waits) add_column<V, task, how == Reading::filled>(s, place, factor);
       if (sizeof(T) == sizeof(double) && is_narrow(batch, j))
-        read_column<float, V, task, how>(s, from, i, j, place, asking.beside, sum, slab);
-      else read_column<T, V, task, how>(s, from, i, j, place, asking.beside, sum, slab);
+        read_column<float, V, task, how, form>(s, from, i, j, place, asking.beside, sum, slab);
+      else read_column<T, V, task, how, form>(s, from, i, j, place, asking.beside, sum, slab);
     }
     ELLIPSUM_UNROLL
     for (int v = 0; v < V; ++v) lane[l][v] = sum[v];
@@ -244,16 +252,16 @@ __attribute__((noinline, cold)) static Vec replace_huge(Columns& s, int v, const
   return load<double>(n2);
 }
 
-// Factors of a slab; exactly 1 for a row inside.
-template <int V, Task task> static inline void finish_slab(Columns& s, Slab<V>& slab) {
+// Factors of a slab, `most` the radius in its units; exactly 1, or the scale, for a row inside.
+template <int V, Task task> static inline void finish_slab(Columns& s, Slab<V>& slab, double most) {
   for (int v = 0; v < V; ++v) {
     if (task == Task::box) s.counts.clipped += count_above(slab.norm2[v], fill(0.0));
     slab.factor[v] = fill(1.0);
     if (task == Task::distances) count_distances(s.bins, slab.norm2[v]);
     if (task == Task::box || task == Task::distances) continue;
-    const Vec norm = square_root(slab.norm2[v]), radius = fill(s.region.radius);
+    const Vec norm = square_root(slab.norm2[v]), radius = fill(most);
     s.counts.clipped += count_above(norm, radius);
-    slab.factor[v] = radius / maximum(norm, radius);
+    slab.factor[v] = fill(s.region.radius) / maximum(norm, radius);
   }
 }
 
@@ -302,29 +310,30 @@ __attribute__((noinline)) static void read_carefully(Columns& s, std::size_t i,
   s.counts.nonfinite += rows;
   if (rows) s.careful = careful_slabs;
   else if (s.careful) --s.careful;
-  finish_slab<V, task>(s, slab);
+  finish_slab<V, task>(s, slab, s.region.radius);
   if (!slab.waits) add_slab<V, task, false>(s, slab);
 }
 
 // Reads the slab from row i on, which waits then, and adds the one that waits.
-template <class T, int V, Task task>
+template <class T, int V, Task task, Form form = Form::ellipsoid>
 static __attribute__((noinline)) void take_slab(Columns& s, std::size_t i, AskingColumns& asking,
                                                 Slab<V>& slab) {
   const bool careful = s.careful > 0 || has_gaps(s, i, V * vec_lanes);
   if (slab.filled != careful) add_waiting<V, task>(s, slab);
   if (!careful) {
-    read_slab<T, V, task, Reading::plain>(s, i, asking, slab);
+    read_slab<T, V, task, Reading::plain, form>(s, i, asking, slab);
     slab.filled = false;
     // A constant on each side: later branches depend on no row.
     slab.waits = true;
-    if (__builtin_expect(is_ordinary(slab), 1)) return finish_slab<V, task>(s, slab);
+    if (__builtin_expect(is_ordinary(slab), 1))
+      return finish_slab<V, task>(s, slab, radius_of<T, task, form>(s));
     slab.waits = false;
   }
   read_carefully<T, V, task>(s, i, asking, slab);
 }
 
 // Whole slabs from row `i` on, to before `last`.
-template <class T, int V, Task task>
+template <class T, int V, Task task, Form form = Form::ellipsoid>
 static void add_slabs(Columns& s, std::size_t& i, std::size_t last) {
   constexpr std::size_t rows = V * vec_lanes;
   const std::size_t columns = s.batch.d > 1 ? s.batch.d : 1;
@@ -341,7 +350,7 @@ static void add_slabs(Columns& s, std::size_t& i, std::size_t last) {
                          0,
                          columns <= near_columns,
                          s.beside};
-    for (; i + rows <= end; i += rows) take_slab<T, V, task>(s, i, asking, slab);
+    for (; i + rows <= end; i += rows) take_slab<T, V, task, form>(s, i, asking, slab);
     if (end < next) break;
   }
   add_waiting<V, task>(s, slab);

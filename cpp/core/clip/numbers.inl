@@ -55,6 +55,34 @@ static bool is_near(double center) {
   return size == 0 || (size >= least_center && size <= most_center);
 }
 
+// How a pass takes a region's rows, whose numbers have `size` bytes: its form, and the scale that factors have,
+// 2^k: 1 where rows are scaled, as all but those of float32 in a ball are. Where those have to be, they go as in
+// an ellipsoid.
+struct Units {
+  Form form;
+  double scale;
+};
+static bool clips(const Region& region) {
+  return region.task == Task::ball || region.task == Task::halves;
+}
+static Units units_of(const Region& region, std::size_t size) {
+  if (is_mixed(region)) return {Form::ball_at_zero, 1};
+  if (!clips(region) || region.form == Form::ellipsoid || size != sizeof(float))
+    return {region.form, 1};
+  if (is_power(region.scale[0]) && std::all_of(region.center, region.center + region.d, is_near))
+    return {region.form, region.scale[0]};
+  return {Form::ellipsoid, 1};
+}
+
+// Calls f with the form as a constant: of columns one that leaves their numbers unscaled, or that of an ellipsoid.
+template <class T, Task task, class F> static void with_form(Form form, const F& f) {
+  if constexpr (is_unscaled<T, task, Form::ball>) {
+    if (form == Form::ball) return f(std::integral_constant<Form, Form::ball>());
+    if (form == Form::ball_at_zero) return f(std::integral_constant<Form, Form::ball_at_zero>());
+  }
+  f(std::integral_constant<Form, Form::ellipsoid>());
+}
+
 // y of numbers x, not yet clipped; x - 0 is x but for the sign of a zero, which no integer has.
 template <class T, Task task, Form form>
 static ELLIPSUM_INLINE Vec scaled(const Vec& x, const Vec& center, const Vec& scale) {

@@ -7,6 +7,7 @@ constexpr int short_ahead = 4096;  // bytes asked of the memory ahead of use
 struct ShortSums {
   std::int64_t* partial;
   std::int64_t* absent;  // holes of each coordinate
+  Units units;
   Bins bins;
   ClipCounts counts;
 };
@@ -48,13 +49,24 @@ static void short_row(const Region& region, const char* row, ShortSums& sums) {
   }
 }
 
-// ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) of D lanes of norms; the others are 0, which no norm feels.
-template <int first, int size, int D>
-static ELLIPSUM_INLINE Vec sum_of_lanes(const Vec (&lane)[D]) {
+// ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) of the squares of D lanes; the others are 0, which no norm feels. An
+// `exact` square needs no rounding of its own.
+template <int first, int size, int D, bool exact>
+static ELLIPSUM_INLINE Vec sum_of_squares(const Vec (&y)[D]) {
   constexpr int half = size / 2, other = first + norm_lanes / size;
-  if constexpr (size == 1) return lane[first];
-  else if constexpr (other >= D) return sum_of_lanes<first, half>(lane);
-  else return sum_of_lanes<first, half>(lane) + sum_of_lanes<other, half>(lane);
+  if constexpr (size == 1 &&
+                first + norm_lanes < D) {  // of 9 to 16 coordinates some lanes hold two
+    const Vec sum = y[first] * y[first], &more = y[first + norm_lanes];
+    return exact ? multiply_add(more, more, sum) : sum + more * more;
+  } else if constexpr (size == 1) {
+    return y[first] * y[first];
+  } else {
+    const Vec sum = sum_of_squares<first, half, D, exact>(y);
+    if constexpr (other >= D) return sum;
+    else if constexpr (exact && half == 1 && other + norm_lanes >= D)
+      return multiply_add(y[other], y[other], sum);
+    else return sum + sum_of_squares<other, half, D, exact>(y);
+  }
 }
 
 // The sums of runs of eight rows, one a lane.
@@ -64,15 +76,16 @@ template <int D> struct EightSums {
   ClipCounts counts;
 };
 
-// Eight rows, whose columns `read` gives; false, and nothing done, if one of them is exceptional. Holes
-// are filled where `holes` says so: then only a huge row is.
-template <int D, Task task, bool holes, class Read>
-static ELLIPSUM_INLINE bool eight_short_rows(const Region& region, const Read& read,
-                                             EightSums<D>& to, Bins& bins) {
-  Vec y[D], lane[D];
+// Reads eight rows, whose columns `read` gives, to y (clamped, in a box), and their squared norms, as a Group has
+// them; false, and nothing counted, if one of them is exceptional. Holes are filled where `holes` says so: then
+// only a huge row is.
+template <class T, int D, Task task, bool holes, Form form, class Read>
+static ELLIPSUM_INLINE bool read_eight(const Region& region, const Read& read, Vec (&y)[D],
+                                       Vec& norm2, EightSums<D>& to) {
   read(y);
   VecInt missing{};
   Holes hole[D];
+  Vec outside[D];
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) {
     Vec x = y[j];
@@ -82,37 +95,67 @@ static ELLIPSUM_INLINE bool eight_short_rows(const Region& region, const Read& r
       missing = count_holes(missing, hole[j]);
       x = fill_holes(x, hole[j], fill(region.center[j]));
     }
-    y[j] = (x - fill(region.center[j])) * fill(region.scale[j]);
-    const Vec limit = fill(task == Task::box ? region.limit[j] : 0.0);
-    lane[j] = task == Task::box ? magnitude(bring_inside(y[j], limit)) : y[j] * y[j];
+    y[j] = scaled<T, task, form>(x, fill(region.center[j]), fill(region.scale[j]));
+    if (task == Task::box) outside[j] = bring_inside(y[j], fill(region.limit[j]));
   }
-  Vec norm2 = sum_of_lanes<0, norm_lanes>(lane);
+  if constexpr (task == Task::box) norm2 = sum_of_squares<0, norm_lanes, D, false>(outside);
+  else norm2 = sum_of_squares<0, norm_lanes, D, squares_are_exact<T, task, form>>(y);
   if (holes && region.stretch) norm2 = norm2 * stretches_of(as_doubles(missing), D);
   if (!all_below(norm2, fill(exceptional_norm2))) return false;
-  if (holes) {
-    to.counts.nonfinite += count_nonzero(missing);
-    ELLIPSUM_UNROLL
-    for (int j = 0; j < D; ++j) to.absent[j] = count_holes(to.absent[j], hole[j]);
-  }
-  if (task == Task::distances) {
-    count_distances(bins, norm2);
-    return true;
-  }
-  Vec factor = fill(1.0);
-  if (task != Task::box) {
-    const Vec norm = square_root(norm2), radius = fill(region.radius);
-    to.counts.clipped += count_above(norm, radius);
-    factor = radius / maximum(norm, radius);
-  } else {
-    to.counts.clipped += count_above(norm2, fill(0.0));
-  }
+  if (!holes) return true;
+  to.counts.nonfinite += count_nonzero(missing);
   ELLIPSUM_UNROLL
-  for (int j = 0; j < D; ++j) {
-    const Vec magic = fill(rounding_magic), rounded = y[j] * factor + magic;
-    to.sum[j] = add_bits(to.sum[j], rounded);
-    if (task == Task::halves) to.upper[j] = add_bits(to.upper[j], maximum(rounded, magic));
-  }
+  for (int j = 0; j < D; ++j) to.absent[j] = count_holes(to.absent[j], hole[j]);
   return true;
+}
+
+// The factors of eight rows, `most` the radius in their units; exactly 1, or the scale, for a row inside.
+template <Task task, int D>
+static ELLIPSUM_INLINE Vec factors_of_eight(const Region& region, double most, const Vec& norm2,
+                                            EightSums<D>& to, Bins& bins) {
+  if (task == Task::distances) count_distances(bins, norm2);
+  if (task == Task::box) to.counts.clipped += count_above(norm2, fill(0.0));
+  if (task == Task::distances || task == Task::box) return fill(1.0);
+  const Vec norm = square_root(norm2), radius = fill(most);
+  to.counts.clipped += count_above(norm, radius);
+  return fill(region.radius) / maximum(norm, radius);
+}
+
+template <int D, Task task>
+static ELLIPSUM_INLINE void add_eight_rows(const Vec (&y)[D], const Vec& factor, EightSums<D>& to) {
+  if (task == Task::distances) return;
+  ELLIPSUM_UNROLL
+  for (int j = 0; j < D; ++j)
+    add_clipped<task>(task == Task::box ? y[j] : y[j] * factor, to.sum[j], to.upper[j]);
+}
+
+// Runs of eight ordinary rows, from row `next` on, to before `end`, where `read_at` reads them. Where coordinates are
+// so few that what waits has registers, too, each is added while the next one is read: nothing waits for its
+// factors, a square root and a division after the last of its norms.
+template <class T, int D, Task task, Form form, bool few, class ReadAt>
+static ELLIPSUM_INLINE void add_ordinary(const Region& region, double most, const ReadAt& read_at,
+                                         std::size_t& next, std::size_t end, EightSums<D>& to,
+                                         Bins& bins) {
+  constexpr bool late = few && (task == Task::ball || task == Task::halves);
+  Vec waiting[D], factor = fill(0.0);
+  // Nothing waits at first: it adds the magic number.
+  const VecInt less_magic = minus_bits(fill(rounding_magic));
+  ELLIPSUM_UNROLL
+  for (int j = 0; late && j < D; ++j) {
+    waiting[j] = fill(0.0);
+    to.sum[j] = to.upper[j] = less_magic;
+  }
+  for (; next + vec_lanes <= end; next += vec_lanes) {
+    Vec y[D], norm2;
+    const auto read = [&](Vec(&columns)[D]) { read_at(next, columns); };
+    if (!read_eight<T, D, task, false, form>(region, read, y, norm2, to)) break;
+    if (late) add_eight_rows<D, task>(waiting, factor, to);
+    factor = factors_of_eight<task>(region, most, norm2, to, bins);
+    if (!late) add_eight_rows<D, task>(y, factor, to);
+    ELLIPSUM_UNROLL
+    for (int j = 0; late && j < D; ++j) waiting[j] = y[j];
+  }
+  if (late) add_eight_rows<D, task>(waiting, factor, to);
 }
 
 // The sum of the lanes, modulo 2^64.
@@ -150,22 +193,21 @@ static ELLIPSUM_INLINE void add_lanes(const EightSums<D>& lanes, std::size_t row
 }
 
 // Runs of eight ordinary rows, from row i on.
-template <class T, int D, Task task>
+template <class T, int D, Task task, Form form>
 static void add_eights(const Region& region, const Batch& batch, std::size_t& i, ShortSums& sums) {
   const std::size_t first = i;
   std::size_t next = i;  // a copy, which no store can change
+  const double most = is_unscaled<T, task, form> ? region.radius / sums.units.scale : region.radius;
   EightSums<D> lanes{};
-  const auto read = [&](Vec(&y)[D]) {
-    const char* rows = row_at(batch, next);
+  const auto read_at = [&](std::size_t row, Vec(&y)[D]) {
+    const char* rows = row_at(batch, row);
     constexpr int line = 64;
     ELLIPSUM_UNROLL
     for (int at = 0; at < D * vec_lanes * int(sizeof(T)); at += line)
       __builtin_prefetch(rows + short_ahead + at);
     load_columns<T>(rows, y);
   };
-  while (next + vec_lanes <= batch.n &&
-         eight_short_rows<D, task, false>(region, read, lanes, sums.bins))
-    next += vec_lanes;
+  add_ordinary<T, D, task, form, true>(region, most, read_at, next, batch.n, lanes, sums.bins);
   i = next;
   add_lanes<D, task>(lanes, i - first, sums);
 }
@@ -187,7 +229,10 @@ __attribute__((noinline)) static bool add_careful_eights(const Region& region, c
     const auto read = [&](Vec(&y)[D]) {
       load_columns<double>(reinterpret_cast<const char*>(copy), y);
     };
-    if (!eight_short_rows<D, task, true>(region, read, lanes, sums.bins)) break;
+    Vec y[D], norm2;
+    if (!read_eight<T, D, task, true, Form::ellipsoid>(region, read, y, norm2, lanes)) break;
+    const Vec factor = factors_of_eight<task>(region, region.radius, norm2, lanes, sums.bins);
+    add_eight_rows<D, task>(y, factor, lanes);
   }
   add_lanes<D, task>(lanes, i - first, sums);
   sums.counts.nonfinite += lanes.counts.nonfinite;
@@ -199,7 +244,8 @@ __attribute__((noinline)) static bool add_careful_eights(const Region& region, c
 template <class T, int D, Task task>
 static void short_rows_of(const Region& region, const Batch& batch, ShortSums& sums) {
   for (std::size_t i = 0; i < batch.n;) {
-    add_eights<T, D, task>(region, batch, i, sums);
+    with_form<T, task>(sums.units.form,
+                       [&](auto form) { add_eights<T, D, task, form>(region, batch, i, sums); });
     if (add_careful_eights<T, D, task>(region, batch, i, sums)) continue;
     for (int r = 0; r < vec_lanes && i < batch.n; ++r, ++i)
       short_row<T, task>(region, row_at(batch, i), sums);

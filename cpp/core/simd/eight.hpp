@@ -161,6 +161,14 @@ inline VecInt add_bits(const VecInt& a, const Vec& b) {
   return r;
 }
 
+// The bits of a, from 0, modulo 2^64.
+inline VecInt minus_bits(const Vec& a) {
+  VecInt r;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) r.part[p] = Mask(Words64{} - Words64(a.part[p]));
+  return r;
+}
+
 inline Vec magnitude(const Vec& a) {
   Vec r;
   ELLIPSUM_UNROLL
