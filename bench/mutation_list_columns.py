@@ -198,8 +198,8 @@ COLUMNS = [
     Mutation(
         "columns, C++: a block that waits at the end is dropped",
         C + "clip/column_blocks.inl",
-        "  }\n  add_waiting_block<T, task, fast>(s, b);",
-        "  }\n  if (b.filled) add_waiting_block<T, task, fast>(s, b);",
+        "  }\n  add_waiting_block<T, task, fast, form>(s, b);",
+        "  }\n  if (b.filled) add_waiting_block<T, task, fast, form>(s, b);",
         "tests/test_arrangements.py",
     ),
     Mutation(
@@ -249,8 +249,8 @@ COLUMNS = [
     Mutation(
         "columns, C++: blocks read numbers of float32 among float64 as these",
         C + "clip/column_blocks.inl",
-        "  if (is_narrow(s.batch, j)) read_columns",
-        "  if (is_narrow(s.batch, j) && j > s.batch.d) read_columns",
+        "  if (is_narrow(s.batch, j))\n    read_columns",
+        "  if (is_narrow(s.batch, j) && j > s.batch.d)\n    read_columns",
         "tests/test_arrangements.py -k bitmap",
     ),
     Mutation(

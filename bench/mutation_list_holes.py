@@ -122,15 +122,15 @@ HOLES = [
     Mutation(
         "arrangements, C++: balls and ellipsoids are one class",
         C + "clip/arrangement.cpp",
-        "region.form == Form::ellipsoid ? Layout::rows",
-        "true ? Layout::rows",
+        "region.form == Form::ellipsoid ? layout",
+        "true ? layout",
         "tests/test_arrangements.py -k what_leads",
     ),
     Mutation(
         "arrangements, C++: rows with gaps are judged by those without",
         C + "clip/arrangement.cpp",
-        "return Layout::gaps;",
-        "return Layout::ball;",
+        "return of_gaps;",
+        "return of_balls + of_rows - of_table;",
         "tests/test_arrangements.py -k what_leads",
     ),
 ]
