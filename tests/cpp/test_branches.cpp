@@ -67,8 +67,10 @@ template <class T> unsigned dependences(const Choice& kernels, const Case& c) {
 int blocks_of_columns(const Choice& kernels, const std::string& name) {
   int failures = 0;
   for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
-    for (std::size_t d : {9u, 20u}) {
-      const Case c{task, d, false, true, 0, false, rows_in_blocks};
+    for (std::size_t at = 0; at < 4; ++at) {
+      const std::size_t d = at % 2 ? 20 : 9;
+      const Form form = at < 2 ? Form::ellipsoid : at == 2 ? Form::ball : Form::ball_at_zero;
+      const Case c{task, d, false, true, 0, false, rows_in_blocks, form};
       const unsigned found[] = {dependences<float>(kernels, c), dependences<double>(kernels, c)};
       if (found[0] == 2 + 1 + 1 && found[1] == 4 + 1 + 1) continue;
       ++failures;
@@ -90,14 +92,17 @@ int main() {
     if (blocks) failures += blocks_of_columns(kernels, name);
     for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
       for (std::size_t d : {1u, 3u, 8u, 9u, 20u, 100u})
-        for (int layout = 0; layout < 7; ++layout) {
-          const bool matrix = layout == 1, columns = layout == 2, factors = layout == 3;
+        for (int layout = 0; layout < 9; ++layout) {
+          const bool matrix = layout == 1, columns = layout == 2 || layout > 6,
+                     factors = layout == 3;
           const bool moved = layout == 4;
           const bool mixed = matrix || factors;
-          const Form form = layout == 5   ? Form::ball
-                            : layout == 6 ? Form::ball_at_zero
-                                          : Form::ellipsoid;
-          if (form != Form::ellipsoid && d <= 8) continue;
+          const Form form = layout < 5   ? Form::ellipsoid
+                            : layout & 1 ? Form::ball
+                                         : Form::ball_at_zero;
+          // Those are other ways there where numbers are left unscaled alone.
+          const bool scaled = task == Task::box || task == Task::distances;
+          if (form != Form::ellipsoid && (columns || d <= 8) && scaled) continue;
           if ((mixed && task == Task::box) || (columns && d == 1)) continue;
           const Case c{task,         d,   matrix, columns, factors ? (d + 1) / 2 : 0, moved,
                        rows_in_test, form};
@@ -112,12 +117,12 @@ int main() {
             ++failures;
             std::printf("FAILED: %u branches or addresses, %u allowed (%s, task %d, d = %zu%s)\n",
                         found, allowed, name.c_str(), int(task), d,
-                        matrix        ? ", matrix"
-                        : factors     ? ", factors"
-                        : moved       ? ", moved"
-                        : layout == 5 ? ", a ball"
-                        : layout == 6 ? ", a ball around 0"
-                                      : "");
+                        matrix       ? ", matrix"
+                        : factors    ? ", factors"
+                        : moved      ? ", moved"
+                        : layout < 5 ? ""
+                        : layout & 1 ? ", a ball"
+                                     : ", a ball around 0");
           }
         }
   }

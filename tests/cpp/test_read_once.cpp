@@ -296,7 +296,7 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
           const bool columns = layout == Layout::columns || layout == Layout::typed;
           const bool holed = layout == Layout::holed;
           if (holed != (n == holed_rows) || (holed && d <= 8)) continue;
-          if (layout == Layout::typed && d != 3 && d != 20) continue;
+          if (layout == Layout::typed && d != 3 && d != 9 && d != 20) continue;
           if ((columns && n == 1) || (!columns && n > 9 && !holed)) continue;
           if (n > 32 && d != 3 && !holed) continue;
           if (n <= 32 && n * d * 8 > page) continue;
