@@ -296,7 +296,7 @@ COLUMNS = [
         "tests/test_short_rows.py",
     ),
     Mutation(
-        "columns, C++: sums of 9 to 16 in registers go to other columns",
+        "columns, C++: sums of 9 to 14 in registers go to other columns",
         C + "clip/short_columns.inl",
         "const std::size_t place = place_of<D>(std::size_t(j));",
         "const std::size_t place = std::size_t(j);",

@@ -105,7 +105,7 @@ class Watch {
   double wall_ = of_wall(), thread_ = of_thread();
 };
 
-// For 9 to 16 coordinates of eight rows.
+// For as many coordinates of eight rows.
 bool has_registers(const Kernels& target) { return std::string_view(target.name) == "avx512"; }
 bool is_wide(const Kernels& target) { return std::string_view(target.name) != "baseline"; }
 
@@ -218,7 +218,7 @@ std::vector<std::string> variant_names() {
 // fit the first level of cache, fewer, or blocks, beyond. Batches too small to be measured are in the
 // cache: requests to its first level serve them, too.
 const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) {
-  if (in_columns(batch) && batch.d < most_in_registers && has_registers(target))
+  if (in_columns(batch) && batch.d <= most_columns_in_registers && has_registers(target))
     return columns_in_registers;
   if (in_columns(batch)) return batch.d <= most_in_slabs ? slabs : blocks;
   const std::size_t row = batch.d * element_size(batch);
@@ -238,9 +238,10 @@ struct Choice::PassClass {
     bool out[most_variants];
     for (std::size_t k = 0; k < variants.size(); ++k) {
       const Arrangement& each = *variants[k].arrangement;
-      out[k] = (each.keeps && !keeping_matters) ||
-               (each.registers && batch.d > most_in_registers) ||
-               (columns && !each.block && each.fetch != Fetch::beside && batch.d > in_slabs);
+      out[k] =
+          (each.keeps && !keeping_matters) ||
+          (each.registers && batch.d > (columns ? most_columns_in_registers : most_in_registers)) ||
+          (columns && !each.block && each.fetch != Fetch::beside && batch.d > in_slabs);
     }
     trials.begin(variants.size(), out, columns);
   }

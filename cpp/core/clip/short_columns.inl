@@ -1,11 +1,12 @@
 // Few columns: eight rows side by side, as in short_rows.inl, but each column's numbers lie together
-// already. Of 9 to 16 columns slabs spend as much on their loops: on a Zen 4 1.2 to 2 times as long up to 12. No y is stored (the sums are, where registers are few). Where a row is exceptional, or numbers
+// already. Of 9 and more slabs spend as much on their loops: on a Zen 4 1.2 to 2 times
+// as long up to 12. No y is stored (the sums are, where registers are few). Where a row is exceptional, or numbers
 // are left out, slabs take over for a while.
 
 constexpr std::size_t short_stretch = 512;  // rows that are looked through for gaps at a time
 // Where registers are fewer, this was up to 1.4 times as slow as slabs, seldom faster.
 constexpr std::size_t most_eights_of_columns =
-    register_lanes == 8 ? most_in_registers : most_short_columns;
+    register_lanes == 8 ? most_columns_in_registers : most_short_columns;
 
 // Where each_column has column j of d.
 template <std::size_t d> constexpr std::size_t place_of(std::size_t j) {
