@@ -105,7 +105,7 @@ class Watch {
   double wall_ = of_wall(), thread_ = of_thread();
 };
 
-// For as many coordinates of eight rows.
+// Can eight rows of more than eight coordinates stay in them?
 bool has_registers(const Kernels& target) { return std::string_view(target.name) == "avx512"; }
 bool is_wide(const Kernels& target) { return std::string_view(target.name) != "baseline"; }
 
@@ -214,9 +214,9 @@ std::vector<std::string> variant_names() {
   return names;
 }
 
-// On Zen 3, Zen 5 and Xeons: many rows in flight, or columns in slabs (few of them: in registers), while their scratch and the sums
-// fit the first level of cache, fewer, or blocks, beyond. Batches too small to be measured are in the
-// cache: requests to its first level serve them, too.
+// On Zen 3, Zen 5 and Xeons: many rows in flight, or columns in slabs, while their scratch and the sums fit
+// the first level of cache, fewer, or blocks, beyond; on a Zen 4 few columns in registers. Batches too small
+// to be measured are in the cache: requests to its first level serve them, too.
 const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) {
   if (in_columns(batch) && batch.d <= most_columns_in_registers && has_registers(target))
     return columns_in_registers;

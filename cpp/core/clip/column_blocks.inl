@@ -8,8 +8,9 @@
 // numbers as they were read, wait for the factors in the second level of cache (or, where columns are
 // many, in the third), and are added while the next block's run is read into their place, so that the
 // memory never rests.
-// Cost per 8 coordinates: 8 vector operations (of unscaled float32 7 or 5, kept once more what makes y), 4 loads and 2 stores (ball; by twos 3 and 1.5); with holes
-// 3 operations more (kept numbers: 4), and a load and a store of a byte.
+// Cost per 8 coordinates: 8 vector operations (of unscaled float32 7, around 0 five; of kept numbers once more
+// what makes y), 4 loads and 2 stores (ball; by twos 3 and 1.5); with holes 3 operations more (kept numbers:
+// 4), and a load and a store of a byte.
 //
 // A block with an exceptional row is dropped and read again with its holes filled and counted, as are
 // the next ones after a hole, at once; and one that still has a huge row then, in slabs (up to five

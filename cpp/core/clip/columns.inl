@@ -13,8 +13,8 @@
 // 1024 columns of float64 took 1.3 to 1.4 times as long.
 // Or each column's own lines are asked for, 256 rows on: on a Zen 4 up to 1.6 times as fast from 9 to 32
 // columns, which its prefetchers follow no further.
-// Cost per 8 coordinates: 8 vector operations (of unscaled float32 seven, around 0 five), 2 + 3/V loads and 1 + 1/V
-// stores (ball).
+// Cost per 8 coordinates: 8 vector operations (of unscaled float32 seven, around 0 five), 2 + 3/V loads and
+// 1 + 1/V stores (ball).
 
 // A slab with an exceptional row is read again as a whole, its holes filled and counted in vectors, and
 // waits like that; one with a huge row a third time, beside copies of its numbers, which the row comes
@@ -117,8 +117,8 @@ static ELLIPSUM_INLINE std::int64_t* sums_at(const Columns& s, ColumnSums what, 
   return integers_at(s.sums + (what * s.batch.d + place) * vec_lanes);
 }
 
-// Slabs and blocks that are read with their holes filled are scaled, whatever others are, and so are slabs of few
-// vectors: their factors have the scale or not, and both wait alike.
+// Slabs and blocks that are read with their holes filled are scaled, whatever others are, and so are slabs of
+// few vectors: their factors have the scale or not, and both wait alike.
 template <class T, Task task, Form form> static ELLIPSUM_INLINE double radius_of(const Columns& s) {
   return is_unscaled<T, task, form> ? s.radius : s.region.radius;
 }

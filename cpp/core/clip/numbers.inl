@@ -55,9 +55,9 @@ static bool is_near(double center) {
   return size == 0 || (size >= least_center && size <= most_center);
 }
 
-// How a pass takes a region's rows, whose numbers have `size` bytes: its form, and the scale that factors have,
-// 2^k: 1 where rows are scaled, as all but those of float32 in a ball are. Where those have to be, they go as in
-// an ellipsoid.
+// How a pass takes a region's rows, whose numbers have `size` bytes: its form, and the scale that factors
+// have, 2^k: 1 where rows are scaled, as all but those of float32 in a ball are. Where those have to be, they
+// go as in an ellipsoid.
 struct Units {
   Form form;
   double scale;
@@ -74,7 +74,7 @@ static Units units_of(const Region& region, std::size_t size) {
   return {Form::ellipsoid, 1};
 }
 
-// Calls f with the form as a constant: of columns one that leaves their numbers unscaled, or that of an ellipsoid.
+// Calls f with the form as a constant: one that leaves numbers unscaled, or that of an ellipsoid.
 template <class T, Task task, class F> static void with_form(Form form, const F& f) {
   if constexpr (is_unscaled<T, task, Form::ball>) {
     if (form == Form::ball) return f(std::integral_constant<Form, Form::ball>());

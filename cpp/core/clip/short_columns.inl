@@ -1,7 +1,7 @@
 // Few columns: eight rows side by side, as in short_rows.inl, but each column's numbers lie together
-// already. Of 9 and more slabs spend as much on their loops: on a Zen 4 1.2 to 2 times
-// as long up to 12. No y is stored (the sums are, where registers are few). Where a row is exceptional, or numbers
-// are left out, slabs take over for a while.
+// already. (Of 9 to 12 slabs take 1.2 to 2 times as long on a Zen 4, most of it for their loops.) No y is
+// stored (the sums are, where registers are few). Where a row is exceptional, or numbers are left out, slabs
+// take over for a while.
 
 constexpr std::size_t short_stretch = 512;  // rows that are looked through for gaps at a time
 // Where registers are fewer, this was up to 1.4 times as slow as slabs, seldom faster.
@@ -22,6 +22,7 @@ static __attribute__((noinline)) void add_eights_of_columns(Columns& s, std::siz
                                                             std::size_t end) {
   // Half of the first level of cache: columns a power of two apart have the same lines of it.
   constexpr int ahead = D > 4 ? short_ahead / 2 : short_ahead;
+  // And to the second level, which holds more of them; float32 waits for its operations more than for lines.
   constexpr bool far = D > 4 && sizeof(T) == sizeof(double);
   const Region region = s.region;
   std::size_t next = i;  // copies, which no store can change

@@ -49,13 +49,12 @@ static void short_row(const Region& region, const char* row, ShortSums& sums) {
   }
 }
 
-// ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) of the squares of D lanes; the others are 0, which no norm feels. An
-// `exact` square needs no rounding of its own.
+// ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) of the squares of D coordinates, of more than eight two in some
+// lanes; the others are 0, which no norm feels. An `exact` square needs no rounding of its own.
 template <int first, int size, int D, bool exact>
 static ELLIPSUM_INLINE Vec sum_of_squares(const Vec (&y)[D]) {
   constexpr int half = size / 2, other = first + norm_lanes / size;
-  if constexpr (size == 1 &&
-                first + norm_lanes < D) {  // of 9 to 16 coordinates some lanes hold two
+  if constexpr (size == 1 && first + norm_lanes < D) {
     const Vec sum = y[first] * y[first], &more = y[first + norm_lanes];
     return exact ? multiply_add(more, more, sum) : sum + more * more;
   } else if constexpr (size == 1) {
@@ -129,9 +128,9 @@ static ELLIPSUM_INLINE void add_eight_rows(const Vec (&y)[D], const Vec& factor,
     add_clipped<task>(task == Task::box ? y[j] : y[j] * factor, to.sum[j], to.upper[j]);
 }
 
-// Runs of eight ordinary rows, from row `next` on, to before `end`, where `read_at` reads them. Where coordinates are
-// so few that what waits has registers, too, each is added while the next one is read: nothing waits for its
-// factors, a square root and a division after the last of its norms.
+// Runs of eight ordinary rows, from row `next` on, to before `end`, where `read_at` reads them. Where
+// coordinates are so few that what waits has registers, too, each is added while the next one is read: nothing
+// waits for its factors, a square root and a division after the last of its norms.
 template <class T, int D, Task task, Form form, bool few, class ReadAt>
 static ELLIPSUM_INLINE void add_ordinary(const Region& region, double most, const ReadAt& read_at,
                                          std::size_t& next, std::size_t end, EightSums<D>& to,
