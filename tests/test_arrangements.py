@@ -48,7 +48,7 @@ def way_of_products(variant):
     are in flight, or that they stay in registers. Nothing is asked for or kept as it was read, and
     rows in columns are copied as rows, so that all ways to read columns are one."""
     target, name = variant.split(":")
-    return target, name.split("-")[0], name.endswith("registers")
+    return target, name.split("-")[0], "registers" in name
 
 
 #: The first of each.

@@ -1,5 +1,5 @@
-"""Rows of one to eight coordinates, eight of them side by side in registers: in rows and in columns
-they give the integers of the Numba twin, whatever follows whatever."""
+"""Rows of one to fourteen coordinates, eight of them side by side: in rows and in columns they give
+the integers of the Numba twin, whatever follows whatever."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def cases(kind, dtype, d):
     return region, found
 
 
-@pytest.mark.parametrize("d", range(1, 9))
+@pytest.mark.parametrize("d", range(1, 15))
 @pytest.mark.parametrize("kind", OTHERS)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_short_rows_of_every_kind_follow_each_other(dtype, kind, d, target):

@@ -146,15 +146,16 @@ void all_rows(const Kernels& kernels) {
     for (std::size_t a = 0; a < list.count; ++a)
       for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
         for (Form form : {Form::ellipsoid, Form::ball, Form::ball_at_zero})
-          for (std::size_t d : {3u, 11u, 21u})
+          for (std::size_t d : {3u, 11u, 16u, 21u})
             for (bool matrix : {false, true}) {
               if (matrix && (task == Task::box || form != Form::ellipsoid || d <= 8)) continue;
-              if (d <= 8 && a && !columns) continue;  // has one arrangement
-              if (d == 11 && !list.first[a].registers) continue;
+              if (d <= 8 && a && !columns) continue;      // has one arrangement
+              const bool registers = d == 11 || d == 16;  // two ways of theirs
+              if (registers && !list.first[a].registers) continue;
               // A step costs a microsecond, and ten on some virtual machines.
               const bool first = task == Task::ball && form == Form::ellipsoid;
               const bool unscaled = task == Task::ball && columns;  // of which others are not
-              if (only < 0 && !first && !unscaled && d != 11 &&
+              if (only < 0 && !first && !unscaled && !registers &&
                   a != (columns  ? 4u
                         : d <= 8 ? 0u
                                  : 2u))

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "clip/arrangement.hpp"
 #include "simd/eight_rows.hpp"
 #include "simd/math.hpp"
 
@@ -55,11 +56,10 @@ template <class T, int D> bool columns_are_those_of_rows() {
   return rows == 0xff;
 }
 
-template <class T> bool columns_are_right() {
-  return columns_are_those_of_rows<T, 1>() && columns_are_those_of_rows<T, 2>() &&
-         columns_are_those_of_rows<T, 3>() && columns_are_those_of_rows<T, 4>() &&
-         columns_are_those_of_rows<T, 5>() && columns_are_those_of_rows<T, 6>() &&
-         columns_are_those_of_rows<T, 7>() && columns_are_those_of_rows<T, 8>();
+template <class T, int D = 1> bool columns_are_right() {
+  if constexpr (D <= int(ellipsum::most_side_by_side))
+    return columns_are_those_of_rows<T, D>() && columns_are_right<T, D + 1>();
+  return true;
 }
 
 Function functions[] = {

@@ -30,8 +30,10 @@ constexpr Arrangement wide[] = {{"8-far", 8, 14336, 0, Fetch::far, false},
                                 {"3-beside", 3, 3072, 0, Fetch::beside, false},
                                 {"2-beside", 2, 4096, 0, Fetch::beside, false},
                                 {"2-kept-beside", 2, 2048, 0, Fetch::beside, true},
-                                {"8-registers", 8, 4096, 0, Fetch::near, false, true}};
-constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[7];
+                                {"8-registers", 8, 4096, 0, Fetch::near, false, true},
+                                {"8-registers-far", 8, 8192, 0, Fetch::far, false, true}};
+constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[7],
+                            &side_by_side = wide[15];
 // A kept row fills its records with others of its group (stream_plain has these groups alone).
 constexpr bool keeps_known_groups() {
   for (const Arrangement& each : wide)
@@ -41,8 +43,7 @@ constexpr bool keeps_known_groups() {
 static_assert(keeps_known_groups());
 // Of 128 bits: eight rows in flight cost more than they save.
 constexpr const Arrangement* narrow = &four_near;
-constexpr std::size_t widest_count = sizeof wide / sizeof *wide, wide_count = widest_count - 1,
-                      narrow_count = wide_count - 3;
+constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wide_count - 3;
 // Of columns: slabs of so many vectors of rows, whose next ones are asked for together or each column's
 // beside it, or blocks (of which as much waits), asked for two pages ahead. What waits of blocks that are
 // asked for to the first level fills two second levels of Zens, or goes to their third, of which a core has
@@ -73,7 +74,7 @@ constexpr std::int64_t many_holed = 16;
 // At least so many rows, that the first and the last group count less, and whole groups of every
 // arrangement (1, 2, 3, 4 or 8 rows), or the rows left over decide.
 constexpr std::size_t slice_rows = 48;
-constexpr std::size_t most_variants = 2 * widest_count + narrow_count;
+constexpr std::size_t most_variants = 2 * wide_count + narrow_count;
 static_assert(most_variants <= Trials::most_variants);
 // Of d there is a class for each quarter of an octave, and of the last bits for all that are longer:
 // where scratch leaves a level of cache, an arrangement loses half of its speed within an octave.
@@ -107,6 +108,9 @@ class Watch {
 
 // Can eight rows of more than eight coordinates stay in them?
 bool has_registers(const Kernels& target) { return std::string_view(target.name) == "avx512"; }
+std::size_t most_of(const Kernels& target, bool columns) {
+  return has_registers(target) && !columns ? most_in_registers : most_side_by_side;
+}
 bool is_wide(const Kernels& target) { return std::string_view(target.name) != "baseline"; }
 
 std::size_t element_size(const Batch& batch) { return batch.dtype == Dtype::float32 ? 4 : 8; }
@@ -195,7 +199,7 @@ void add_all(const Kernels& target, const ArrangementList& all, std::vector<Vari
 
 ArrangementList row_arrangements(const Kernels& target) {
   if (!is_wide(target)) return {narrow, narrow_count};
-  return {wide, has_registers(target) ? widest_count : wide_count};
+  return {wide, wide_count};
 }
 
 ArrangementList column_arrangements(const Kernels& target) {
@@ -215,13 +219,15 @@ std::vector<std::string> variant_names() {
 }
 
 // On Zen 3, Zen 5 and Xeons: many rows in flight, or columns in slabs, while their scratch and the sums fit
-// the first level of cache, fewer, or blocks, beyond; on a Zen 4 few columns in registers. Batches too small
-// to be measured are in the cache: requests to its first level serve them, too.
+// the first level of cache, fewer, or blocks, beyond; on a Zen 4 short rows side by side, and few columns in
+// registers. Batches too small to be measured are in the cache: requests to its first level serve them, too.
 const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) {
-  if (in_columns(batch) && batch.d <= most_columns_in_registers && has_registers(target))
+  if (in_columns(batch) && batch.d <= most_side_by_side && has_registers(target))
     return columns_in_registers;
   if (in_columns(batch)) return batch.d <= most_in_slabs ? slabs : blocks;
   const std::size_t row = batch.d * element_size(batch);
+  if (in_rows(batch) && batch.d <= most_side_by_side && batch.row_stride == std::ptrdiff_t(row))
+    return side_by_side;
   if (is_wide(target) && row <= 256) return eight_near;
   if (row <= 4096 || batch.d > 2048) return four_near;
   return two_near;
@@ -238,10 +244,9 @@ struct Choice::PassClass {
     bool out[most_variants];
     for (std::size_t k = 0; k < variants.size(); ++k) {
       const Arrangement& each = *variants[k].arrangement;
-      out[k] =
-          (each.keeps && !keeping_matters) ||
-          (each.registers && batch.d > (columns ? most_columns_in_registers : most_in_registers)) ||
-          (columns && !each.block && each.fetch != Fetch::beside && batch.d > in_slabs);
+      out[k] = (each.keeps && !keeping_matters) ||
+               (each.registers && batch.d > most_of(*variants[k].kernels, columns)) ||
+               (columns && !each.block && each.fetch != Fetch::beside && batch.d > in_slabs);
     }
     trials.begin(variants.size(), out, columns);
   }

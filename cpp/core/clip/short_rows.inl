@@ -1,4 +1,4 @@
-// Short contiguous rows (d <= 8): eight side by side, one coordinate of all of them in a vector.
+// Short contiguous rows (d <= 8; those of 9 to 14 in rows.inl): eight side by side, one coordinate of all of them in a vector.
 // Lane l of the norm then holds one coordinate, and the sum over the lanes is one for all rows.
 
 constexpr int short_ahead = 4096;  // bytes asked of the memory ahead of use
@@ -128,9 +128,9 @@ static ELLIPSUM_INLINE void add_eight_rows(const Vec (&y)[D], const Vec& factor,
     add_clipped<task>(task == Task::box ? y[j] : y[j] * factor, to.sum[j], to.upper[j]);
 }
 
-// Runs of eight ordinary rows, from row `next` on, to before `end`, where `read_at` reads them. Where
-// coordinates are so few that what waits has registers, too, each is added while the next one is read: nothing
-// waits for its factors, a square root and a division after the last of its norms.
+// Runs of eight ordinary rows, from row `next` on, to before `end`, where `read_at` reads them. Where what waits
+// costs less than that (`few`: it has registers, too), each is added while the next one is read: nothing waits for
+// its factors, a square root and a division after the last of its norms.
 template <class T, int D, Task task, Form form, bool few, class ReadAt>
 static ELLIPSUM_INLINE void add_ordinary(const Region& region, double most, const ReadAt& read_at,
                                          std::size_t& next, std::size_t end, EightSums<D>& to,
@@ -191,6 +191,26 @@ static ELLIPSUM_INLINE void add_lanes(const EightSums<D>& lanes, std::size_t row
   sums.counts.clipped += lanes.counts.clipped;
 }
 
+// Reads eight rows that follow each other, and asks for those so many bytes ahead, to the first level of cache or
+// to the second.
+template <class T, int D>
+static ELLIPSUM_INLINE auto reader_of_eights(const Batch& batch, std::ptrdiff_t ahead, bool far) {
+  return [&batch, ahead, far](std::size_t row, Vec(&y)[D]) {
+    const char* rows = row_at(batch, row);
+    constexpr int line = 64;
+    if (far) {
+      ELLIPSUM_UNROLL
+      for (int at = 0; at < D * vec_lanes * int(sizeof(T)); at += line)
+        __builtin_prefetch(rows + ahead + at, 0, 2);
+    } else {
+      ELLIPSUM_UNROLL
+      for (int at = 0; at < D * vec_lanes * int(sizeof(T)); at += line)
+        __builtin_prefetch(rows + ahead + at);
+    }
+    load_columns<T>(rows, y);
+  };
+}
+
 // Runs of eight ordinary rows, from row i on.
 template <class T, int D, Task task, Form form>
 static void add_eights(const Region& region, const Batch& batch, std::size_t& i, ShortSums& sums) {
@@ -198,15 +218,9 @@ static void add_eights(const Region& region, const Batch& batch, std::size_t& i,
   std::size_t next = i;  // a copy, which no store can change
   const double most = is_unscaled<T, task, form> ? region.radius / sums.units.scale : region.radius;
   EightSums<D> lanes{};
-  const auto read_at = [&](std::size_t row, Vec(&y)[D]) {
-    const char* rows = row_at(batch, row);
-    constexpr int line = 64;
-    ELLIPSUM_UNROLL
-    for (int at = 0; at < D * vec_lanes * int(sizeof(T)); at += line)
-      __builtin_prefetch(rows + short_ahead + at);
-    load_columns<T>(rows, y);
-  };
-  add_ordinary<T, D, task, form, true>(region, most, read_at, next, batch.n, lanes, sums.bins);
+  add_ordinary<T, D, task, form, true>(region, most,
+                                       reader_of_eights<T, D>(batch, short_ahead, false), next,
+                                       batch.n, lanes, sums.bins);
   i = next;
   add_lanes<D, task>(lanes, i - first, sums);
 }

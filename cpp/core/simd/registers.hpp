@@ -30,7 +30,9 @@
 #endif
 
 // Where an empty assembler statement must find a register of the target.
-#if defined(__SSE2__)
+#if defined(__AVX512F__)
+#define ELLIPSUM_REGISTER "+v"
+#elif defined(__SSE2__)
 #define ELLIPSUM_REGISTER "+x"
 #elif defined(__aarch64__)
 #define ELLIPSUM_REGISTER "+w"
