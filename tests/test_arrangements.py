@@ -45,8 +45,9 @@ ROWS = [name for name in _core.variants() if name not in COLUMNS]
 
 def way_of_products(variant):
     """What of a variant decides how products with a matrix or factors are clipped: how many rows
-    are in flight, or that they stay in registers. Nothing is asked for or kept as it was read, and
-    rows in columns are copied as rows, so that all ways to read columns are one."""
+    are in flight, and whether those of up to 16 coordinates may stay in registers. Nothing is asked
+    for or kept as it was read, and rows in columns are copied as rows, so that all ways to read
+    columns are one."""
     target, name = variant.split(":")
     return target, name.split("-")[0], "registers" in name
 

@@ -33,13 +33,14 @@ struct Arrangement {
   std::size_t block;  // by columns: bytes of a block that wait, or 0 for slabs
   Fetch fetch;
   bool keeps;              // the rows in flight as they were read, in the place of their y
-  bool registers = false;  // 9 coordinates and more, to the most below, are not kept in scratch
+  bool registers = false;  // 9 coordinates to the most below wait in no scratch if they can
   Takes takes = Takes::all;
 };
 constexpr std::size_t most_in_registers = 16;  // coordinates: 8 rows take 16 of AVX-512's 32
-// Of which rows go eight side by side, one coordinate of all of them in a vector, and columns: lines of more, a
-// power of two apart, are more than a cache has places for (Zen 4: 15 of float64 have half of the speed of
-// slabs). The other targets have no registers for them, and rows alone.
+// Of which rows that follow each other go eight side by side, one coordinate of all of them in a vector (but for
+// most_eights in rows.inl), and columns: lines of more, a power of two apart, are more than a cache has places for
+// (Zen 4: 15 of float64 have half of the speed of slabs). The other targets have no registers for them, and rows
+// alone.
 constexpr std::size_t most_side_by_side = 14;
 
 struct ArrangementList {

@@ -2,9 +2,9 @@
 //
 // The integers of a row are a function of that row and the region alone (the rule: clip.hpp):
 // a float32 row gives the integers of the same values in float64, on every target, in any
-// place of a batch. Here: short rows go side by side (short_rows.inl, short_columns.inl), longer
-// ones stream (stream.inl) or are read by columns (columns.inl, column_blocks.inl), those with a
-// matrix or strided coordinates by way of a block of scratch.
+// place of a batch. Here: short rows go side by side (short_rows.inl, short_columns.inl, rows.inl),
+// longer ones stream (stream.inl) or are read by columns (columns.inl, column_blocks.inl), those with
+// a matrix or strided coordinates by way of a block of scratch.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

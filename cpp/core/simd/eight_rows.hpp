@@ -1,6 +1,6 @@
 // Eight contiguous rows of D <= 14 numbers, as D columns of eight: one lane is one row in all of them; which
 // one, is the target's matter. Permutations on AVX-512: D for D = 2, 6 for 3, 8 for 4, 17 + D for 5 to 7, 24 for
-// 8, 31, 34, 35, 36 for 9 to 12, 44 and 46 for 13 and 14; of half the width on AVX2: 4, 15, 16, 22 to 32, and 16 for
+// 8, 31, 34, 35, 36 for 9 to 12, 45 and 46 for 13 and 14; of half the width on AVX2: 4, 15, 16, 22 to 32, and 16 for
 // each four columns more. Numbers may be read twice, of which one reading is used; none outside the rows are read.
 #pragma once
 #include <utility>
