@@ -34,7 +34,7 @@ constexpr Arrangement wide[] = {{"8-far", 8, 14336, 0, Fetch::far, false},
                                 {"8-registers-far", 8, 8192, 0, Fetch::far, false, true}};
 constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[7],
                             &side_by_side = wide[15];
-// A kept row fills its records with others of its group (stream_plain has these groups alone).
+// A kept row fills its records with others of its group (stream_vectors has these groups alone).
 constexpr bool keeps_known_groups() {
   for (const Arrangement& each : wide)
     if (each.keeps && each.rows != 2 && each.rows != 4 && each.rows != 8) return false;

@@ -1,5 +1,5 @@
-// Short contiguous rows (d <= 8; those of 9 to 14 in rows.inl): eight side by side, one coordinate of all of them in a vector.
-// Lane l of the norm then holds one coordinate, and the sum over the lanes is one for all rows.
+// Short contiguous rows (d <= 8; those of 9 to 14 in rows.inl): eight side by side, one coordinate of all of them
+// in a vector. Lane l of the norm then holds one coordinate, and the sum over the lanes is one for all rows.
 
 constexpr int short_ahead = 4096;  // bytes asked of the memory ahead of use
 
