@@ -5,8 +5,8 @@
 
 namespace ellipsum {
 
-// What numbers are stored as. Kernels take the first two; the others, of columns alone, are converted
-// to float64 before that (ConvertedColumns in clip/table.hpp).
+// What numbers are stored as. All but the first two are of columns alone, and read as float64
+// (column_runs.inl).
 enum class Dtype : std::uint8_t {
   float32,
   float64,
@@ -64,7 +64,7 @@ struct Batch {
   std::size_t first = 0;
   const Validity* valid = nullptr;
   const Dtype* types = nullptr;
-  bool converts = false;  // some of the types are no floats: no kernel takes it yet
+  bool converts = false;  // some of the types are no floats
 };
 
 // What a pass makes of its rows y = b (x - c) or B (x - c), B = diag(b) + U V' where it has a rank.
@@ -97,7 +97,8 @@ struct Region {
   const double* factors;  // U, then V, both d x rank, row-major; 24 significant bits, 0 or within
                           // 2^+-400 (U: grid units per data unit), and V's below 1
   // Where set, every cell is first moved into [lower_j, upper_j], a hole to the center: data unit,
-  // lower <= center <= upper. Then no row has a hole.
+  // lower <= center <= upper. Then no row has a hole. Passes over columns do it themselves; others take
+  // rows that were moved before (move_into_box).
   const double* lower;
   const double* upper;
   Form form = Form::ellipsoid;

@@ -135,9 +135,8 @@ bool are_spread(const Batch& batch) {
   return most * 8 <= batch.d;
 }
 
-// What a class of trials lies in. Tables come from those who decode them, which leaves them in the cache,
-// and what was converted is there; arrays come from memory, where rows with gaps between them are other
-// lines. A ball's rows have half the scratch, and its columns are kept as they were read for less.
+// What a class of trials lies in. Tables come from those who decode them, which leaves them in the cache;
+// arrays come from memory, where rows with gaps between them are other lines. A ball's rows have half the scratch, and its columns are kept as they were read for less.
 enum Layout : std::size_t {
   of_converted,
   of_nulls,
@@ -156,8 +155,8 @@ bool is_spread(const Batch& batch) {
 }
 
 std::size_t layout_of(const Batch& batch, const Region& region) {
-  if (batch.converts) return of_converted;
   if (batch.columns && batch.valid) return of_nulls;
+  if (batch.converts || (region.lower && in_columns(batch))) return of_converted;
   const bool array = !batch.columns,
              dense = batch.row_stride == std::ptrdiff_t(batch.d * element_size(batch));
   if (array && !in_columns(batch) && !dense) return of_gaps;

@@ -1,11 +1,15 @@
-// Cells moved into a box, and holes to the centre (Region: lower, upper): rows of doubles, which the
-// passes then take. A number is read once, and what follows is of that reading. Included into each
-// target's namespace.
+// Cells moved into a box, and holes to the centre (Region: lower, upper). A number is read once, and what
+// follows is of that reading. Included into each target's namespace.
 
-static inline Vec moved(Vec x, const CellBox& box, std::size_t at) {
+static ELLIPSUM_INLINE Vec moved(Vec x, const Vec& lower, const Vec& center, const Vec& upper) {
   hold(x);
-  const Vec inside = clamp(x, load<double>(box.lower + at), load<double>(box.upper + at));
-  return fill_holes(inside, holes_of(x), load<double>(box.center + at));
+  const Vec inside = clamp(x, lower, upper);
+  return fill_holes(inside, holes_of(x), center);
+}
+
+static inline Vec moved(const Vec& x, const CellBox& box, std::size_t at) {
+  return moved(x, load<double>(box.lower + at), load<double>(box.center + at),
+               load<double>(box.upper + at));
 }
 
 // n numbers in a line of the box; up to 7 more are written beyond them.
@@ -15,20 +19,6 @@ static void move_line(const char* from, std::size_t n, const CellBox& box, doubl
   for (; j + vec_lanes <= n; j += vec_lanes)
     store(to + j, moved(load<T>(from + j * sizeof(T)), box, j));
   if (j < n) store(to + j, moved(load_first<T>(from + j * sizeof(T), n - j), box, j));
-}
-
-// Rows whose coordinates are apart: eight columns at a time, so that their lines are read once.
-template <class T> static void move_columns(const Batch& batch, const CellBox& box, double* to) {
-  alignas(64) double eight[vec_lanes];
-  for (std::size_t j = 0; j < batch.d; j += vec_lanes) {
-    const std::size_t most = batch.d - j < vec_lanes ? batch.d - j : vec_lanes;
-    for (std::size_t i = 0; i < batch.n; ++i) {
-      for (std::size_t l = 0; l < vec_lanes; ++l) eight[l] = 0;
-      for (std::size_t l = 0; l < most; ++l) eight[l] = number_of<T>(batch, j + l, i);
-      store(eight, moved(load<double>(eight), box, j));
-      std::memcpy(to + i * batch.d + j, eight, most * sizeof *to);
-    }
-  }
 }
 
 // n numbers of a column.
@@ -54,10 +44,9 @@ static void move_numbers(const char* from, const Validity& valid, std::size_t n,
   }
 }
 
+// Rows of contiguous coordinates, to doubles one after the other.
 template <class T> static void move_rows(const Batch& batch, const CellBox& box, double* to) {
   const std::size_t d = batch.d;
-  if (batch.columns || batch.column_stride != std::ptrdiff_t(sizeof(T)))
-    return move_columns<T>(batch, box, to);
   const bool whole = batch.row_stride == std::ptrdiff_t(d * sizeof(T));
   const std::size_t step = whole ? box.rows : 1;
   for (std::size_t i = 0; i < batch.n; i += step) {

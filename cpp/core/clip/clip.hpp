@@ -73,33 +73,42 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
   return !valid.bits || (valid.bits[bit / 8] >> (bit % 8) & 1);
 }
 
+[[maybe_unused]] inline Dtype type_of_column(const Batch& batch, std::size_t j) {
+  return batch.types ? batch.types[j] : batch.dtype;
+}
+
 // Is column j one of float32 among those of float64?
 [[maybe_unused]] inline bool is_narrow(const Batch& batch, std::size_t j) {
   return batch.types && batch.types[j] == Dtype::float32;
 }
 
-// Coordinate j of row i.
+// Bytes of n numbers of column j, whole ones.
+[[maybe_unused]] inline std::size_t bytes_of(const Batch& batch, std::size_t j, std::size_t n) {
+  if (!batch.types) return n * std::size_t(batch.row_stride);
+  return batch.types[j] == Dtype::bits ? n / 8 : n * size_of(batch.types[j]);
+}
+
+// Coordinate j of row i; of bits, the byte that it is in.
 [[maybe_unused]] inline const char* number_at(const Batch& batch, std::size_t j, std::size_t i) {
   if (!batch.columns)
     return static_cast<const char*>(batch.data) + std::ptrdiff_t(j) * batch.column_stride +
            std::ptrdiff_t(i) * batch.row_stride;
-  const std::size_t step = std::size_t(batch.row_stride) >> is_narrow(batch, j);
-  return static_cast<const char*>(batch.columns[j]) + (batch.first + i) * step;
+  return static_cast<const char*>(batch.columns[j]) + bytes_of(batch, j, batch.first + i);
 }
 
-// The same as a number, NaN where it is left out; it is read once.
-template <class T> inline T number_of(const Batch& batch, std::size_t j, std::size_t i) {
+// The same as a number, of floats, NaN where it is left out; it is read once.
+[[maybe_unused]] inline double number_of(const Batch& batch, std::size_t j, std::size_t i) {
   const char* at = number_at(batch, j, i);
-  T x;
-  if (is_narrow(batch, j)) {
+  double x;
+  if (type_of_column(batch, j) == Dtype::float32) {
     float narrow;
     std::memcpy(&narrow, at, sizeof narrow);
-    x = T(narrow);
+    x = double(narrow);
   } else {
     std::memcpy(&x, at, sizeof x);
   }
   const bool there = !batch.valid || is_valid(batch.valid[j], batch.first + i);
-  return there ? x : std::numeric_limits<T>::quiet_NaN();
+  return there ? x : std::numeric_limits<double>::quiet_NaN();
 }
 
 // Are n numbers from the i-th on there?

@@ -31,6 +31,7 @@ constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 #include "clip/exceptional.inl"
 #include "clip/cell_box.inl"
 #include "clip/convert.inl"
+#include "clip/column_runs.inl"
 #include "clip/distances.inl"
 #include "clip/numbers.inl"
 #include "clip/short_rows.inl"
@@ -108,9 +109,14 @@ MatrixScratch make_matrix_scratch(const Region& region, const ClipPlan& plan, Sc
 // A block of rows with contiguous coordinates, for batches whose own are strided. Where those of a
 // row are nearest, row by row; else eight columns at a time: a cache line of a Fortran-ordered batch
 // is read once a block.
-template <class T> void pack_rows(const Batch& batch, std::size_t first, std::size_t n, T* to) {
+template <class T>
+void pack_rows(const Batch& batch, const Region& region, std::size_t first, std::size_t n, T* to) {
   constexpr std::size_t columns = 8;
-  const bool whole = !batch.types && !batch.valid;
+  if (region.lower)
+    return interleave_runs(batch.d, first, n, to,
+                           [&](auto... run) { make_run(batch, region, run...); });
+  if (batch.types || batch.valid)
+    return interleave_runs(batch.d, first, n, to, [&](auto... run) { copy_run(batch, run...); });
   if (!batch.columns && std::abs(batch.column_stride) < std::abs(batch.row_stride)) {
     const std::ptrdiff_t step = batch.column_stride, ahead = 4 * batch.row_stride;
     for (std::size_t i = 0; i < n; ++i) {
@@ -126,22 +132,22 @@ template <class T> void pack_rows(const Batch& batch, std::size_t first, std::si
     const std::size_t j1 = j0 + columns < batch.d ? j0 + columns : batch.d;
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t j = j0; j < j1; ++j)
-        if (whole) std::memcpy(&to[i * batch.d + j], number_at(batch, j, first + i), sizeof(T));
-        else to[i * batch.d + j] = number_of<T>(batch, j, first + i);
+        std::memcpy(&to[i * batch.d + j], number_at(batch, j, first + i), sizeof(T));
   }
 }
 
 // Hands the batch, or contiguous copies of its blocks, to `pass`.
 template <class T, class Pass>
-void contiguous_blocks(const Batch& batch, const ClipPlan& plan, std::size_t start,
-                       Scratch& scratch, const Pass& pass) {
+void contiguous_blocks(const Batch& batch, const Region& region, const ClipPlan& plan,
+                       std::size_t start, Scratch& scratch, const Pass& pass) {
+  constexpr Dtype dtype = sizeof(T) == sizeof(float) ? Dtype::float32 : Dtype::float64;
   if (plan.contiguous) return pass(batch);
   T* block = reinterpret_cast<T*>(scratch.take(plan.block * batch.d));
   for (std::size_t first = start; first < batch.n; first += plan.block) {
     const std::size_t n = batch.n - first < plan.block ? batch.n - first : plan.block;
-    pack_rows(batch, first, n, block);
-    pass({block, batch.dtype, n, batch.d, std::ptrdiff_t(batch.d * sizeof(T)),
-          std::ptrdiff_t(sizeof(T))});
+    pack_rows(batch, region, first, n, block);
+    pass(
+        {block, dtype, n, batch.d, std::ptrdiff_t(batch.d * sizeof(T)), std::ptrdiff_t(sizeof(T))});
   }
 }
 
@@ -237,6 +243,7 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Units& un
   double* copies = scratch.take(slab);
   const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
   Columns s{region, batch, sums, y, copies, alone, make_bins(region, scratch), {0, 0}, batch.first};
+  s.valid = region.lower ? nullptr : batch.valid;
   s.radius = region.radius / units.scale;
   rows = 0;
   constexpr bool may_keep = sizeof(T) == 4 && task != Task::distances;
@@ -290,7 +297,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   Scratch scratch{memory};
   if (plan.side_by_side) {
     ShortSums sums{partial, absent, units, make_bins(region, scratch), counts};
-    contiguous_blocks<T>(batch, plan, done, scratch,
+    contiguous_blocks<T>(batch, region, plan, done, scratch,
                          [&](const Batch& rows) { short_rows<T, task>(region, rows, sums); });
     if (task == Task::distances) add_counts(sums.bins, batch.n - done, partial);
     return sums.counts;
@@ -299,7 +306,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   s.counts = counts;
   const MatrixScratch matrix =
       is_mixed(region) ? make_matrix_scratch(region, plan, scratch) : MatrixScratch{};
-  contiguous_blocks<T>(batch, plan, done, scratch, [&](const Batch& rows) {
+  contiguous_blocks<T>(batch, region, plan, done, scratch, [&](const Batch& rows) {
     if (is_mixed(region)) matrix_rows<T, task>(s, rows, region, plan, matrix, arrangement);
     else stream<T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, arrangement);
   });
@@ -359,27 +366,18 @@ ClipCounts group_sums(const Batch& batch, const Region& region, const GroupSums&
 ClipCounts clip_sum(const Batch& batch, const Region& region, const Arrangement& arrangement,
                     double* scratch, std::int64_t* partial) {
   const UpperHalvesCleared at_the_end;
-  return batch.dtype == Dtype::float32 ? run<float>(batch, region, arrangement, scratch, partial)
-                                       : run<double>(batch, region, arrangement, scratch, partial);
+  // What is moved into a box is a double.
+  return batch.dtype == Dtype::float32 && !region.lower
+             ? run<float>(batch, region, arrangement, scratch, partial)
+             : run<double>(batch, region, arrangement, scratch, partial);
 }
 
-void move_into_box(const Batch& batch, const CellBox& box, double* to) {
+void move_into_box(const Batch& batch, const Region& region, const CellBox& box, double* to) {
   const UpperHalvesCleared at_the_end;
-  batch.dtype == Dtype::float32 ? move_rows<float>(batch, box, to)
-                                : move_rows<double>(batch, box, to);
-}
-
-void move_column(Dtype type, const void* numbers, const Validity& valid, std::size_t n,
-                 CellEnds ends, double* to) {
-  const UpperHalvesCleared at_the_end;
-  const char* from = static_cast<const char*>(numbers);
-  type == Dtype::float32 ? move_numbers<float>(from, valid, n, ends, to)
-                         : move_numbers<double>(from, valid, n, ends, to);
-}
-
-void convert_column(Dtype type, const void* data, std::size_t first, std::size_t n, double* to) {
-  const UpperHalvesCleared at_the_end;
-  convert_numbers_of(type, data, first, n, to);
+  const bool single = batch.dtype == Dtype::float32;
+  if (batch.columns || batch.column_stride != std::ptrdiff_t(size_of(batch.dtype)))
+    return move_columns(batch, region, to);
+  single ? move_rows<float>(batch, box, to) : move_rows<double>(batch, box, to);
 }
 
 void pack_matrix(const Region& region, double* packed) {

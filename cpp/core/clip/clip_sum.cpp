@@ -45,10 +45,14 @@ std::size_t rows_moved(const Region& region) {
   return std::max<std::size_t>(moved_numbers / region.d, norm_lanes);
 }
 
+// Are cells moved into a box before a pass takes them?
+bool moves_before(const Batch& batch, const Region& region) {
+  return region.lower && !clip_plan(batch, region).columns;
+}
+
 // One thread's share: everything is allocated before the thread starts, so none can fail.
 struct Share {
   Batch batch;
-  ConvertedColumns converted;
   Doubles scratch, moved;
   std::vector<std::int64_t> partial;
   ClipCounts counts{0, 0};
@@ -60,12 +64,9 @@ std::vector<Share> make_shares(const Batch& batch, const Region& region, std::si
     Share& share = shares[t];
     const std::size_t first = batch.n / count * t + std::min(t, batch.n % count);
     share.batch = part_of(batch, first, batch.n / count + (t < batch.n % count));
-    share.converted = ConvertedColumns(share.batch, region);
-    const bool moves = region.lower && !share.converted.moves();
-    const Batch passed = moves                     ? moved_rows(region, nullptr, 0)
-                         : share.converted.moves() ? share.converted.shape(batch)
-                                                   : batch;
-    share.scratch = allocate(clip_plan(passed, region).doubles);
+    const bool moves = moves_before(batch, region);
+    share.scratch =
+        allocate(clip_plan(moves ? moved_rows(region, nullptr, 0) : batch, region).doubles);
     if (moves) share.moved = allocate(rows_moved(region) * region.d + norm_lanes);
     share.partial.resize(sums_of(region) + round_up(batch.d, norm_lanes));
   }
@@ -109,30 +110,13 @@ struct Prepared {
   }
 };
 
-// Rows of a share as kernels take them: `run` gets them all at once, or in stretches that were converted.
-template <class Run>
-void each_stretch(const Kernels& kernels, Share& share, std::size_t first, std::size_t n,
-                  const Run& run) {
-  if (!share.converted.any()) return run(part_of(share.batch, first, n));
-  const std::size_t end = first + n;
-  do {
-    n = std::min(share.converted.rows(), end - first);
-    run(share.converted.stretch(kernels, share.batch, first, n));
-    first += n;
-  } while (first < end);
-}
-
 // The rows in blocks, their cells moved into the box.
 void run_moved(const Choice& choice, const Region& region, const CellBox& box, Share& share) {
   const Batch& all = share.batch;
   const Variant variant = choice.variant(moved_rows(region, nullptr, 0), region);
   for (std::size_t first = 0, n; first < all.n; first += n) {
     n = std::min(rows_moved(region), all.n - first);
-    std::size_t done = 0;
-    each_stretch(choice.kernels(), share, first, n, [&](const Batch& part) {
-      choice.kernels().move_into_box(part, box, share.moved.get() + done * region.d);
-      done += part.n;
-    });
+    choice.kernels().move_into_box(part_of(all, first, n), region, box, share.moved.get());
     add(share.counts,
         variant.kernels->clip_sum(moved_rows(region, share.moved.get(), n), region,
                                   *variant.arrangement, share.scratch.get(), share.partial.data()));
@@ -142,19 +126,15 @@ void run_moved(const Choice& choice, const Region& region, const CellBox& box, S
 void run_share(const Choice& choice, const Prepared& prepared, Share& share, bool measures) {
   const Region& region = prepared.region;
   const Batch& all = share.batch;
-  const bool moves = share.converted.moves();
-  if (region.lower && !moves) return run_moved(choice, region, prepared.box(), share);
+  if (moves_before(all, region)) return run_moved(choice, region, prepared.box(), share);
   const auto run = [&](const Variant& variant, std::size_t first, std::size_t n) {
-    const std::int64_t before = share.counts.nonfinite;
-    each_stretch(*variant.kernels, share, first, n, [&](const Batch& part) {
-      add(share.counts, clip_rows(variant, choice.kernels(), part, region, share.scratch.get(),
-                                  share.partial.data()));
-    });
-    return share.counts.nonfinite - before;
+    const ClipCounts seen = clip_rows(variant, choice.kernels(), part_of(all, first, n), region,
+                                      share.scratch.get(), share.partial.data());
+    add(share.counts, seen);
+    return seen.nonfinite;
   };
-  const std::size_t done = measures && !moves ? choice.measure(all, region, run) : 0;
-  const Batch passed = moves ? share.converted.shape(all) : all;
-  if (done < all.n || all.n == 0) run(choice.variant(passed, region), done, all.n - done);
+  const std::size_t done = measures ? choice.measure(all, region, run) : 0;
+  if (done < all.n || all.n == 0) run(choice.variant(all, region), done, all.n - done);
 }
 
 std::size_t shares_of(std::size_t n, int threads) {

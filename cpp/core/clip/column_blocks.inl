@@ -85,12 +85,13 @@ constexpr std::size_t most_columns_at_once = register_lanes == 8 ? 2 : 1;
 template <Reading how>
 constexpr std::size_t columns_at_once = fills(how) ? 1 : most_columns_at_once;
 
-// Reads the runs of columns j, j + 8, ... of one lane in the block from row i on, after what waits in their
-// places was added, if `adds`; asks for those of other columns, whose numbers have `size` bytes, from
-// `next` on. The first columns of a lane begin it. Norms and factors are loaded once for all of them.
+// Reads the runs of columns j, j + 8, ... of one lane in the block from row i on, which lie at `runs`, after what
+// waits in their places was added, if `adds`; asks for those of other columns, whose numbers have `size` bytes,
+// from `next` on. The first columns of a lane begin it. Norms and factors are loaded once for all of them.
 template <class T, Task task, Reading how, Form form, bool adds, bool begins, std::size_t columns>
 static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::size_t i,
                                       std::size_t j, std::size_t place,
+                                      const char* const (&runs)[columns],
                                       const char* const (&next)[columns], std::size_t size) {
   constexpr std::size_t line = 64, step = line / sizeof(T);
   constexpr std::size_t waiting_size = keeps(how) ? sizeof(T) : sizeof(double);
@@ -107,12 +108,11 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
   ELLIPSUM_UNROLL
   for (std::size_t k = 0; k < columns; ++k) {
     const std::size_t jk = j + k * norm_lanes, at = place + k;
-    from[k] = as_one(number_at(s.batch, jk, i)), asked[k] = next[k];
+    from[k] = as_one(runs[k]), asked[k] = next[k];
     to[k] = block_at<T, how>(b, at);
     column[k].find(s.region, jk);
     adding[k].begin(s, at);
-    if (holes)
-      gone[k].read(s.batch.valid ? gaps_from(s.batch.valid[jk], s.before + i) : Gaps{}, b.rows);
+    if (holes) gone[k].read(s.valid ? gaps_from(s.valid[jk], s.before + i) : Gaps{}, b.rows);
     if (holes) found[k].clear(b.rows);
     if (waits_with_holes) waited[k].copy(gone_at(b, at), b.rows);
   }
@@ -168,22 +168,31 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
 template <class T, Task task, Reading how, Form form, bool adds, std::size_t columns>
 static ELLIPSUM_INLINE void read_columns(const Columns& s, const Block& b, std::size_t i,
                                          std::size_t j, std::size_t place,
+                                         const char* const (&runs)[columns],
                                          const char* const (&next)[columns], std::size_t size) {
-  if (j < norm_lanes) read_runs<T, task, how, form, adds, true>(s, b, i, j, place, next, size);
-  else read_runs<T, task, how, form, adds, false>(s, b, i, j, place, next, size);
+  if (j < norm_lanes)
+    read_runs<T, task, how, form, adds, true>(s, b, i, j, place, runs, next, size);
+  else read_runs<T, task, how, form, adds, false>(s, b, i, j, place, runs, next, size);
 }
 
-// One column of a batch whose columns have types of their own.
+// One column of a batch whose columns have types of their own, or are moved into a box.
 template <class T, Task task, Reading how, bool adds>
 static __attribute__((noinline)) void read_typed(const Columns& s, const Block& b, std::size_t i,
                                                  std::size_t j, std::size_t place, const char* next,
                                                  std::size_t asked) {
-  const std::size_t size = is_narrow(s.batch, asked) ? sizeof(float) : sizeof(double);
-  const char* const all[] = {next};
+  alignas(64) double run[column_run_bytes / sizeof(double)];
+  const std::size_t size =
+      size_of(type_of_column(s.batch, asked));  // of bits, which are a line or two, 0
+  const char *const all[] = {next}, *runs[] = {number_at(s.batch, j, i)};
   constexpr Form form = Form::ellipsoid;
-  if (is_narrow(s.batch, j))
-    read_columns<float, task, how, form, adds>(s, b, i, j, place, all, size);
-  else read_columns<T, task, how, form, adds>(s, b, i, j, place, all, size);
+  const bool made = is_made(s.batch, s.region, j);
+  if (made) {
+    make_run(s.batch, s.region, j, i, b.rows, run);
+    runs[0] = reinterpret_cast<const char*>(run);
+  }
+  if (!made && is_narrow(s.batch, j))
+    read_columns<float, task, how, form, adds>(s, b, i, j, place, runs, all, size);
+  else read_columns<T, task, how, form, adds>(s, b, i, j, place, runs, all, size);
 }
 
 // The columns in the order of each_column, round and round.
@@ -207,8 +216,7 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
   const Region region = columns.region;
   const Batch batch = columns.batch;
   const Block b = block;
-  const Columns s{region, batch, columns.sums, columns.y,     columns.copies,
-                  {},     {},    {0, 0},       columns.before};
+  const Columns s = without_counts(columns, region, batch);
   const std::size_t d = batch.d, next = i + b.rows < batch.n ? i + b.rows : i;
   if (fills(how)) b.holes->clear();
   Round round;
@@ -219,16 +227,17 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
     return at;
   };
   if constexpr (sizeof(T) == sizeof(double)) {
-    if (batch.types)
+    if (has_runs<T>(s))
       return each_column(d, [&](std::size_t j, std::size_t place) {
         const std::size_t asked = round.column;
         read_typed<T, task, how, adds>(s, b, i, j, place, ask(), asked);
       });
   }
   each_columns<columns_at_once<how>>(d, [&](std::size_t j, std::size_t place, auto columns) {
-    const char* next_runs[columns];
-    for (const char*& run : next_runs) run = ask();
-    read_columns<T, task, how, form, adds>(s, b, i, j, place, next_runs, sizeof(T));
+    const char *runs[columns], *next_runs[columns];
+    for (std::size_t k = 0; k < columns; ++k)
+      runs[k] = number_at(batch, j + k * norm_lanes, i), next_runs[k] = ask();
+    read_columns<T, task, how, form, adds>(s, b, i, j, place, runs, next_runs, sizeof(T));
   });
 }
 

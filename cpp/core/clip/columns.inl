@@ -33,11 +33,17 @@ struct Columns {
   RowScratch alone;
   Bins bins;
   ClipCounts counts;
-  std::size_t before;       // rows before this batch, of the columns' own
-  std::size_t careful = 0;  // slabs to come that are read as if they had holes
-  std::size_t beside = 0;   // how slabs are asked for (AskingColumns)
-  double radius = 0;        // of unscaled numbers, in their units (units_of)
+  std::size_t before;               // rows before this batch, of the columns' own
+  std::size_t careful = 0;          // slabs to come that are read as if they had holes
+  std::size_t beside = 0;           // how slabs are asked for (AskingColumns)
+  double radius = 0;                // of unscaled numbers, in their units (units_of)
+  const Validity* valid = nullptr;  // of the batch, but for cells that are moved into a box
 };
+
+// May there be columns of other types than the batch's, or cells that are moved into a box (column_runs.inl)?
+template <class T> static ELLIPSUM_INLINE bool has_runs(const Columns& s) {
+  return sizeof(T) == sizeof(double) && (s.batch.types || s.region.lower);
+}
 
 // What of the next block is asked for: `run` bytes of each column.
 struct AskingColumns {
@@ -66,14 +72,13 @@ static ELLIPSUM_INLINE const char* as_one(const char* address) {
   return address;
 }
 
-// The next `bytes` of the run; a line that two blocks share came with the block before.
-template <int bytes>
+// The next V vectors of the run; a line that two blocks share came with the block before.
+template <class T, int V>
 static ELLIPSUM_INLINE void ask_columns(const Batch& batch, AskingColumns& asking) {
   if (asking.column == asking.columns) return;
-  constexpr std::size_t line = 64;
-  const std::size_t from = asking.from + asking.done;  // as far, of narrow columns, is half of it
-  const bool narrow = bytes > vec_lanes * int(sizeof(float)) && is_narrow(batch, asking.column);
-  const char* at = as_one(number_at(batch, asking.column, 0) + (from >> narrow));
+  constexpr std::size_t line = 64, bytes = V * vec_lanes * sizeof(T);
+  const std::size_t row = (asking.from + asking.done) / sizeof(T);
+  const char* at = as_one(number_at(batch, asking.column, row));
   ELLIPSUM_UNROLL
   for (std::size_t k = line - 1; k < bytes + line - 1; k += line)
     if (asking.near) __builtin_prefetch(at + k, 0, 3);
@@ -82,13 +87,11 @@ static ELLIPSUM_INLINE void ask_columns(const Batch& batch, AskingColumns& askin
   if (asking.done >= asking.run) asking.done = 0, ++asking.column;
 }
 
-// The lines of V vectors, `rows` on.
-template <class T, int V>
-static ELLIPSUM_INLINE void ask_beside(const char* from, std::size_t rows) {
+// The lines of V vectors.
+template <class T, int V> static ELLIPSUM_INLINE void ask_beside(const char* from) {
   constexpr int line = 64;
   ELLIPSUM_UNROLL
-  for (int k = 0; k < V * vec_lanes * int(sizeof(T)); k += line)
-    __builtin_prefetch(from + rows * sizeof(T) + k, 0, 2);
+  for (int k = 0; k < V * vec_lanes * int(sizeof(T)); k += line) __builtin_prefetch(from + k, 0, 2);
 }
 
 // Calls f(j, place, columns) for the columns in the order in which they are read, that of the accumulators;
@@ -124,19 +127,20 @@ template <class T, Task task, Form form> static ELLIPSUM_INLINE double radius_of
 }
 
 // Column j of rows i, i + 1, ...: y to scratch, its square to `lane` (of a box, that of what is outside).
-template <class T, int V, Task task, Reading how, Form form>
-static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, std::size_t i,
-                                        std::size_t j, std::size_t place, std::size_t beside,
+template <class T, int V, Task task, Reading how, Form form, bool runs>
+static ELLIPSUM_INLINE void read_column(const Columns& s, const char* from, Dtype type,
+                                        std::size_t i, std::size_t j, std::size_t place,
                                         Vec (&lane)[V], Slab<V>& slab) {
   constexpr bool holes = fills(how);
-  if (beside) ask_beside<T, V>(from, beside);
+  const std::size_t bytes = runs ? bytes_of_eight(type) : vec_lanes * sizeof(T);
   const Vec center = fill(s.region.center[j]), scale = fill(s.region.scale[j]);
-  const Gaps gaps = holes && s.batch.valid ? gaps_from(s.batch.valid[j], s.before + i) : Gaps{};
+  const Gaps gaps = holes && s.valid ? gaps_from(s.valid[j], s.before + i) : Gaps{};
   double* to = s.y + place * V * vec_lanes;
   VecInt absent{};
   ELLIPSUM_UNROLL
   for (int v = 0; v < V; ++v) {
-    Vec x = load<T>(from + v * vec_lanes * int(sizeof(T)));
+    const char* eight = from + std::size_t(v) * bytes;
+    Vec x = runs ? load_as(type, eight, unsigned(s.before % 8)) : load<T>(eight);
     if (holes) hold(x);
     if (holes) {
       Holes hole = holes_of(x);
@@ -174,15 +178,20 @@ static ELLIPSUM_INLINE void add_column(const Columns& s, std::size_t place,
   if (task == Task::halves) store(uppers, upper);
 }
 
+// Of copies of its region and batch, which tell the compiler that no store changes a pointer.
+static ELLIPSUM_INLINE Columns without_counts(const Columns& s, const Region& region,
+                                              const Batch& batch) {
+  return {region, batch, s.sums, s.y, s.copies, {}, {}, {0, 0}, s.before, 0, 0, 0, s.valid};
+}
+
 // Norms (of a box: as of Group) of the slab from row i on; before a column's place is written, what waits
-// there is added, if `slab` waits. The copies tell the compiler that no store changes a pointer.
-template <class T, int V, Task task, Reading how, Form form = Form::ellipsoid>
-static inline void read_slab(const Columns& columns, std::size_t i, AskingColumns& asked,
-                             Slab<V>& slab) {
+// there is added, if `slab` waits.
+template <class T, int V, Task task, Reading how, Form form, bool runs>
+static inline void read_slab_of(const Columns& columns, std::size_t i, AskingColumns& asked,
+                                Slab<V>& slab) {
   const Region region = columns.region;
   const Batch batch = columns.batch;
-  const Columns s{region, batch, columns.sums, columns.y,     columns.copies,
-                  {},     {},    {0, 0},       columns.before};
+  const Columns s = without_counts(columns, region, batch);
   const bool waits = slab.waits;
   AskingColumns asking = asked;
   Vec lane[norm_lanes][V], factor[V];
@@ -195,12 +204,20 @@ static inline void read_slab(const Columns& columns, std::size_t i, AskingColumn
     ELLIPSUM_UNROLL
     for (int v = 0; v < V; ++v) sum[v] = fill(0.0);
     for (std::size_t j = l; j < batch.d; j += norm_lanes, ++place) {
-      if (!asking.beside) ask_columns<V * vec_lanes* int(sizeof(T))>(batch, asking);
+      if (!asking.beside) ask_columns<T, V>(batch, asking);
       const char* from = as_one(number_at(batch, j, i));
       if (waits) add_column<V, task, how == Reading::filled>(s, place, factor);
-      if (sizeof(T) == sizeof(double) && is_narrow(batch, j))
-        read_column<float, V, task, how, form>(s, from, i, j, place, asking.beside, sum, slab);
-      else read_column<T, V, task, how, form>(s, from, i, j, place, asking.beside, sum, slab);
+      if (asking.beside) ask_beside<T, V>(from + bytes_of(batch, j, asking.beside));
+      Dtype type = batch.dtype;
+      alignas(64) double run[V * vec_lanes];
+      if (runs) {
+        type = type_of_column(batch, j);
+        if (region.lower || !is_loaded(type)) {
+          make_run(batch, region, j, i, V * vec_lanes, run);
+          from = reinterpret_cast<const char*>(run), type = Dtype::float64;
+        }
+      }
+      read_column<T, V, task, how, form, runs>(s, from, type, i, j, place, sum, slab);
     }
     ELLIPSUM_UNROLL
     for (int v = 0; v < V; ++v) lane[l][v] = sum[v];
@@ -211,12 +228,19 @@ static inline void read_slab(const Columns& columns, std::size_t i, AskingColumn
                     ((lane[1][v] + lane[5][v]) + (lane[3][v] + lane[7][v]));
   asked = asking;
 }
+template <class T, int V, Task task, Reading how, Form form = Form::ellipsoid>
+static inline void read_slab(const Columns& s, std::size_t i, AskingColumns& asking,
+                             Slab<V>& slab) {
+  if (has_runs<T>(s))
+    return read_slab_of<T, V, task, how, form, sizeof(T) == sizeof(double)>(s, i, asking, slab);
+  read_slab_of<T, V, task, how, form, false>(s, i, asking, slab);
+}
 
 // Is a number of the rows from i on left out?
 static inline bool has_gaps(const Columns& s, std::size_t i, std::size_t rows) {
   bool gaps = false;
-  for (std::size_t j = 0; s.batch.valid && j < s.batch.d && !gaps; ++j)
-    gaps = !all_valid(s.batch.valid[j], s.before + i, rows);
+  for (std::size_t j = 0; s.valid && j < s.batch.d && !gaps; ++j)
+    gaps = !all_valid(s.valid[j], s.before + i, rows);
   return gaps;
 }
 

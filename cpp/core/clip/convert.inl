@@ -9,8 +9,13 @@ template <class T> static inline double as_double(T x) {
   else return double(x);
 }
 
+// By whole registers, where there are operations for it: runs are read at once, and no load of a register is
+// forwarded from stores of its parts, which compilers' own loops leave.
 template <class T> static void convert_numbers(const char* from, std::size_t n, double* to) {
-  for (std::size_t i = 0; i < n; ++i) {
+  std::size_t i = 0;
+  if constexpr (register_lanes >= 4)
+    for (; i + vec_lanes <= n; i += vec_lanes) store(to + i, load<T>(from + i * sizeof(T)));
+  for (; i < n; ++i) {
     T x;
     std::memcpy(&x, from + i * sizeof(T), sizeof x);
     to[i] = as_double(x);
@@ -18,26 +23,32 @@ template <class T> static void convert_numbers(const char* from, std::size_t n, 
 }
 
 // Bytes, of which 0 is false.
+static inline Vec load_booleans(const char* from) {
+  constexpr std::uint64_t ones = 0x0101010101010101u;
+  std::uint64_t bytes;
+  std::memcpy(&bytes, from, sizeof bytes);
+  __asm__("" : "+r"(bytes));  // or it may be read twice
+  bytes = (((bytes & 0x7f * ones) + 0x7f * ones) | bytes) >> 7 & ones;
+  return load<std::uint8_t>(&bytes);
+}
 static void convert_booleans(const char* from, std::size_t n, double* to) {
-  for (std::size_t i = 0; i < n; ++i) to[i] = from[i] != 0 ? 1.0 : 0.0;
+  std::size_t i = 0;
+  if constexpr (register_lanes >= 4)
+    for (; i + vec_lanes <= n; i += vec_lanes) store(to + i, load_booleans(from + i));
+  for (; i < n; ++i) to[i] = from[i] != 0 ? 1.0 : 0.0;
 }
 
-// Bits, the lowest of a byte first, from bit `first` on.
+// Eight bits, the lowest of a byte first, from bit `first` of a byte on.
+static inline Vec load_bits(const std::uint8_t* from, unsigned first) {
+  const unsigned eight = there({from, first, first ? 1u : 0u}, 0);
+  return fill_holes(fill(0.0), with_gone(Holes{}, std::uint8_t(eight)), fill(1.0));
+}
+
+// The same of n bits, from bit `first` on.
 static void convert_bits(const std::uint8_t* bits, std::size_t first, std::size_t n, double* to) {
-  const Gaps here{bits + first / 8, unsigned(first % 8), first % 8 ? 1u : 0u};
   std::size_t i = 0;
-  for (; i + vec_lanes <= n; i += vec_lanes) {
-    const std::int64_t eight = there(here, i / vec_lanes);
-    Vec truth;
-    ELLIPSUM_UNROLL
-    for (int p = 0; p < vec_parts; ++p) {
-      Mask lane;
-      for (int l = 0; l < register_lanes; ++l)
-        lane[l] = std::int64_t{1} << (p * register_lanes + l);
-      truth.part[p] = Doubles(Mask(((Mask{} + eight) & lane) != Mask{}) & Mask(broadcast(1.0)));
-    }
-    store(to + i, truth);
-  }
+  for (; i + vec_lanes <= n; i += vec_lanes)
+    store(to + i, load_bits(bits + (first + i) / 8, unsigned(first % 8)));
   for (; i < n; ++i) to[i] = is_valid({bits, first}, i) ? 1.0 : 0.0;
 }
 

@@ -4,6 +4,8 @@
 // take over for a while.
 
 constexpr std::size_t short_stretch = 512;  // rows that are looked through for gaps at a time
+constexpr std::size_t short_runs =
+    2048;  // numbers of all columns' runs, with others in the first level of cache
 // Where registers are fewer, this was up to 1.4 times as slow as slabs, seldom faster.
 constexpr std::size_t most_eights_of_columns =
     register_lanes == 8 ? most_side_by_side : most_short_columns;
@@ -16,10 +18,35 @@ template <std::size_t d> constexpr std::size_t place_of(std::size_t j) {
   return place;
 }
 
-// Eights of ordinary rows from row i on, to before `end`.
-template <class T, int D, Task task, Form form>
-static __attribute__((noinline)) void add_eights_of_columns(Columns& s, std::size_t& i,
-                                                            std::size_t end) {
+// Where a few columns are read from a row on, and as what; are they moved into the region's box on the way?
+struct FewColumns {
+  const char* at[most_side_by_side];
+  Dtype type[most_side_by_side];
+  std::size_t bytes[most_side_by_side];  // of eight rows
+  bool move;
+};
+
+// Columns from row i on to before `end`, those that are read from runs one after the other in `memory`.
+template <class T>
+static void find_columns(const Columns& s, std::size_t i, std::size_t end, double* memory,
+                         FewColumns& to) {
+  const std::size_t n = end - i, step = round_up(n, vec_lanes);
+  to.move = s.region.lower;
+  for (std::size_t j = 0; j < s.batch.d; ++j) {
+    to.at[j] = number_at(s.batch, j, i), to.type[j] = type_of_column(s.batch, j);
+    if (has_runs<T>(s) && (!is_loaded(to.type[j]) || (to.move && s.batch.valid))) {
+      make_run(s.batch, s.region, j, i, n, memory);
+      to.at[j] = reinterpret_cast<const char*>(memory), to.type[j] = Dtype::float64;
+      memory += step;
+    }
+    to.bytes[j] = bytes_of_eight(to.type[j]);
+  }
+}
+
+// Eights of ordinary rows from row i on, to before `end`, where columns lie as `from` says.
+template <class T, int D, Task task, Form form, bool runs>
+static __attribute__((noinline)) void add_eights_of_columns(Columns& s, const FewColumns& from,
+                                                            std::size_t& i, std::size_t end) {
   // Half of the first level of cache: columns a power of two apart have the same lines of it.
   constexpr int ahead = D > 4 ? short_ahead / 2 : short_ahead;
   // Each eight waits while the next is read; of more than eight columns only float32 that is scaled gains by it
@@ -29,28 +56,28 @@ static __attribute__((noinline)) void add_eights_of_columns(Columns& s, std::siz
   // And to the second level, which holds more of them; float32 waits for its operations more than for lines.
   constexpr bool far = D > 4 && sizeof(T) == sizeof(double);
   const Region region = s.region;
-  std::size_t next = i;  // copies, which no store can change
+  std::size_t next = 0;  // copies, which no store can change
   const char* at[D];
-  bool narrow[D];
   ELLIPSUM_UNROLL
-  for (int j = 0; j < D; ++j) {
-    at[j] = number_at(s.batch, std::size_t(j), 0);
-    narrow[j] = sizeof(T) == sizeof(double) && is_narrow(s.batch, std::size_t(j));
-  }
+  for (int j = 0; j < D; ++j) at[j] = from.at[j];
+  const unsigned first = unsigned(s.before % 8);
   Bins bins = s.bins;
   EightSums<D> lanes{};
   const auto read_at = [&](std::size_t row, Vec(&x)[D]) {
     ELLIPSUM_UNROLL
     for (int j = 0; j < D; ++j) {
-      const char* from = at[j] + row * (narrow[j] ? sizeof(float) : sizeof(T));
-      if (far) __builtin_prefetch(from + ahead, 0, 2);
-      else __builtin_prefetch(from + ahead);
-      x[j] = narrow[j] ? load<float>(from) : load<T>(from);
+      const char* eight = at[j] + (runs ? row / vec_lanes * from.bytes[j] : row * sizeof(T));
+      if (far) __builtin_prefetch(eight + ahead, 0, 2);
+      else __builtin_prefetch(eight + ahead);
+      x[j] = runs ? load_as(from.type[j], eight, first) : load<T>(eight);
+      const auto k = std::size_t(j);
+      if (runs && from.move)
+        x[j] = moved(x[j], fill(region.lower[k]), fill(region.center[k]), fill(region.upper[k]));
     }
   };
-  add_ordinary<T, D, task, form, few>(region, radius_of<T, task, form>(s), read_at, next, end,
+  add_ordinary<T, D, task, form, few>(region, radius_of<T, task, form>(s), read_at, next, end - i,
                                       lanes, bins);
-  i = next;
+  i += next;
   s.bins = bins;
   s.counts.clipped += lanes.counts.clipped;
   each_index<task == Task::distances ? 0 : D>([&](int j) {
@@ -61,22 +88,29 @@ static __attribute__((noinline)) void add_eights_of_columns(Columns& s, std::siz
 }
 
 // For d from D on.
-template <class T, Task task, Form form, int D = 2>
-static void add_eights_of_any(Columns& s, std::size_t& i, std::size_t end) {
-  if (s.batch.d == std::size_t(D)) return add_eights_of_columns<T, D, task, form>(s, i, end);
+template <class T, Task task, Form form, bool runs = false, int D = 2>
+static void add_eights_of_any(Columns& s, const FewColumns& from, std::size_t& i, std::size_t end) {
+  if (s.batch.d == std::size_t(D))
+    return add_eights_of_columns<T, D, task, form, runs>(s, from, i, end);
   if constexpr (std::size_t(D) < most_eights_of_columns)
-    add_eights_of_any<T, task, form, D + 1>(s, i, end);
+    add_eights_of_any<T, task, form, runs, D + 1>(s, from, i, end);
 }
 
 // Whole eights from row `i` on, or all but a few: those are left to the caller's slabs.
 template <class T, Task task, Form form> static void add_short_columns(Columns& s, std::size_t& i) {
+  alignas(64) double runs[short_runs];
   constexpr int vectors = 4;
   constexpr std::size_t careful_rows = (careful_slabs + 1) * vectors * vec_lanes;
-  const std::size_t n = s.batch.n;
+  const std::size_t n = s.batch.n, fit = short_runs / s.batch.d / vec_lanes * vec_lanes,
+                    rows = has_runs<T>(s) && fit < short_stretch ? fit : short_stretch;
   while (i + vec_lanes <= n) {
-    const std::size_t end = n - i < short_stretch ? n : i + short_stretch;
+    const std::size_t end = n - i < rows ? n : i + rows;
     if (!s.careful && !has_gaps(s, i, end - i)) {
-      add_eights_of_any<T, task, form>(s, i, end);
+      FewColumns columns;
+      find_columns<T>(s, i, end, runs, columns);
+      if (has_runs<T>(s))
+        add_eights_of_any<T, task, form, sizeof(T) == sizeof(double)>(s, columns, i, end);
+      else add_eights_of_any<T, task, form>(s, columns, i, end);
       if (end - i < vec_lanes) continue;
     }
     const std::size_t before = i;

@@ -58,10 +58,12 @@ inline Vec fill(double value) {
   return r;
 }
 
-// `lanes` numbers of type T, widened; p needs no alignment. (The compilers' own conversion of
-// float32 goes by halves, or one by one.)
+// `lanes` numbers of type T, widened; p needs no alignment. (The compilers' own conversions go by halves, or one
+// by one.)
 template <class T> inline Doubles load_widened(const char* p) {
-  if constexpr (std::is_same_v<T, float>) return widen(reinterpret_cast<const float*>(p));
+  constexpr bool widens =
+      std::is_same_v<T, float> || (std::is_integral_v<T> && register_lanes >= 4);
+  if constexpr (widens) return widen(reinterpret_cast<const T*>(p));
   typedef T Source __attribute__((vector_size(sizeof(T) * register_lanes)));
   Source x;
   std::memcpy(&x, p, sizeof x);

@@ -75,6 +75,52 @@ inline Doubles clamp(Doubles y, Doubles low, Doubles high) {
 // `lanes` float32 as doubles, and those of a register.
 using Floats = __m256;
 inline Doubles widen(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
+inline __m128i load_32_bits(const void* p) {
+  int bits;
+  std::memcpy(&bits, p, sizeof bits);
+  return _mm_cvtsi32_si128(bits);
+}
+inline __m128i load_64_bits(const void* p) {
+  return _mm_loadl_epi64(static_cast<const __m128i*>(p));
+}
+inline __m128i load_128_bits(const void* p) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(p));
+}
+inline __m256i load_256_bits(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+inline Doubles widen(const std::int8_t* p) {
+  return _mm256_cvtepi32_pd(_mm_cvtepi8_epi32(load_32_bits(p)));
+}
+inline Doubles widen(const std::uint8_t* p) {
+  return _mm256_cvtepi32_pd(_mm_cvtepu8_epi32(load_32_bits(p)));
+}
+inline Doubles widen(const std::int16_t* p) {
+  return _mm256_cvtepi32_pd(_mm_cvtepi16_epi32(load_64_bits(p)));
+}
+inline Doubles widen(const std::uint16_t* p) {
+  return _mm256_cvtepi32_pd(_mm_cvtepu16_epi32(load_64_bits(p)));
+}
+inline Doubles widen(const std::int32_t* p) { return _mm256_cvtepi32_pd(load_128_bits(p)); }
+inline Doubles widen(const std::uint32_t* p) {
+  const __m128i below = _mm_xor_si128(load_128_bits(p), _mm_set1_epi32(INT32_MIN));
+  return _mm256_add_pd(_mm256_cvtepi32_pd(below), _mm256_set1_pd(0x1p31));
+}
+// The upper half as 2^84 and 2^32 times it (and 2^63, where it has a sign, which is flipped), the lower as 2^52
+// and it: what is taken off again is exact, the last sum is rounded.
+inline Doubles widen_halves(__m256i x, std::int64_t sign, double more) {
+  __asm__("" : ELLIPSUM_REGISTER(x));  // or it may be read twice
+  const __m256i wide = _mm256_set1_epi64x(0x4530000000000000 | sign),
+                narrow = _mm256_set1_epi64x(0x4330000000000000);
+  const __m256i high = _mm256_xor_si256(_mm256_srli_epi64(x, 32), wide),
+                low = _mm256_blend_epi32(x, narrow, 0xaa);
+  return _mm256_add_pd(_mm256_sub_pd(from_bits(high), _mm256_set1_pd(0x1p84 + 0x1p52 + more)),
+                       from_bits(low));
+}
+inline Doubles widen(const std::int64_t* p) {
+  return widen_halves(load_256_bits(p), 0x80000000, 0x1p63);
+}
+inline Doubles widen(const std::uint64_t* p) { return widen_halves(load_256_bits(p), 0, 0); }
 inline void widen_all(Floats a, Doubles* to) {
   to[0] = _mm256_cvtps_pd(_mm256_castps256_ps128(a));
   to[1] = _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));

@@ -47,6 +47,31 @@ inline Doubles clamp(Doubles y, Doubles low, Doubles high) {
 // `lanes` float32 as doubles, and those of a register.
 using Floats = __m256;
 inline Doubles widen(const float* p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+inline __m128i load_64_bits(const void* p) {
+  return _mm_loadl_epi64(static_cast<const __m128i*>(p));
+}
+inline __m128i load_128_bits(const void* p) {
+  return _mm_loadu_si128(static_cast<const __m128i*>(p));
+}
+inline __m256i load_256_bits(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+inline Doubles widen(const std::int8_t* p) {
+  return _mm512_cvtepi32_pd(_mm256_cvtepi8_epi32(load_64_bits(p)));
+}
+inline Doubles widen(const std::uint8_t* p) {
+  return _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(load_64_bits(p)));
+}
+inline Doubles widen(const std::int16_t* p) {
+  return _mm512_cvtepi32_pd(_mm256_cvtepi16_epi32(load_128_bits(p)));
+}
+inline Doubles widen(const std::uint16_t* p) {
+  return _mm512_cvtepi32_pd(_mm256_cvtepu16_epi32(load_128_bits(p)));
+}
+inline Doubles widen(const std::int32_t* p) { return _mm512_cvtepi32_pd(load_256_bits(p)); }
+inline Doubles widen(const std::uint32_t* p) { return _mm512_cvtepu32_pd(load_256_bits(p)); }
+inline Doubles widen(const std::int64_t* p) { return _mm512_cvtepi64_pd(_mm512_loadu_si512(p)); }
+inline Doubles widen(const std::uint64_t* p) { return _mm512_cvtepu64_pd(_mm512_loadu_si512(p)); }
 inline void widen_all(Floats a, Doubles* to) { *to = _mm512_cvtps_pd(a); }
 // Lane k is lane (k + by) modulo 8 of a.
 template <int by> inline Doubles rotated(Doubles a) {
