@@ -22,8 +22,8 @@ COLUMNS = [
     Mutation(
         "columns in a box, C++: the last few numbers of a stretch have no nulls",
         C + "clip/cell_box.inl",
-        "to[i] = is_valid(valid, i) ? number[0] : ends.center;",
-        "to[i] = number[0];",
+        "with_gone(holes_of(x), left_out(valid, i))",
+        "holes_of(x)",
         "tests/test_cell_box.py -k columns",
     ),
     Mutation(
@@ -43,15 +43,15 @@ COLUMNS = [
     Mutation(
         "columns, C++: a truth value's own byte is its number",
         C + "clip/convert.inl",
-        "from[i] != 0 ? 1.0 : 0.0",
-        "double(from[i])",
+        "  bytes = (((bytes & 0x7f * ones) + 0x7f * ones) | bytes) >> 7 & ones;\n",
+        "",
         "tests/test_number_columns.py -k bytes",
     ),
     Mutation(
         "columns, C++: converted columns have the nulls of the first rows",
         C + "clip/column_runs.inl",
-        "is_valid(batch.valid[j], batch.first + i + k)",
-        "is_valid(batch.valid[j], k)",
+        "left_out(batch.valid[j], batch.first + i + k)",
+        "left_out(batch.valid[j], k)",
         "tests/test_number_columns.py tests/test_column_runs.py",
     ),
     Mutation(

@@ -39,8 +39,9 @@ static void move_numbers(const char* from, const Validity& valid, std::size_t n,
     double number[vec_lanes];
     Vec x = load_first<T>(from + i * sizeof(T), 1);
     hold(x);
-    store(number, fill_holes(clamp(x, lower, upper), holes_of(x), center));
-    to[i] = is_valid(valid, i) ? number[0] : ends.center;
+    const Holes holes = with_gone(holes_of(x), left_out(valid, i));
+    store(number, fill_holes(clamp(x, lower, upper), holes, center));
+    to[i] = number[0];
   }
 }
 

@@ -17,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 #include "batch.hpp"
 #include "clip/arrangement.hpp"
@@ -68,9 +67,17 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
   return static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
 }
 
-[[maybe_unused]] inline bool is_valid(const Validity& valid, std::size_t i) {
+// Is number i left out? 1 or 0, and a NaN for x if it is: without a branch, as that is private.
+[[maybe_unused]] inline std::uint8_t left_out(const Validity& valid, std::size_t i) {
   const std::size_t bit = valid.first + i;
-  return !valid.bits || (valid.bits[bit / 8] >> (bit % 8) & 1);
+  return valid.bits ? std::uint8_t(~(valid.bits[bit / 8] >> (bit % 8)) & 1) : std::uint8_t(0);
+}
+[[maybe_unused]] inline double or_nan(double x, std::uint8_t out) {
+  std::uint64_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  bits |= (0 - std::uint64_t(out)) & 0x7ff8000000000000u;
+  std::memcpy(&x, &bits, sizeof bits);
+  return x;
 }
 
 [[maybe_unused]] inline Dtype type_of_column(const Batch& batch, std::size_t j) {
@@ -96,7 +103,7 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
   return static_cast<const char*>(batch.columns[j]) + bytes_of(batch, j, batch.first + i);
 }
 
-// The same as a number, of floats, NaN where it is left out; it is read once.
+// A number of a column of floats, NaN where it is left out; it is read once.
 [[maybe_unused]] inline double number_of(const Batch& batch, std::size_t j, std::size_t i) {
   const char* at = number_at(batch, j, i);
   double x;
@@ -107,8 +114,7 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
   } else {
     std::memcpy(&x, at, sizeof x);
   }
-  const bool there = !batch.valid || is_valid(batch.valid[j], batch.first + i);
-  return there ? x : std::numeric_limits<double>::quiet_NaN();
+  return batch.valid ? or_nan(x, left_out(batch.valid[j], batch.first + i)) : x;
 }
 
 // Are n numbers from the i-th on there?

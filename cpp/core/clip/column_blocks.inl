@@ -122,7 +122,7 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
       if (b.near) __builtin_prefetch(asked[k] + at, 0, 3);
       else __builtin_prefetch(asked[k] + at, 0, 2);
   };
-  ask(b.rows * size - 1);
+  if (size) ask(b.rows * size - 1);
   for (std::size_t r0 = 0; r0 < b.rows; r0 += step) {
     ask(r0 * size);
     if (step * size > line) ask(r0 * size + line);
@@ -181,8 +181,7 @@ static __attribute__((noinline)) void read_typed(const Columns& s, const Block& 
                                                  std::size_t j, std::size_t place, const char* next,
                                                  std::size_t asked) {
   alignas(64) double run[column_run_bytes / sizeof(double)];
-  const std::size_t size =
-      size_of(type_of_column(s.batch, asked));  // of bits, which are a line or two, 0
+  const std::size_t size = size_of(type_of_column(s.batch, asked));  // 0: one line of bits
   const char *const all[] = {next}, *runs[] = {number_at(s.batch, j, i)};
   constexpr Form form = Form::ellipsoid;
   const bool made = is_made(s.batch, s.region, j);

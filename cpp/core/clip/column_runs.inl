@@ -8,13 +8,12 @@
 
 // Are numbers of a type made doubles as they are loaded, where a few of a column are read at a time? What is
 // stored and loaded again at once waits for that.
-constexpr bool is_loaded(Dtype type) {
-  return is_floating(type) || register_lanes >= 4;
-}
+constexpr bool is_loaded(Dtype type) { return is_floating(type) || register_lanes >= 4; }
 constexpr std::size_t bytes_of_eight(Dtype type) {
   return type == Dtype::bits ? 1 : vec_lanes * size_of(type);
 }
-// Eight numbers; bits from bit `first` of a byte on.
+// Eight numbers; bits from bit `first` of a byte on, which is one for all of a batch's, since passes go by whole
+// eights from its first row on.
 static ELLIPSUM_INLINE Vec load_as(Dtype type, const char* from, unsigned first) {
   if (type == Dtype::float64) return load<double>(from);
   if constexpr (is_loaded(Dtype::int64)) {
@@ -43,7 +42,8 @@ static void convert_run(const Batch& batch, std::size_t j, std::size_t i, std::s
   convert_numbers_of(batch.types[j], batch.columns[j], batch.first + i, n, to);
 }
 
-// The same of any column, moved into the box if there is one; of floats alone only then.
+// The same of a column of any type, moved into the box if there is one; without one floats are not copied, and
+// nothing is written.
 static __attribute__((noinline)) void make_run(const Batch& batch, const Region& region,
                                                std::size_t j, std::size_t i, std::size_t n,
                                                double* to) {
@@ -61,7 +61,7 @@ static __attribute__((noinline)) void make_run(const Batch& batch, const Region&
   else move_numbers<double>(from, valid, n, ends, to);
 }
 
-// n numbers of any column, or of one whose numbers have gaps between them; NaN where one is left out.
+// n numbers of any column, also of an array with other strides; NaN where one is left out.
 static void copy_run(const Batch& batch, std::size_t j, std::size_t i, std::size_t n, double* to) {
   if (!batch.columns || is_floating(type_of_column(batch, j))) {
     for (std::size_t k = 0; k < n; ++k) to[k] = number_of(batch, j, i + k);
@@ -69,7 +69,7 @@ static void copy_run(const Batch& batch, std::size_t j, std::size_t i, std::size
   }
   convert_run(batch, j, i, n, to);
   for (std::size_t k = 0; batch.valid && k < n; ++k)
-    to[k] = is_valid(batch.valid[j], batch.first + i + k) ? to[k] : __builtin_nan("");
+    to[k] = or_nan(to[k], left_out(batch.valid[j], batch.first + i + k));
 }
 
 // n rows from row i on, one after the other: eight columns at a time, so that their lines are read once.

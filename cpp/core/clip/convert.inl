@@ -9,8 +9,8 @@ template <class T> static inline double as_double(T x) {
   else return double(x);
 }
 
-// By whole registers, where there are operations for it: runs are read at once, and no load of a register is
-// forwarded from stores of its parts, which compilers' own loops leave.
+// By whole registers, where there are operations for it. A run is read right after it was made, and a load of
+// a whole register would wait for stores of its parts, which compilers' own loops make.
 template <class T> static void convert_numbers(const char* from, std::size_t n, double* to) {
   std::size_t i = 0;
   if constexpr (register_lanes >= 4)
@@ -33,9 +33,13 @@ static inline Vec load_booleans(const char* from) {
 }
 static void convert_booleans(const char* from, std::size_t n, double* to) {
   std::size_t i = 0;
-  if constexpr (register_lanes >= 4)
-    for (; i + vec_lanes <= n; i += vec_lanes) store(to + i, load_booleans(from + i));
-  for (; i < n; ++i) to[i] = from[i] != 0 ? 1.0 : 0.0;
+  for (; i + vec_lanes <= n; i += vec_lanes) store(to + i, load_booleans(from + i));
+  if (i == n) return;
+  char rest[vec_lanes] = {};  // compilers make branches of single ones
+  double numbers[vec_lanes];
+  std::copy(from + i, from + n, rest);
+  store(numbers, load_booleans(rest));
+  std::copy_n(numbers, n - i, to + i);
 }
 
 // Eight bits, the lowest of a byte first, from bit `first` of a byte on.
@@ -49,7 +53,7 @@ static void convert_bits(const std::uint8_t* bits, std::size_t first, std::size_
   std::size_t i = 0;
   for (; i + vec_lanes <= n; i += vec_lanes)
     store(to + i, load_bits(bits + (first + i) / 8, unsigned(first % 8)));
-  for (; i < n; ++i) to[i] = is_valid({bits, first}, i) ? 1.0 : 0.0;
+  for (; i < n; ++i) to[i] = double(1 - left_out({bits, first}, i));
 }
 
 static void convert_numbers_of(Dtype type, const void* data, std::size_t first, std::size_t n,

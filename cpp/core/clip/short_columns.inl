@@ -5,7 +5,7 @@
 
 constexpr std::size_t short_stretch = 512;  // rows that are looked through for gaps at a time
 constexpr std::size_t short_runs =
-    2048;  // numbers of all columns' runs, with others in the first level of cache
+    2048;  // numbers of all columns' runs: half of the first level of cache
 // Where registers are fewer, this was up to 1.4 times as slow as slabs, seldom faster.
 constexpr std::size_t most_eights_of_columns =
     register_lanes == 8 ? most_side_by_side : most_short_columns;
