@@ -136,8 +136,9 @@ bool are_spread(const Batch& batch) {
 }
 
 // What a class of trials lies in. Tables come from those who decode them, which leaves them in the cache;
-// arrays come from memory, where rows with gaps between them are other lines. Converted are numbers that are no floats, and
-// cells of columns that are moved into a box. A ball's rows have half the scratch, and its columns are kept as they were read for less.
+// arrays come from memory, where rows with gaps between them are other lines. Converted are numbers that are
+// no floats, and cells of columns that are moved into a box. A ball's rows have half the scratch, and its
+// columns are kept as they were read for less.
 enum Layout : std::size_t {
   of_converted,
   of_nulls,
