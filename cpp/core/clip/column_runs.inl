@@ -49,7 +49,7 @@ static __attribute__((noinline)) void make_run(const Batch& batch, const Region&
                                                double* to) {
   const Dtype type = type_of_column(batch, j);
   const char* from = number_at(batch, j, i);
-  if (batch.columns && !is_floating(type)) {
+  if (batch.columns && batch.types && !is_floating(type)) {
     convert_run(batch, j, i, n, to);
     from = reinterpret_cast<const char*>(to);
   }
@@ -63,7 +63,7 @@ static __attribute__((noinline)) void make_run(const Batch& batch, const Region&
 
 // n numbers of any column, also of an array with other strides; NaN where one is left out.
 static void copy_run(const Batch& batch, std::size_t j, std::size_t i, std::size_t n, double* to) {
-  if (!batch.columns || is_floating(type_of_column(batch, j))) {
+  if (!batch.columns || !batch.types || is_floating(batch.types[j])) {
     for (std::size_t k = 0; k < n; ++k) to[k] = number_of(batch, j, i + k);
     return;
   }
