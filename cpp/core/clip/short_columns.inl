@@ -30,14 +30,14 @@ struct FewColumns {
 template <class T>
 static void find_columns(const Columns& s, std::size_t i, std::size_t end, double* memory,
                          FewColumns& to) {
-  const std::size_t n = end - i, step = round_up(n, vec_lanes);
+  const std::size_t n = (end - i) / vec_lanes * vec_lanes;  // others are read elsewhere
   to.move = s.region.lower;
   for (std::size_t j = 0; j < s.batch.d; ++j) {
     to.at[j] = number_at(s.batch, j, i), to.type[j] = type_of_column(s.batch, j);
     if (has_runs<T>(s) && (!is_loaded(to.type[j]) || (to.move && s.batch.valid))) {
       make_run(s.batch, s.region, j, i, n, memory);
       to.at[j] = reinterpret_cast<const char*>(memory), to.type[j] = Dtype::float64;
-      memory += step;
+      memory += n;
     }
     to.bytes[j] = bytes_of_eight(to.type[j]);
   }
