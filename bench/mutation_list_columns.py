@@ -60,6 +60,7 @@ COLUMNS = [
         "reinterpret_cast<const std::uint8_t*>(from), first)",
         "reinterpret_cast<const std::uint8_t*>(from), 0)",
         "tests/test_column_runs.py",
+        target="avx512",
     ),
     Mutation(
         "columns, C++: 64 bits of AVX2 are signed, whatever they are",
@@ -67,6 +68,7 @@ COLUMNS = [
         "widen_halves(load_256_bits(p), 0, 0)",
         "widen_halves(load_256_bits(p), 0x80000000, 0x1p63)",
         "tests/test_column_runs.py",
+        target="avx2",
     ),
     Mutation(
         "columns in a box, C++: few columns are moved into that of the first",
