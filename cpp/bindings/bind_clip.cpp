@@ -117,7 +117,7 @@ static void distance_counts(const py::object& rows, const py::array& center, con
 static py::tuple group_sums(const py::array& rows, const py::array& index, const py::array& center,
                             const py::array& scale, const py::array& matrix, const py::array& limit,
                             double radius, py::array table, py::array counts, bool stretch) {
-  const ellipsum::Batch batch = batch_view(rows);
+  const ellipsum::Batch batch = float_view(rows);
   ellipsum::Region region = region_view(batch.d, center, scale, matrix);
   region.stretch = stretch;
   region.limit = limit.size() ? input_view<double>(limit, batch.d, "limit") : nullptr;
@@ -152,7 +152,7 @@ class FewRows {
     high_words_ = output_view<std::int64_t>(high_, few_.d() + counts_, "high");
   }
 
-  // Were they added? Not of an array that is not (d,) or (n, d), of native, aligned float32 or float64.
+  // Were they added? Not of an array that is not (d,) or (n, d), or not ready.
   bool add(const py::array& rows) {
     const bool one = rows.ndim() == 1;
     if (!one && rows.ndim() != 2) return false;
@@ -197,7 +197,7 @@ void bind_clip(py::module_& m) {
            py::arg("high"))
       .def("add", &FewRows::add, py::arg("rows"),
            "Add (d,) or (n, d) in place, and rows, clipped and nonfinite ones behind the sums; "
-           "False for an array that is not native, aligned float32 or float64 of that shape.");
+           "False for an array that is not of native, aligned numbers of that shape.");
   m.attr("CLIP_ROWS_LIMIT") = ellipsum::clip_rows_limit;
   m.def(
       "clip_sum", &clip_sum, py::arg("rows"), py::arg("center"), py::arg("scale"),

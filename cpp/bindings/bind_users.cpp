@@ -8,7 +8,7 @@ namespace py = pybind11;
 
 static void run_means(const py::array& rows, const py::array& ends, py::array state, py::array out,
                       bool divide) {
-  const ellipsum::Batch batch = batch_view(rows);
+  const ellipsum::Batch batch = float_view(rows);
   const std::size_t runs = std::size_t(ends.size());
   const std::int64_t* to = input_view<std::int64_t>(ends, runs, "ends");
   std::int64_t* open = output_view<std::int64_t>(state, batch.d * ellipsum::state_words, "state");

@@ -3,6 +3,7 @@
 #include <pybind11/numpy.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "batch.hpp"
@@ -20,20 +21,55 @@ inline bool is_float(const pybind11::array& a) {
          pybind11::isinstance<pybind11::array_t<float>>(a);
 }
 
-// The same, where such lie.
+// The type of native numbers, or truth values; of others none.
+inline std::optional<ellipsum::Dtype> known_dtype(const pybind11::array& a) {
+  using ellipsum::Dtype;
+  const char order = a.dtype().byteorder();
+  if (order != '=' && order != '|') return std::nullopt;
+  const pybind11::ssize_t size = a.itemsize();
+  switch (a.dtype().kind()) {
+    case 'f':
+      if (size == 4) return Dtype::float32;
+      if (size == 8) return Dtype::float64;
+      break;
+    case 'i':
+      return size == 1   ? Dtype::int8
+             : size == 2 ? Dtype::int16
+             : size == 4 ? Dtype::int32
+                         : Dtype::int64;
+    case 'u':
+      return size == 1   ? Dtype::uint8
+             : size == 2 ? Dtype::uint16
+             : size == 4 ? Dtype::uint32
+                         : Dtype::uint64;
+    case 'b':
+      return Dtype::boolean;
+    default:
+      break;
+  }
+  return std::nullopt;
+}
+
+// Is there one, and do its numbers lie where such do?
 inline bool is_ready(const pybind11::array& a) {
-  return is_float(a) && (a.flags() & pybind11::detail::npy_api::NPY_ARRAY_ALIGNED_);
+  return (a.flags() & pybind11::detail::npy_api::NPY_ARRAY_ALIGNED_) && known_dtype(a);
 }
 
 inline ellipsum::Dtype dtype_of(const pybind11::array& a) {
-  return a.itemsize() == 4 ? ellipsum::Dtype::float32 : ellipsum::Dtype::float64;
+  const std::optional<ellipsum::Dtype> dtype = known_dtype(a);
+  if (!dtype) bad_view("numbers");
+  return *dtype;
 }
 
 inline ellipsum::Batch batch_view(const pybind11::array& rows) {
   if (rows.ndim() != 2) bad_view("rows must have two dimensions");
-  if (!is_float(rows)) bad_view("rows must be float32 or float64");
   return {rows.data(),     dtype_of(rows), std::size_t(rows.shape(0)), std::size_t(rows.shape(1)),
           rows.strides(0), rows.strides(1)};
+}
+
+inline ellipsum::Batch float_view(const pybind11::array& rows) {
+  if (!is_float(rows)) bad_view("rows must be float32 or float64");
+  return batch_view(rows);
 }
 
 // A contiguous, aligned array of exactly `size` elements of type T.

@@ -65,37 +65,6 @@ Dtype type_of(const ArrowSchema& column) {
   }
 }
 
-// Of a NumPy array: native numbers, which lie where such do, or truth values.
-Dtype type_of(const py::array& numbers) {
-  constexpr int aligned = py::detail::npy_api::NPY_ARRAY_ALIGNED_;
-  if ((numbers.flags() & (aligned | py::array::c_style)) != (aligned | py::array::c_style))
-    bad_view("column");
-  const bool swapped = numbers.dtype().byteorder() != '=' && numbers.dtype().byteorder() != '|';
-  if (swapped) bad_view("column");
-  const py::ssize_t size = numbers.itemsize();
-  switch (numbers.dtype().kind()) {
-    case 'f':
-      if (size == 4) return Dtype::float32;
-      if (size == 8) return Dtype::float64;
-      break;
-    case 'i':
-      return size == 1   ? Dtype::int8
-             : size == 2 ? Dtype::int16
-             : size == 4 ? Dtype::int32
-                         : Dtype::int64;
-    case 'u':
-      return size == 1   ? Dtype::uint8
-             : size == 2 ? Dtype::uint16
-             : size == 4 ? Dtype::uint32
-                         : Dtype::uint64;
-    case 'b':
-      return Dtype::boolean;
-    default:
-      break;
-  }
-  bad_view("column");
-}
-
 }  // namespace
 
 ColumnViews::ColumnViews(const py::object& block) {
@@ -126,7 +95,9 @@ void ColumnViews::add_array(const py::object& column, const py::object& valid,
     if (std::size_t(bytes.size()) < (first + n_ + 7) / 8) bad_view("valid");
     bitmap = static_cast<const std::uint8_t*>(bytes.data());
   }
-  columns_.push_back({numbers.data(), type_of(numbers), {bitmap, first}});
+  constexpr int lies = py::detail::npy_api::NPY_ARRAY_ALIGNED_ | py::array::c_style;
+  if ((numbers.flags() & lies) != lies) bad_view("column");
+  columns_.push_back({numbers.data(), dtype_of(numbers), {bitmap, first}});
 }
 
 // The capsules say nothing of how far a buffer reaches: pyarrow has looked at that (rows/arrow.py).

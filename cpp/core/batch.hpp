@@ -5,8 +5,7 @@
 
 namespace ellipsum {
 
-// What numbers are stored as. All but the first two are of columns alone, and read as float64
-// (column_runs.inl).
+// What numbers are stored as; all but the first two are read as float64.
 enum class Dtype : std::uint8_t {
   float32,
   float64,
@@ -19,7 +18,7 @@ enum class Dtype : std::uint8_t {
   uint32,
   uint64,
   boolean,  // a byte, of which 0 is false
-  bits      // the lowest of a byte first
+  bits      // the lowest of a byte first; in columns alone
 };
 
 constexpr bool is_floating(Dtype type) { return type == Dtype::float32 || type == Dtype::float64; }
@@ -52,9 +51,12 @@ struct Validity {
   std::size_t first = 0;  // bit of the column's first number
 };
 
+struct MadeRows;
+
 // n rows of d coordinates; strides in bytes, of any sign. Where `columns` is set, coordinate j lies
 // there from number `first` on, in place of data + j * column_stride: of types[j] in a batch of
-// float64, if that is set, and what valid[j] leaves out are holes, if that is.
+// float64, if that is set, and what valid[j] leaves out are holes, if that is. With `made` a pass makes them
+// as it goes.
 struct Batch {
   const void* data;
   Dtype dtype;
@@ -65,6 +67,7 @@ struct Batch {
   const Validity* valid = nullptr;
   const Dtype* types = nullptr;
   bool converts = false;  // some of the types are no floats
+  MadeRows* made = nullptr;
 };
 
 // What a pass makes of its rows y = b (x - c) or B (x - c), B = diag(b) + U V' where it has a rank.
@@ -78,6 +81,13 @@ enum class Task {
 // What a region's coordinates share, found by clip_sum: all scales (and limits, of a box) are the same (a
 // ball, or a cube), and the centers 0. Kernels may make use of it.
 enum class Form { ellipsoid, ball, ball_at_zero };
+
+// What cells are moved into, for rows of d coordinates: the same numbers over and over, for whole
+// rows, and a vector of 8 more.
+struct CellBox {
+  const double *lower, *center, *upper;
+  std::size_t rows;  // in one line of them
+};
 
 // The clip region in grid units, b/g and C/g, or the edges of the distances; `matrix`
 // (d x d, row-major) replaces `scale` where not null. With a rank, U V' is added to `scale`.
@@ -97,23 +107,27 @@ struct Region {
   const double* factors;  // U, then V, both d x rank, row-major; 24 significant bits, 0 or within
                           // 2^+-400 (U: grid units per data unit), and V's below 1
   // Where set, every cell is first moved into [lower_j, upper_j], a hole to the center: data unit,
-  // lower <= center <= upper. Then no row has a hole. Passes over columns do it themselves; others take
-  // rows that were moved before (move_into_box).
+  // lower <= center <= upper. Then no row has a hole.
   const double* lower;
   const double* upper;
   Form form = Form::ellipsoid;
-};
-
-// What cells are moved into, for rows of d coordinates: the same numbers over and over, for whole
-// rows, and a vector of 8 more.
-struct CellBox {
-  const double *lower, *center, *upper;
-  std::size_t rows;  // in one line of them
+  const CellBox* box = nullptr;  // the same in lines; set by clip_sum
 };
 
 // The same for one coordinate.
 struct CellEnds {
   double lower, center, upper;
+};
+
+// Rows that a pass cannot read where they lie. It makes those that it reads next, one after the other
+// (made_rows.inl): from `first` to before `end` they are at `to`.
+struct MadeRows {
+  const Batch& from;
+  const Region& region;
+  char* to;
+  std::size_t step, bytes;  // rows at a time, and of each
+  std::size_t first, end;
+  std::size_t ahead;  // bytes from a row to those that the pass asks the memory for; 0: it does not
 };
 
 // Where a pass over groups adds its rows.

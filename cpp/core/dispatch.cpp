@@ -12,7 +12,6 @@ namespace ellipsum {
   ClipCounts clip_sum(const Batch&, const Region&, const Arrangement&, double*,               \
                       std::int64_t*);                                                         \
   ClipCounts group_sums(const Batch&, const Region&, const GroupSums&, double*);              \
-  void move_into_box(const Batch&, const Region&, const CellBox&, double*);                   \
   void pack_matrix(const Region&, double*);                                                  \
   std::size_t run_mean(const Batch&, bool, double*, std::uint32_t*);                          \
   void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*,          \
@@ -33,7 +32,6 @@ namespace ellipsum {
    supported,                           \
    target::clip_sum,                    \
    target::group_sums,                  \
-   target::move_into_box,               \
    target::pack_matrix,                 \
    target::run_mean,                    \
    target::keystream,                   \

@@ -17,9 +17,6 @@ struct Kernels {
   ClipCounts (*clip_sum)(const Batch&, const Region&, const Arrangement&, double* scratch,
                          std::int64_t* partial);
   ClipCounts (*group_sums)(const Batch&, const Region&, const GroupSums&, double* scratch);
-  // The rows of a batch, their cells moved into a region's box (`box` is the same, in lines), one after the
-  // other in double precision; room for 8 doubles more.
-  void (*move_into_box)(const Batch&, const Region&, const CellBox& box, double* to);
   void (*pack_matrix)(const Region&, double* packed);  // its matrix, or its factors
   // The mean, or sum, of a run of fewer than 2^24 contiguous rows, rounded once, as run_means; returns
   // of how many coordinates it is not known, and their indices.

@@ -13,7 +13,7 @@ from .rows.columns import ColumnBlock
 
 __all__ = ["add_partial", "kernel_parts"]
 
-#: Numbers converted at a time where the dtype is neither float32 nor float64 (8 MiB).
+#: Numbers converted at a time where the kernels do not read them as they are (8 MiB).
 _NUMBERS_PER_CONVERSION = 1 << 20
 
 
@@ -23,16 +23,16 @@ def add_partial(low: NDArray[np.uint64], high: NDArray[np.int64], partial: NDArr
 
 
 def kernel_parts(rows: NDArray[Any] | ColumnBlock, *, in_rows: bool = False) -> Iterator[Any]:
-    """Parts that one kernel call takes, of bounded rows: columns, or arrays of native float32 or
-    float64; with ``in_rows`` of arrays alone arrays."""
+    """Parts that one kernel call takes, of bounded rows: columns, or arrays of native numbers up to
+    64 bits but float16; with ``in_rows`` of arrays alone arrays of float32 or float64."""
     if isinstance(rows, ColumnBlock):
         step = kernels().CLIP_ROWS_LIMIT
         yield from (rows[start : start + step] for start in range(0, len(rows), step))
         return
     lies = rows.dtype.isnative and rows.flags.aligned
-    ready = lies and rows.dtype.type in (np.float32, np.float64)
-    whole = rows.dtype.kind in "iub" and rows.strides[0] == rows.itemsize and rows.shape[1] > 1
-    if lies and whole and not in_rows and len(rows):
+    integers = rows.dtype.kind in "iub" and not in_rows
+    ready = lies and (integers or rows.dtype.type in (np.float32, np.float64))
+    if ready and integers and rows.strides[0] == rows.itemsize and rows.shape[1] > 1 and len(rows):
         yield from kernel_parts(ColumnBlock(list(rows.T)))
         return
     step = kernels().CLIP_ROWS_LIMIT if ready else max(1, _NUMBERS_PER_CONVERSION // rows.shape[1])

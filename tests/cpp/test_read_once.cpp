@@ -87,7 +87,7 @@ struct Kind {
 struct Case {
   std::vector<double> center, scale, limit, matrix, edges, factors, lower, upper;
   Region region{};
-  Case(Kind kind, std::size_t d, bool whole)
+  Case(Kind kind, std::size_t d, bool whole, bool rows_of_integers)
       : center(d, kind.center()),
         scale(d, 0x1p22),
         limit(d, 0x1p20),
@@ -95,7 +95,8 @@ struct Case {
         lower(d, -7),
         upper(d, 7) {
     if (kind.form == Form::ellipsoid) scale[0] = 0x1p21;
-    if (whole) center[d - 1] = 0;  // of the column that has whole numbers
+    if (whole) center[d - 1] = 0;  // of the column that has whole numbers, if not all have
+    if (rows_of_integers) center.assign(d, 0);
     if (kind.matrix) matrix.resize(d * d, 0x1p10);
     for (std::size_t j = 0; j < matrix.size(); j += d + 1) matrix[j] = 0x1p22;
     region = {kind.task,
@@ -165,7 +166,7 @@ void report(const Choice& kernels, Kind kind, const Batch& batch, const char* wh
               batch.row_stride, batch.column_stride, before, after, reading);
 }
 
-enum class Layout { rows, holed, columns, typed };
+enum class Layout { rows, holed, columns, typed, apart };
 
 // Where columns have types of their own: all but the last are of the other type than that.
 struct {
@@ -195,20 +196,24 @@ template <class T> Batch make_table(std::size_t n, std::size_t d) {
           nullptr, table.types.data(), converts};
 }
 
-// Rows at the centre but for the last, of 0.5 but for its last number, on the last page. Others may
+// Rows at the centre but for the last, of 0.5 (or 1) but for its last number, on the last page. Others may
 // have a hole.
 template <class T> Batch make_rows(std::size_t n, std::size_t d, Layout layout, double center) {
-  if (layout == Layout::typed || std::is_integral_v<T>) return make_table<T>(n, d);
+  if (layout == Layout::typed) return make_table<T>(n, d);
+  constexpr bool whole = std::is_integral_v<T>;
   const bool columns = layout == Layout::columns;
-  const std::size_t row = columns ? 1 : d, column = columns ? n : 1;
-  std::vector<T> data(n * d, T(center));
+  const std::size_t step = layout == Layout::apart && !whole ? 2 : 1;  // from one to the next
+  const std::size_t row = columns ? 1 : d * step, column = columns ? n : step;
+  std::vector<T> data(n * d * step, T(whole ? 0 : center));
   for (std::size_t i = 0; layout == Layout::holed && i + 1 < n; ++i) data[i * d] = T(std::nan(""));
-  for (std::size_t j = 0; j < d; ++j) data[(n - 1) * row + j * column] = T(0.5);
+  for (std::size_t j = 0; j < d; ++j) data[(n - 1) * row + j * column] = T(whole ? 1 : 0.5);
   memory.size = sizeof(T);
-  const std::size_t first = front - (n * d - 1) * sizeof(T);
-  std::memcpy(memory.written + first, data.data(), data.size() * sizeof(T));
+  const std::size_t first = front - (n * d - 1) * step * sizeof(T);
+  std::memcpy(memory.written + first, data.data(), (data.size() - step + 1) * sizeof(T));
+  const Dtype integers = sizeof(T) == 4 ? Dtype::int32 : Dtype::int64,
+              floats = sizeof(T) == 4 ? Dtype::float32 : Dtype::float64;
   return {memory.seen + first,
-          sizeof(T) == 4 ? Dtype::float32 : Dtype::float64,
+          whole ? integers : floats,
           n,
           d,
           std::ptrdiff_t(row * sizeof(T)),
@@ -228,7 +233,8 @@ Result changing(const Choice& kernels, const Batch& batch, const Region& region,
 template <class T>
 void test_change(const Choice& kernels, Kind kind, const Batch& batch, double before,
                  double after) {
-  const Case c(kind, batch.d, std::is_integral_v<T>);
+  const bool rows_of_integers = std::is_integral_v<T> && !batch.columns;
+  const Case c(kind, batch.d, std::is_integral_v<T>, rows_of_integers);
   Result fixed[2];
   const double values[2] = {before, after};
   for (int k = 0; k < 2; ++k) {
@@ -260,7 +266,7 @@ void test_batch(const Choice& kernels, Kind kind, std::size_t n, std::size_t d, 
       if (before != after) test_change<T>(kernels, kind, batch, values[before], values[after]);
   const T ordinary = T(inside);  // without exceptional rows: one reading, literally
   std::memcpy(memory.number, &ordinary, sizeof ordinary);
-  const Case c(kind, d, whole);
+  const Case c(kind, d, whole, whole && !batch.columns);
   changing(kernels, batch, c.region, 2, false);
   if (memory.readings != 1)
     report(kernels, kind, batch, "readings of an ordinary row", inside, inside, memory.readings);
@@ -292,7 +298,8 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
     for (std::size_t d : {1u, 3u, 8u, 9u, 16u, 20u})
       for (std::size_t n : {std::size_t{1}, std::size_t{8}, std::size_t{9}, std::size_t{16},
                             std::size_t{32}, holed_rows, rows_in_blocks})
-        for (Layout layout : {Layout::rows, Layout::holed, Layout::columns, Layout::typed}) {
+        for (Layout layout :
+             {Layout::rows, Layout::holed, Layout::columns, Layout::typed, Layout::apart}) {
           const bool columns = layout == Layout::columns || layout == Layout::typed;
           const bool holed = layout == Layout::holed;
           if (holed != (n == holed_rows) || (holed && d <= 8)) continue;
@@ -300,6 +307,7 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
           if ((columns && n == 1) || (!columns && n > 9 && !holed)) continue;
           if (n > 32 && d != 3 && !holed) continue;
           if (n <= 32 && n * d * 8 > page) continue;
+          if (layout == Layout::apart && (d == 16 || n == 8)) continue;
           // Those are other ways there where numbers are left unscaled alone.
           const bool scaled = kind.task == Task::box || kind.task == Task::distances;
           const bool alike = columns || d <= 8;
@@ -309,7 +317,7 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
           if (!first && !columns && d <= 8 && !kind.matrix && !kind.rank) continue;
           test_batch<float>(kernels, kind, n, d, layout);
           test_batch<double>(kernels, kind, n, d, layout);
-          if (layout != Layout::typed) continue;
+          if (layout != Layout::typed && layout != Layout::apart) continue;
           test_batch<std::int32_t>(kernels, kind, n, d, layout);
           test_batch<std::int64_t>(kernels, kind, n, d, layout);
         }

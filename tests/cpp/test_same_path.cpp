@@ -228,6 +228,58 @@ void all_tables(const Kernels& kernels) {
       for (bool box : {false, true}) table_of(kernels, list.first[a], d, box);
 }
 
+// Rows that are made as they are read: integers, truth values, numbers that are apart, and a box that cells are
+// moved into, of which some are holes.
+void made_rows_of(const Kernels& kernels, const Arrangement& arrangement, Dtype type, std::size_t d,
+                  std::size_t apart, bool box) {
+  std::vector<double> memory[2];
+  double* numbers[2];
+  for (int k : {0, 1}) {
+    numbers[k] = aligned(memory[k], row_count * d * apart);
+    for (std::size_t i = 0; i < row_count * d * apart; ++i) {
+      char* at = reinterpret_cast<char*>(numbers[k]) + i * size_of(type);
+      const double number = box && k && i % 5 == 0 ? double(INFINITY) : k ? -900.0 : 1.0;
+      const auto single = float(number);
+      if (type == Dtype::float32) std::memcpy(at, &single, sizeof single);
+      else if (type == Dtype::float64) std::memcpy(at, &number, sizeof number);
+      else std::memset(at, k ? int(i % 3) * 0x2a : 0, size_of(type));
+    }
+  }
+  const std::vector<double> center(d, 0.1), scale(d, 0x1p22), lower(d, -2.0), upper(d, 3.0);
+  std::vector<double> ends;
+  for (std::size_t i = 0; i < 8 * d + 8; ++i) ends.push_back(i % d ? -2.0 : -1.0);
+  const CellBox lines{ends.data(), ends.data(), ends.data(), d < 16 ? 8u : 1u};
+  Region given{};
+  given.task = Task::ball, given.d = d, given.center = center.data(), given.scale = scale.data();
+  given.radius = 0x1p23;
+  Region region = as_passed(given, d);
+  if (box) region.lower = lower.data(), region.upper = upper.data(), region.box = &lines;
+  const std::ptrdiff_t step = std::ptrdiff_t(apart * size_of(type));
+  const auto batch = [&](int k) {
+    return Batch{numbers[k], type, row_count, d, step * std::ptrdiff_t(d), step};
+  };
+  std::vector<double> scratch;
+  double* const used = aligned(scratch, compiled_once::clip_plan(batch(0), region).doubles);
+  std::vector<std::int64_t> partial(compiled_once::sums_of(region) + d + 8);
+  compare(box ? "a clip of rows in a box" : "a clip of rows that are made",
+          std::string(kernels.name) + ":" + arrangement.name + (apart > 1 ? ", apart" : ""),
+          int(type), d,
+          [&](int k) { kernels.clip_sum(batch(k), region, arrangement, used, partial.data()); });
+}
+
+void all_made_rows(const Kernels& kernels) {
+  const Arrangement& arrangement = row_arrangements(kernels).first[0];
+  for (Dtype type :
+       {Dtype::float32, Dtype::float64, Dtype::int8, Dtype::int16, Dtype::int32, Dtype::int64,
+        Dtype::uint8, Dtype::uint16, Dtype::uint32, Dtype::uint64, Dtype::boolean})
+    for (std::size_t d : {3u, 11u, 21u})
+      for (std::size_t apart : {1u, 2u})
+        for (bool box : {false, true}) {
+          if (is_floating(type) && apart == 1 && !box) continue;  // are read where they lie
+          made_rows_of(kernels, arrangement, type, d, apart, box);
+        }
+}
+
 void noise(const Kernels& kernels) {
   constexpr std::size_t n = 515;
   std::vector<std::uint32_t> keys[2], ambiguous(n);
@@ -264,6 +316,7 @@ int main(int count, char** arguments) {
   for (std::size_t t = 0; t < targets.count; ++t) {
     if (!targets.first[t].supported()) continue;
     all_tables(targets.first[t]);
+    all_made_rows(targets.first[t]);
     if (only < 0 && compared_rows++) continue;  // Valgrind knows the others
     all_rows(targets.first[t]);
     noise(targets.first[t]);

@@ -11,22 +11,30 @@ struct Ahead {
   std::ptrdiff_t length;  // bytes of a row, or more than any where rows follow each other
   std::ptrdiff_t gap;     // from the end of a row to the next one
   std::ptrdiff_t stride;  // from row to row
+  std::ptrdiff_t size;    // bytes of a number that is asked for
 };
 
 // From a whole number of groups on that is `arrangement.ahead` bytes or more; beside a row that is
 // longer, so many bytes on, and at its end from the row of the next group on.
 static inline Ahead plan_ahead(const Batch& rows, std::size_t size, int group,
                                const Arrangement& arrangement) {
+  if (rows.made) size = size_of(rows.made->from.dtype);
   const std::size_t length = (rows.d > 1 ? rows.d : 1) * size, span = length * std::size_t(group);
   const std::size_t groups = (arrangement.ahead + span - 1) / span;
   const std::ptrdiff_t start = std::ptrdiff_t(groups) * group;  // in rows
-  const std::ptrdiff_t stride = rows.row_stride, gap = stride - std::ptrdiff_t(length);
+  const std::ptrdiff_t stride = rows.made ? std::ptrdiff_t(length) : rows.row_stride,
+                       gap = stride - std::ptrdiff_t(length);
   const std::ptrdiff_t beside = std::ptrdiff_t(arrangement.ahead);
   if (arrangement.fetch == Fetch::beside && length > arrangement.ahead)
-    return {Fetch::beside, beside, std::ptrdiff_t(length) - beside,
-            group * stride - std::ptrdiff_t(length), stride};
+    return {Fetch::beside,
+            beside,
+            std::ptrdiff_t(length) - beside,
+            group * stride - std::ptrdiff_t(length),
+            stride,
+            std::ptrdiff_t(size)};
   const Fetch fetch = arrangement.fetch == Fetch::beside ? Fetch::near : arrangement.fetch;
-  return {fetch, start * stride, gap ? std::ptrdiff_t(length) : PTRDIFF_MAX, gap, stride};
+  return {fetch, start * stride, gap ? std::ptrdiff_t(length) : PTRDIFF_MAX,
+          gap,   stride,         std::ptrdiff_t(size)};
 }
 
 // The next line to ask for, and how much of its row is left.
@@ -56,6 +64,12 @@ template <int R, int bytes_of_row> static inline void ask(const Ahead& ahead, As
   } else if (ahead.fetch == Fetch::far) {
     ELLIPSUM_UNROLL
     for (int k = 0; k < bytes; k += line) __builtin_prefetch(asking.next + k, 0, 2);
+  } else if (ahead.fetch == Fetch::made) {
+    const std::ptrdiff_t few =
+        bytes / int(sizeof(double)) * ahead.size;  // what is made is a double
+    for (std::ptrdiff_t k = 0; k < few; k += line) __builtin_prefetch(asking.next + k, 0, 2);
+    asking.next += few;
+    return;
   }
   asking.next += bytes, asking.left -= bytes;
   if (asking.left <= 0) asking.next += ahead.gap, asking.left += ahead.length;

@@ -115,11 +115,14 @@ bool is_wide(const Kernels& target) { return std::string_view(target.name) != "b
 
 std::size_t element_size(const Batch& batch) { return batch.dtype == Dtype::float32 ? 4 : 8; }
 
+// Rows and columns that are read where they lie, but for their cells' box; others are made (made_rows.inl).
 bool in_rows(const Batch& batch) {
-  return !batch.columns && batch.column_stride == std::ptrdiff_t(element_size(batch));
+  return !batch.columns && is_floating(batch.dtype) &&
+         batch.column_stride == std::ptrdiff_t(element_size(batch));
 }
 bool in_columns(const Batch& batch) {
-  return !in_rows(batch) && batch.row_stride == std::ptrdiff_t(element_size(batch));
+  return !in_rows(batch) && is_floating(batch.dtype) &&
+         batch.row_stride == std::ptrdiff_t(element_size(batch));
 }
 
 // Do the columns of a table begin at many places of a page, that is of the first level of cache? (What is
@@ -227,8 +230,8 @@ const Arrangement& first_arrangement(const Kernels& target, const Batch& batch) 
     return columns_in_registers;
   if (in_columns(batch)) return batch.d <= most_in_slabs ? slabs : blocks;
   const std::size_t row = batch.d * element_size(batch);
-  if (in_rows(batch) && batch.d <= most_side_by_side && batch.row_stride == std::ptrdiff_t(row))
-    return side_by_side;
+  const bool gaps = in_rows(batch) && batch.row_stride != std::ptrdiff_t(row);
+  if (batch.d <= most_side_by_side && !gaps) return side_by_side;
   if (is_wide(target) && row <= 256) return eight_near;
   if (row <= 4096 || batch.d > 2048) return four_near;
   return two_near;
@@ -277,7 +280,7 @@ Choice::~Choice() = default;
 Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) const {
   const bool columns = in_columns(batch);
   if (!classes_ || region.matrix || region.rank || batch.d < least_d ||
-      !(columns || in_rows(batch)))
+      !(columns || (in_rows(batch) && !region.lower)))
     return nullptr;
   std::size_t bits = 0;
   for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;

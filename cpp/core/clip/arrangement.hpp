@@ -17,8 +17,8 @@ struct Kernels;
 
 // What asks the memory for lines: the hardware alone, or prefetches in the order of addresses, to
 // the first level of cache or to the second, or row by row beside the rows that are read (columns in
-// slabs: each beside itself, to the second).
-enum class Fetch { hardware, near, far, beside };
+// slabs: each beside itself, to the second); or `far` for what rows are made of (made_rows.inl).
+enum class Fetch { hardware, near, far, beside, made };
 
 // Which rows a pass takes before it leaves the others: all, those until many have holes, or those of
 // which many have, from the first one on.

@@ -45,13 +45,35 @@ static void move_numbers(const char* from, const Validity& valid, std::size_t n,
   }
 }
 
-// Rows of contiguous coordinates, to doubles one after the other.
-template <class T> static void move_rows(const Batch& batch, const CellBox& box, double* to) {
-  const std::size_t d = batch.d;
-  const bool whole = batch.row_stride == std::ptrdiff_t(d * sizeof(T));
-  const std::size_t step = whole ? box.rows : 1;
-  for (std::size_t i = 0; i < batch.n; i += step) {
-    const std::size_t rows = batch.n - i < step ? batch.n - i : step;
-    move_line<T>(row_at(batch, i), rows * d, box, to + i * d);
+// n rows of contiguous coordinates, to doubles one after the other: by lines, or where a row is longer, by columns,
+// whose ends are loaded once.
+template <class T>
+static void move_rows(const char* from, std::ptrdiff_t stride, std::size_t n, const Region& region,
+                      double* to) {
+  const std::size_t d = region.d;
+  const CellBox& box = *region.box;
+  if (box.rows > 1) {
+    const std::size_t step = stride == std::ptrdiff_t(d * sizeof(T)) ? box.rows : 1;
+    for (std::size_t i = 0; i < n; i += step) {
+      const std::size_t rows = n - i < step ? n - i : step;
+      move_line<T>(from + std::ptrdiff_t(i) * stride, rows * d, box, to + i * d);
+    }
+    return;
+  }
+  for (std::size_t j = 0; j < d; j += vec_lanes) {
+    const Vec lower = load<double>(box.lower + j), center = load<double>(box.center + j),
+              upper = load<double>(box.upper + j);
+    const char* at = from + j * sizeof(T);
+    double* row = to + j;
+    if (j + vec_lanes <= d) {
+      for (std::size_t i = 0; i < n; ++i, at += stride, row += d)
+        store(row, moved(load<T>(at), lower, center, upper));
+      continue;
+    }
+    double last[vec_lanes];
+    for (std::size_t i = 0; i < n; ++i, at += stride, row += d) {
+      store(last, moved(load_first<T>(at, d - j), lower, center, upper));
+      std::copy_n(last, d - j, row);
+    }
   }
 }

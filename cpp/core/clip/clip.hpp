@@ -63,7 +63,9 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
 // Is a row's y a product, so that it goes by way of scratch?
 [[maybe_unused]] inline bool is_mixed(const Region& region) { return region.matrix || region.rank; }
 
+// Row i; of rows that are made, one of those that were last.
 [[maybe_unused]] inline const char* row_at(const Batch& batch, std::size_t i) {
+  if (batch.made) return batch.made->to + (i - batch.made->first) * batch.made->bytes;
   return static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
 }
 
@@ -156,9 +158,10 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
 struct ClipPlan {
   bool side_by_side;    // short rows: eight of them across a vector
   std::size_t stride;   // doubles from one row of a product to the next
-  bool contiguous;      // rows are read where they are; if not, packed a block at a time,
+  bool in_place;        // rows are read where they are; if not, made a few at a time,
   bool columns;         // but for those that lie in columns, eight at a time
-  std::size_t block;    // rows packed or transformed at a time
+  std::size_t made;     // rows made at a time, if there are so many
+  std::size_t block;    // rows multiplied at a time
   std::size_t doubles;  // scratch of a pass
 };
 
@@ -182,6 +185,18 @@ constexpr std::size_t most_late = 256, late_bytes = 20 << 10;
   if (region.rank) return fit >= 192 ? 96 : fit >= 96 ? 48 : fit >= 1 ? 24 : 1;
   if (region.matrix) return fit >= 96 ? 96 : fit >= 24 ? fit / 12 * 12 : 12;
   return fit >= 64 ? 64 : fit >= 16 ? fit / 8 * 8 : 8;
+}
+
+// Rows made at a time: few enough for the first level of cache, and for the lines that a core can wait for; of
+// columns whole lines of each, or eight where fewer are left of a pass over them.
+constexpr std::size_t made_numbers = 1024;
+[[maybe_unused]] inline std::size_t rows_made(const Batch& batch, const Region& region,
+                                              bool rest_of_columns) {
+  const std::size_t d = batch.d > 1 ? batch.d : 1, fit = made_numbers / d;
+  if (rest_of_columns) return norm_lanes;
+  if (batch.columns || std::abs(batch.column_stride) > std::abs(batch.row_stride))
+    return rows_in_block(d, region);
+  return fit >= norm_lanes ? fit / norm_lanes * norm_lanes : 1;
 }
 
 // A pass over columns: at most so many vectors of 8 rows at a time. What is asked for at once: an eighth
@@ -213,20 +228,23 @@ constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
 
 [[maybe_unused]] inline ClipPlan clip_plan(const Batch& batch, const Region& region) {
   ClipPlan plan{};
+  const bool floats = is_floating(batch.dtype);
   const std::ptrdiff_t size = batch.dtype == Dtype::float32 ? 4 : 8;
-  plan.contiguous = !batch.columns && batch.column_stride == size &&
-                    (batch.d > 8 || batch.row_stride == size * std::ptrdiff_t(batch.d));
-  plan.columns = batch.row_stride == size && (batch.columns || batch.column_stride != size) &&
-                 batch.d > 1 && !is_mixed(region);
+  plan.columns = floats && batch.row_stride == size &&
+                 (batch.columns || batch.column_stride != size) && batch.d > 1 && !is_mixed(region);
+  plan.in_place = floats && !region.lower && !batch.columns && batch.column_stride == size &&
+                  (batch.d > 8 || batch.row_stride == size * std::ptrdiff_t(batch.d));
+  plan.made = rows_made(batch, region, plan.columns);
   plan.side_by_side = batch.d <= 8 && !is_mixed(region);
   plan.stride = scratch_stride(batch.d);
   plan.block = rows_in_block(batch.d, region);
-  const std::size_t packed = plan.contiguous ? 0 : plan.block * plan.stride;
+  const std::size_t most_made = std::max(plan.made, most_rows_in_flight);
+  const std::size_t made = plan.in_place ? 0 : most_made * batch.d + 2 * norm_lanes;
   const std::size_t inputs = inputs_stride(batch.d) + inputs_stride(region.rank);
   const std::size_t product = is_mixed(region) ? plan.block * (inputs + plan.stride + 1) + 8 : 0;
   const std::size_t records = batch.d <= most_late ? 3 : 2;
   plan.doubles =
-      (records * (record_slots + most_rows_in_flight) + 6) * plan.stride + packed + product;
+      (records * (record_slots + most_rows_in_flight) + 6) * plan.stride + made + product;
   const auto waiting = [&](std::size_t each) {
     return rows_in_column_block(batch.d, std::size_t(size), each, most_block_bytes);
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <new>
 #include <vector>
 
@@ -32,28 +33,13 @@ Batch part_of(const Batch& batch, std::size_t first, std::size_t n) {
   return part;
 }
 
-// Numbers that are moved into a box at a time, which stay in the second level of cache (fewer pay
-// the ends of a pass too often), and a line of the box that few coordinates are repeated to.
-constexpr std::size_t moved_numbers = std::size_t{1} << 16, box_line = 256;
-
-Batch moved_rows(const Region& region, double* numbers, std::size_t n) {
-  constexpr std::ptrdiff_t size = sizeof(double);
-  return {numbers, Dtype::float64, n, region.d, std::ptrdiff_t(region.d) * size, size};
-}
-
-std::size_t rows_moved(const Region& region) {
-  return std::max<std::size_t>(moved_numbers / region.d, norm_lanes);
-}
-
-// Are cells moved into a box before a pass takes them?
-bool moves_before(const Batch& batch, const Region& region) {
-  return region.lower && !clip_plan(batch, region).columns;
-}
+// Fewer coordinates of a box are repeated to a line of so many numbers.
+constexpr std::size_t box_line = 16;
 
 // One thread's share: everything is allocated before the thread starts, so none can fail.
 struct Share {
   Batch batch;
-  Doubles scratch, moved;
+  Doubles scratch;
   std::vector<std::int64_t> partial;
   ClipCounts counts{0, 0};
 };
@@ -64,10 +50,7 @@ std::vector<Share> make_shares(const Batch& batch, const Region& region, std::si
     Share& share = shares[t];
     const std::size_t first = batch.n / count * t + std::min(t, batch.n % count);
     share.batch = part_of(batch, first, batch.n / count + (t < batch.n % count));
-    const bool moves = moves_before(batch, region);
-    share.scratch =
-        allocate(clip_plan(moves ? moved_rows(region, nullptr, 0) : batch, region).doubles);
-    if (moves) share.moved = allocate(rows_moved(region) * region.d + norm_lanes);
+    share.scratch = allocate(clip_plan(batch, region).doubles);
     share.partial.resize(sums_of(region) + round_up(batch.d, norm_lanes));
   }
   return shares;
@@ -79,11 +62,11 @@ void add(ClipCounts& counts, const ClipCounts& more) {
 }
 
 // A region as kernels take it, with its matrix packed, and its box in lines.
-struct Prepared {
+class Prepared {
+ public:
   Region region;
-  Doubles packed;
-  std::vector<double> ends;
-  std::size_t line = 0;  // rows
+  Doubles packed, ends;
+  CellBox box{};
   Prepared(const Choice& choice, const Region& given, std::size_t n)
       : region(as_passed(given, given.d)) {
     if (n > std::size_t(clip_rows_limit))
@@ -94,39 +77,28 @@ struct Prepared {
     choice.kernels().pack_matrix(region, packed.get());
     region.packed = packed.get();
   }
-  CellBox box() const {
-    const std::size_t step = ends.size() / 3;
-    return {ends.data(), ends.data() + step, ends.data() + 2 * step, line};
-  }
+  Prepared(const Prepared&) = delete;  // the region points into it
+  Prepared& operator=(const Prepared&) = delete;
 
  private:
-  // Whole vectors of 8 where there are several rows: 8 of them at a time.
+  // Whole vectors of 8 where there are several rows.
   void repeat_box() {
-    line = region.d < box_line ? round_up((box_line + region.d - 1) / region.d, norm_lanes) : 1;
+    const std::size_t d = region.d, whole = norm_lanes / std::gcd(d, norm_lanes),
+                      line = d < box_line ? round_up((box_line + d - 1) / d, whole) : 1;
+    const std::size_t step = round_up(line * d, norm_lanes) + norm_lanes;  // whole cache lines
+    ends = allocate(3 * step);
+    double* to = ends.get();
+    box = {to, to + step, to + 2 * step, line};
     for (const double* from : {region.lower, region.center, region.upper}) {
-      for (std::size_t i = 0; i < line; ++i) ends.insert(ends.end(), from, from + region.d);
-      ends.insert(ends.end(), norm_lanes, 0.0);
+      for (std::size_t k = 0; k < step; ++k) to[k] = k < line * d ? from[k % d] : 0.0;
+      to += step;
     }
+    region.box = &box;
   }
 };
 
-// The rows in blocks, their cells moved into the box.
-void run_moved(const Choice& choice, const Region& region, const CellBox& box, Share& share) {
+void run_share(const Choice& choice, const Region& region, Share& share, bool measures) {
   const Batch& all = share.batch;
-  const Variant variant = choice.variant(moved_rows(region, nullptr, 0), region);
-  for (std::size_t first = 0, n; first < all.n; first += n) {
-    n = std::min(rows_moved(region), all.n - first);
-    choice.kernels().move_into_box(part_of(all, first, n), region, box, share.moved.get());
-    add(share.counts,
-        variant.kernels->clip_sum(moved_rows(region, share.moved.get(), n), region,
-                                  *variant.arrangement, share.scratch.get(), share.partial.data()));
-  }
-}
-
-void run_share(const Choice& choice, const Prepared& prepared, Share& share, bool measures) {
-  const Region& region = prepared.region;
-  const Batch& all = share.batch;
-  if (moves_before(all, region)) return run_moved(choice, region, prepared.box(), share);
   const auto run = [&](const Variant& variant, std::size_t first, std::size_t n) {
     const ClipCounts seen = clip_rows(variant, choice.kernels(), part_of(all, first, n), region,
                                       share.scratch.get(), share.partial.data());
@@ -177,7 +149,7 @@ ClipCounts clip_sum(const Choice& choice, const Batch& batch, const Region& give
   const Prepared prepared(choice, given, batch.n);
   const Region& region = prepared.region;
   std::vector<Share> shares = make_shares(batch, region, shares_of(batch.n, threads));
-  run_parts(shares.size(), [&](std::size_t t) { run_share(choice, prepared, shares[t], t == 0); });
+  run_parts(shares.size(), [&](std::size_t t) { run_share(choice, region, shares[t], t == 0); });
   return collect(shares, region, partial, absent);
 }
 

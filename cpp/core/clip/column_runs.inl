@@ -88,13 +88,3 @@ static void interleave_runs(std::size_t d, std::size_t i, std::size_t n, T* to, 
     }
   }
 }
-
-// Rows whose coordinates are apart, their cells moved into the region's box.
-static void move_columns(const Batch& batch, const Region& region, double* to) {
-  interleave_runs(batch.d, 0, batch.n, to,
-                  [&](std::size_t j, std::size_t i, std::size_t n, double* run) {
-                    copy_run(batch, j, i, n, run);
-                    const CellEnds ends{region.lower[j], region.center[j], region.upper[j]};
-                    move_numbers<double>(reinterpret_cast<const char*>(run), {}, n, ends, run);
-                  });
-}

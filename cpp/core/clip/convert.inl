@@ -1,4 +1,4 @@
-// Columns of integers and truth values as doubles: exact, but for integers beyond 2^53, which are
+// Integers and truth values as doubles: exact, but for integers beyond 2^53, which are
 // rounded to the nearest, ties to even. Each number is read once, and no branch depends on one.
 // Included into each target's namespace.
 
@@ -7,6 +7,12 @@ template <class T> static inline double as_double(T x) {
   if constexpr (sizeof(T) == 8 && std::is_unsigned_v<T>)
     return double(std::int64_t(x >> 32)) * 0x1p32 + double(std::int64_t(x & 0xffffffff));
   else return double(x);
+}
+struct Truth {
+  std::uint8_t byte;  // 0 is false
+};
+static inline double as_double(Truth x) {
+  return double((x.byte | (0u - x.byte)) >> 7 & 1);  // compilers make a branch of x != 0
 }
 
 // By whole registers, where there are operations for it. A run is read right after it was made, and a load of
@@ -56,32 +62,44 @@ static void convert_bits(const std::uint8_t* bits, std::size_t first, std::size_
   for (; i < n; ++i) to[i] = double(1 - left_out({bits, first}, i));
 }
 
+// f(number) for the type of a number, which is not bits.
+template <class F> static void with_type(Dtype type, const F& f) {
+  switch (type) {
+    case Dtype::float32:
+      return f(float());
+    case Dtype::float64:
+      return f(double());
+    case Dtype::int8:
+      return f(std::int8_t());
+    case Dtype::int16:
+      return f(std::int16_t());
+    case Dtype::int32:
+      return f(std::int32_t());
+    case Dtype::int64:
+      return f(std::int64_t());
+    case Dtype::uint8:
+      return f(std::uint8_t());
+    case Dtype::uint16:
+      return f(std::uint16_t());
+    case Dtype::uint32:
+      return f(std::uint32_t());
+    case Dtype::uint64:
+      return f(std::uint64_t());
+    case Dtype::boolean:
+      return f(Truth());
+    case Dtype::bits:
+      return;
+  }
+}
+
+template <class T> static void convert_all(const char* from, std::size_t n, double* to) {
+  if constexpr (std::is_same_v<T, Truth>) convert_booleans(from, n, to);
+  else convert_numbers<T>(from, n, to);
+}
 static void convert_numbers_of(Dtype type, const void* data, std::size_t first, std::size_t n,
                                double* to) {
+  if (type == Dtype::bits)
+    return convert_bits(static_cast<const std::uint8_t*>(data), first, n, to);
   const char* from = static_cast<const char*>(data) + first * size_of(type);
-  switch (type) {
-    case Dtype::int8:
-      return convert_numbers<std::int8_t>(from, n, to);
-    case Dtype::int16:
-      return convert_numbers<std::int16_t>(from, n, to);
-    case Dtype::int32:
-      return convert_numbers<std::int32_t>(from, n, to);
-    case Dtype::int64:
-      return convert_numbers<std::int64_t>(from, n, to);
-    case Dtype::uint8:
-      return convert_numbers<std::uint8_t>(from, n, to);
-    case Dtype::uint16:
-      return convert_numbers<std::uint16_t>(from, n, to);
-    case Dtype::uint32:
-      return convert_numbers<std::uint32_t>(from, n, to);
-    case Dtype::uint64:
-      return convert_numbers<std::uint64_t>(from, n, to);
-    case Dtype::boolean:
-      return convert_booleans(from, n, to);
-    case Dtype::bits:
-      return convert_bits(static_cast<const std::uint8_t*>(data), first, n, to);
-    case Dtype::float32:
-    case Dtype::float64:
-      return;  // as they lie
-  }
+  with_type(type, [&](auto number) { convert_all<decltype(number)>(from, n, to); });
 }

@@ -42,7 +42,7 @@ static inline void walk_holed(Stream& stream, Group<R>& group, VecInt (&holes)[R
   double* record = stream.records;
   std::int64_t* absent = stream.absent;
   const Ahead ahead = stream.ahead;
-  Asking asking{group.row[0] + ahead.offset, ahead.length};
+  Asking asking{group.asked + ahead.offset, ahead.length};
   Group<R> g;
   VecInt found[R];
   ELLIPSUM_UNROLL
@@ -120,7 +120,7 @@ __attribute__((noinline)) static void stream_holed(Stream& other, const Batch& r
   HoledWindow window(i, s.counts);
   for (; i + R <= rows.n; i += R) {
     if (window.ends(i) && window.count(i, s.counts) < seldom_holed) break;
-    for (int r = 0; r < R; ++r) g.row[r] = row_at(rows, i + std::size_t(r));
+    find_group<T>(g, rows, i);
     walk_holed<T, R, task, true>(s, g, found);
     finish_holed<T, R, task>(s, g, found, from, i);
   }

@@ -41,14 +41,12 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
       s.holed = true;
       break;
     }
-    Asking asking{row_at(rows, i) + ahead.offset, ahead.length};
     Vec y[chunks][R];
     Group<R> g;
+    find_group<T>(g, rows, i);
+    Asking asking{g.asked + ahead.offset, ahead.length};
     ELLIPSUM_UNROLL
-    for (int r = 0; r < R; ++r) {
-      g.norm2[r] = fill(0.0);
-      g.row[r] = row_at(rows, i + std::size_t(r));
-    }
+    for (int r = 0; r < R; ++r) g.norm2[r] = fill(0.0);
     ELLIPSUM_UNROLL
     for (int c = 0; c < chunks; ++c) {
       ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
@@ -209,9 +207,9 @@ static void stream_plain(Stream& s, const Batch& rows, const Origin& from, std::
 }
 
 template <class T, Task task>
-static void stream(Stream& s, const Batch& rows, const Origin& from,
-                   const Arrangement& arrangement) {
-  std::size_t i = 0;
+static void stream(Stream& s, const Batch& rows, const Origin& from, const Arrangement& arrangement,
+                   std::size_t first = 0) {
+  std::size_t i = first;
   s.holed = arrangement.takes == Takes::holed && s.spare;
   for (;; s.holed = false) {
     if (!s.holed) {

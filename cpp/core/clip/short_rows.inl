@@ -195,17 +195,23 @@ static ELLIPSUM_INLINE void add_lanes(const EightSums<D>& lanes, std::size_t row
 // to the second.
 template <class T, int D>
 static ELLIPSUM_INLINE auto reader_of_eights(const Batch& batch, std::ptrdiff_t ahead, bool far) {
-  return [&batch, ahead, far](std::size_t row, Vec(&y)[D]) {
-    const char* rows = row_at(batch, row);
+  const std::ptrdiff_t size = batch.made ? std::ptrdiff_t(size_of(batch.made->from.dtype)) : 0;
+  const std::ptrdiff_t made = batch.made && batch.made->ahead ? D * vec_lanes * size : 0;
+  if (batch.made) ahead = std::ptrdiff_t(batch.made->ahead);
+  return [&batch, ahead, far, made](std::size_t row, Vec(&y)[D]) {
+    const char* rows = rows_from<T>(batch, row, vec_lanes);
+    const char* asked = asked_from(batch, row, rows) + ahead;
     constexpr int line = 64;
-    if (far) {
+    if (batch.made) {
+      for (std::ptrdiff_t at = 0; at < made; at += line) __builtin_prefetch(asked + at, 0, 2);
+    } else if (far) {
       ELLIPSUM_UNROLL
       for (int at = 0; at < D * vec_lanes * int(sizeof(T)); at += line)
-        __builtin_prefetch(rows + ahead + at, 0, 2);
+        __builtin_prefetch(asked + at, 0, 2);
     } else {
       ELLIPSUM_UNROLL
       for (int at = 0; at < D * vec_lanes * int(sizeof(T)); at += line)
-        __builtin_prefetch(rows + ahead + at);
+        __builtin_prefetch(asked + at);
     }
     load_columns<T>(rows, y);
   };
@@ -234,7 +240,7 @@ __attribute__((noinline)) static bool add_careful_eights(const Region& region, c
   EightSums<D> lanes{};
   double copy[D * vec_lanes];
   for (; i < last && i + vec_lanes <= batch.n; i += vec_lanes) {
-    const char* rows = row_at(batch, i);
+    const char* rows = rows_from<T>(batch, i, vec_lanes);
     ELLIPSUM_UNROLL
     for (int k = 0; k < D; ++k)
       store(copy + k * vec_lanes, load<T>(rows + k * vec_lanes * int(sizeof(T))));
@@ -255,34 +261,35 @@ __attribute__((noinline)) static bool add_careful_eights(const Region& region, c
 
 // Eight rows that are not all ordinary are taken as if they had not been read.
 template <class T, int D, Task task>
-static void short_rows_of(const Region& region, const Batch& batch, ShortSums& sums) {
-  for (std::size_t i = 0; i < batch.n;) {
+static void short_rows_of(const Region& region, const Batch& batch, std::size_t i,
+                          ShortSums& sums) {
+  while (i < batch.n) {
     with_form<T, task>(sums.units.form,
                        [&](auto form) { add_eights<T, D, task, form>(region, batch, i, sums); });
     if (add_careful_eights<T, D, task>(region, batch, i, sums)) continue;
     for (int r = 0; r < vec_lanes && i < batch.n; ++r, ++i)
-      short_row<T, task>(region, row_at(batch, i), sums);
+      short_row<T, task>(region, rows_from<T>(batch, i, 1), sums);
   }
 }
 
 template <class T, Task task>
-static void short_rows(const Region& region, const Batch& batch, ShortSums& sums) {
+static void short_rows(const Region& region, const Batch& batch, std::size_t i, ShortSums& sums) {
   switch (batch.d) {
     case 1:
-      return short_rows_of<T, 1, task>(region, batch, sums);
+      return short_rows_of<T, 1, task>(region, batch, i, sums);
     case 2:
-      return short_rows_of<T, 2, task>(region, batch, sums);
+      return short_rows_of<T, 2, task>(region, batch, i, sums);
     case 3:
-      return short_rows_of<T, 3, task>(region, batch, sums);
+      return short_rows_of<T, 3, task>(region, batch, i, sums);
     case 4:
-      return short_rows_of<T, 4, task>(region, batch, sums);
+      return short_rows_of<T, 4, task>(region, batch, i, sums);
     case 5:
-      return short_rows_of<T, 5, task>(region, batch, sums);
+      return short_rows_of<T, 5, task>(region, batch, i, sums);
     case 6:
-      return short_rows_of<T, 6, task>(region, batch, sums);
+      return short_rows_of<T, 6, task>(region, batch, i, sums);
     case 7:
-      return short_rows_of<T, 7, task>(region, batch, sums);
+      return short_rows_of<T, 7, task>(region, batch, i, sums);
     case 8:
-      return short_rows_of<T, 8, task>(region, batch, sums);
+      return short_rows_of<T, 8, task>(region, batch, i, sums);
   }
 }

@@ -73,7 +73,15 @@ class HoledWindow {
 template <int R> struct Group {
   Vec norm2[R], factor[R];
   const char* row[R];
+  const char* asked;  // asked_from of the first
 };
+
+template <class T, int R>
+static ELLIPSUM_INLINE void find_group(Group<R>& g, const Batch& rows, std::size_t i) {
+  g.row[0] = rows_from<T>(rows, i, R);
+  g.asked = asked_from(rows, i, g.row[0]);
+  for (int r = 1; r < R; ++r) g.row[r] = g.row[0] + r * rows.row_stride;
+}
 
 static inline std::int64_t* integers_at(double* p) { return reinterpret_cast<std::int64_t*>(p); }
 
@@ -118,7 +126,7 @@ static inline void walk(Stream& stream, Group<R>& group) {
   const std::size_t d = stream.d, stride = stream.stride;
   double* record = stream.records;
   const Ahead ahead = stream.ahead;
-  Asking asking{group.row[0] + ahead.offset, ahead.length};
+  Asking asking{group.asked + ahead.offset, ahead.length};
   Group<R> g;
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
@@ -333,7 +341,7 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
       s.holed = true;
       break;
     }
-    for (int r = 0; r < R; ++r) g.row[r] = row_at(rows, i + std::size_t(r));
+    find_group<T>(g, rows, i);
     walk<T, R, task, keeps, form>(s, g);
     finish_group<T, R, task, keeps>(s, g, from, i);
     take_turns(s);

@@ -7,16 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 CLIP_ROWS_LIMIT = 1 << 31  # rows that one call may add to a partial sum of zero
-#: Numbers that are moved into a box at a time: they stay in the second level of cache.
-_MOVED_NUMBERS = 1 << 16
+#: Numbers made of others at a time: they stay in the second level of cache.
+_MADE_NUMBERS = 1 << 16
+
+
+def _as_doubles(rows):
+    """Blocks of the rows, in copies."""
+    step = max(1, _MADE_NUMBERS // rows.shape[1])
+    for start in range(0, len(rows), step):
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            yield np.array(rows[start : start + step], dtype=np.float64, order="C")
 
 
 def _into_box(rows, center, lower, upper):
-    """Blocks of the rows, their cells moved into the box, and holes to the centre."""
-    step = max(1, _MOVED_NUMBERS // lower.size)
-    for start in range(0, len(rows), step):
-        with np.errstate(all="ignore"):  # a warning would tell of a value
-            block = np.array(rows[start : start + step], dtype=np.float64, order="C")
+    """The same, their cells moved into the box, and holes to the centre."""
+    for block in _as_doubles(rows):
+        with np.errstate(all="ignore"):
             holes = ~np.isfinite(block)
             np.maximum(block, lower, out=block)  # in vectors; np.clip is not
             np.minimum(block, upper, out=block)
@@ -34,8 +40,10 @@ def shared(kernel, rows, threads, partial, absent, box=None):
 
     def work(part):
         sums, holes = np.zeros_like(partial), np.zeros(rows.shape[1], np.int64)
-        moved = box is not None and box[1].size
-        blocks = _into_box(part, *box) if moved else [part]
+        if box is not None and box[1].size:
+            blocks = _into_box(part, *box)
+        else:
+            blocks = [part] if part.dtype.kind == "f" else _as_doubles(part)
         return [kernel(block, sums, holes) for block in blocks], sums, holes
 
     parts = np.array_split(rows, min(threads, max(len(rows), 1)))
