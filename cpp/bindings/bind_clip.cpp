@@ -158,13 +158,10 @@ class FewRows {
     if (!one && rows.ndim() != 2) return false;
     if (std::size_t(rows.shape(one ? 0 : 1)) != few_.d() || !is_ready(rows)) return false;
     const py::ssize_t size = rows.itemsize();
-    const ellipsum::Batch batch = one ? ellipsum::Batch{rows.data(),
-                                                        dtype_of(rows),
-                                                        1,
-                                                        few_.d(),
-                                                        size * py::ssize_t(few_.d()),
-                                                        rows.strides(0)}
-                                      : batch_view(rows);
+    const ellipsum::Batch batch =
+        one ? ellipsum::Batch{rows.data(), dtype_of(rows, "rows"),       1,
+                              few_.d(),    size * py::ssize_t(few_.d()), rows.strides(0)}
+            : batch_view(rows);
     few_.add(*clip_choice(), batch, low_words_, high_words_);
     return true;
   }

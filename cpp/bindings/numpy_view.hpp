@@ -55,15 +55,16 @@ inline bool is_ready(const pybind11::array& a) {
   return (a.flags() & pybind11::detail::npy_api::NPY_ARRAY_ALIGNED_) && known_dtype(a);
 }
 
-inline ellipsum::Dtype dtype_of(const pybind11::array& a) {
+inline ellipsum::Dtype dtype_of(const pybind11::array& a, const char* what) {
   const std::optional<ellipsum::Dtype> dtype = known_dtype(a);
-  if (!dtype) bad_view("numbers");
+  if (!dtype) bad_view(what);
   return *dtype;
 }
 
 inline ellipsum::Batch batch_view(const pybind11::array& rows) {
   if (rows.ndim() != 2) bad_view("rows must have two dimensions");
-  return {rows.data(),     dtype_of(rows), std::size_t(rows.shape(0)), std::size_t(rows.shape(1)),
+  const ellipsum::Dtype dtype = dtype_of(rows, "rows must be native numbers up to 64 bits");
+  return {rows.data(),     dtype,          std::size_t(rows.shape(0)), std::size_t(rows.shape(1)),
           rows.strides(0), rows.strides(1)};
 }
 

@@ -97,7 +97,7 @@ void ColumnViews::add_array(const py::object& column, const py::object& valid,
   }
   constexpr int lies = py::detail::npy_api::NPY_ARRAY_ALIGNED_ | py::array::c_style;
   if ((numbers.flags() & lies) != lies) bad_view("column");
-  columns_.push_back({numbers.data(), dtype_of(numbers), {bitmap, first}});
+  columns_.push_back({numbers.data(), dtype_of(numbers, "column"), {bitmap, first}});
 }
 
 // The capsules say nothing of how far a buffer reaches: pyarrow has looked at that (rows/arrow.py).

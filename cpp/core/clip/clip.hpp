@@ -63,10 +63,13 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
 // Is a row's y a product, so that it goes by way of scratch?
 [[maybe_unused]] inline bool is_mixed(const Region& region) { return region.matrix || region.rank; }
 
-// Row i; of rows that are made, one of those that were last.
+// Row i where it lies; or, of rows that are made, one of those that were last.
+[[maybe_unused]] inline const char* lying_row(const Batch& batch, std::size_t i) {
+  return static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
+}
 [[maybe_unused]] inline const char* row_at(const Batch& batch, std::size_t i) {
   if (batch.made) return batch.made->to + (i - batch.made->first) * batch.made->bytes;
-  return static_cast<const char*>(batch.data) + std::ptrdiff_t(i) * batch.row_stride;
+  return lying_row(batch, i);
 }
 
 // Is number i left out? 1 or 0, and a NaN for x if it is: without a branch, as that is private.

@@ -363,7 +363,7 @@ ClipCounts clip_sum(const Batch& batch, const Region& region, const Arrangement&
   const UpperHalvesCleared at_the_end;
   const auto of_floats = [&] {  // others are made doubles
     const ClipPlan plan = clip_plan(batch, region);
-    return plan.in_place || plan.columns || batch.columns;
+    return plan.in_place || plan.columns || (batch.columns && is_mixed(region));
   };
   return batch.dtype == Dtype::float32 && !region.lower && of_floats()
              ? run<float>(batch, region, arrangement, scratch, partial)

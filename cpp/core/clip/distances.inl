@@ -17,11 +17,14 @@ static std::int32_t upper_half(double x) {
   return std::int32_t(bits >> 32);
 }
 
-static void count_waiting(Bins& bins) {
+static __attribute__((noinline)) void count_waiting(Bins& bins) {
   std::memset(bins.waiting + bins.filled, 0, (waiting_rows - bins.filled) * sizeof *bins.waiting);
   bins.filled = 0;
   for (std::size_t k = 0; k < bins.edges; ++k) {
-    const std::int32_t edge2 = bins.edge2[k];
+    std::int32_t edge2 = bins.edge2[k];
+    __asm__(
+        ""
+        : "+r"(edge2));  // or compilers may take sixteen edges at a time, and the others one by one
     std::int32_t above = 0;
     for (std::size_t i = 0; i < waiting_rows; ++i) above += bins.waiting[i] > edge2;
     bins.above[k] += above;

@@ -36,8 +36,7 @@ static void gather_rows(const Batch& from, std::size_t i, std::size_t n, double*
   if (from.column_stride == std::ptrdiff_t(sizeof(T))) {
     const bool dense = from.row_stride == std::ptrdiff_t(d * sizeof(T));
     const std::size_t runs = dense ? 1 : n, length = dense ? n * d : d;
-    for (std::size_t r = 0; r < runs; ++r)
-      convert_all<T>(row_at(from, i + r), length, to + r * d);
+    for (std::size_t r = 0; r < runs; ++r) convert_all<T>(row_at(from, i + r), length, to + r * d);
     return;
   }
   const auto gather = [&](std::size_t j, std::size_t r, std::size_t count, std::ptrdiff_t ahead) {
@@ -94,4 +93,11 @@ static ELLIPSUM_INLINE const char* rows_from(const Batch& rows, std::size_t i, s
 // What a pass asks for lies so far from here: row i, which it reads at `row`, where that is what others are made of.
 static ELLIPSUM_INLINE const char* asked_from(const Batch& rows, std::size_t i, const char* row) {
   return rows.made && rows.made->ahead ? row_at(rows.made->from, i) : row;
+}
+
+// Asks for what n rows from row i on were made of, so far ahead.
+static inline void ask_for_made(const MadeRows& made, std::size_t i, std::size_t n) {
+  const char* at = made.ahead ? row_at(made.from, i) + made.ahead : nullptr;
+  const std::size_t bytes = made.ahead ? n * made.from.d * size_of(made.from.dtype) : 0;
+  for (std::size_t k = 0; k < bytes; k += 64) __builtin_prefetch(at + k, 0, 2);
 }

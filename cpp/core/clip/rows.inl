@@ -18,7 +18,7 @@ __attribute__((noinline, cold)) static double read_alone(Stream& s, const Origin
 
 // Rows of `chunks` vectors: the walk's operations, but nothing leaves the registers between a row's
 // first number and the sums. What was seen of an exceptional row is dropped, and it is read alone.
-template <class T, int R, int chunks, Task task, Form form>
+template <class T, int R, int chunks, Task task, Form form, bool made>
 static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                        const Arrangement& arrangement) {
   const Vec radius = fill(s.radius), numerator = fill(s.numerator);
@@ -43,7 +43,7 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
     }
     Vec y[chunks][R];
     Group<R> g;
-    find_group<T>(g, rows, i);
+    find_group<T, made>(g, rows, i);
     Asking asking{g.asked + ahead.offset, ahead.length};
     ELLIPSUM_UNROLL
     for (int r = 0; r < R; ++r) g.norm2[r] = fill(0.0);
@@ -111,7 +111,7 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
 // Rows of 9 to 14 coordinates, eight of them side by side, as in short_rows.inl: of two vectors for each row up to
 // half would be nothing. Cost of eight rows: 7 vector operations a coordinate (8 of float32) and the permutations
 // of load_columns. From row i on, while they are ordinary.
-template <class T, int D, Task task, Form form>
+template <class T, int D, Task task, Form form, bool made>
 static __attribute__((noinline)) void add_eights_of_rows(Stream& s, const Batch& rows,
                                                          const Region& region, std::size_t& i,
                                                          const Arrangement& arrangement) {
@@ -123,8 +123,8 @@ static __attribute__((noinline)) void add_eights_of_rows(Stream& s, const Batch&
   constexpr bool few = register_lanes == 8 && (task != Task::halves || D <= 10);
   add_ordinary<T, D, task, form, few>(
       region, s.radius,
-      reader_of_eights<T, D>(batch, std::ptrdiff_t(arrangement.ahead),
-                             arrangement.fetch == Fetch::far),
+      reader_of_eights<T, D, made>(batch, std::ptrdiff_t(arrangement.ahead),
+                                   arrangement.fetch == Fetch::far),
       next, batch.n, lanes, bins);
   s.bins = bins;
   s.counts.clipped += lanes.counts.clipped;
@@ -154,9 +154,11 @@ template <class T, Task task, Form form, int D = vec_lanes + 1>
 static void add_eights_of_long_rows(Stream& s, const Batch& rows, const Region& region,
                                     std::size_t& i, const Arrangement& arrangement) {
   if constexpr (D <= most_eights<task>) {
+    constexpr Form its = is_unscaled<T, task, form> ? form : Form::ellipsoid;
+    if (rows.d == std::size_t(D) && may_be_made<T> && rows.made)
+      return add_eights_of_rows<T, D, task, its, may_be_made<T>>(s, rows, region, i, arrangement);
     if (rows.d == std::size_t(D))
-      return add_eights_of_rows<T, D, task, is_unscaled<T, task, form> ? form : Form::ellipsoid>(
-          s, rows, region, i, arrangement);
+      return add_eights_of_rows<T, D, task, its, false>(s, rows, region, i, arrangement);
     add_eights_of_long_rows<T, task, form, D + 1>(s, rows, region, i, arrangement);
   }
 }
@@ -167,7 +169,8 @@ static void stream_vectors(Stream& s, const Batch& rows, const Origin& from, std
                            const Arrangement& arrangement) {
   if constexpr (register_lanes == 8) {
     if (arrangement.registers && s.d > std::size_t(most_eights<task>) && s.d <= most_in_registers)
-      stream_few<T, 8, 2, task, form>(s, rows, from, i, arrangement);
+      rows.made ? stream_few<T, 8, 2, task, form, may_be_made<T>>(s, rows, from, i, arrangement)
+                : stream_few<T, 8, 2, task, form, false>(s, rows, from, i, arrangement);
   }
   constexpr int most = most_in_flight;
   if constexpr (sizeof(T) == 4 && task != Task::distances) {

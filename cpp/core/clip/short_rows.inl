@@ -191,42 +191,42 @@ static ELLIPSUM_INLINE void add_lanes(const EightSums<D>& lanes, std::size_t row
   sums.counts.clipped += lanes.counts.clipped;
 }
 
+// Are there eights that are made? Of float32 fewer rows are, the rest of columns.
+template <class T> constexpr bool may_be_made = std::is_same_v<T, double>;
+
 // Reads eight rows that follow each other, and asks for those so many bytes ahead, to the first level of cache or
-// to the second.
-template <class T, int D>
+// to the second. Those that are made have a loop of their own: around a call sums would leave their registers.
+template <class T, int D, bool made>
 static ELLIPSUM_INLINE auto reader_of_eights(const Batch& batch, std::ptrdiff_t ahead, bool far) {
-  const std::ptrdiff_t size = batch.made ? std::ptrdiff_t(size_of(batch.made->from.dtype)) : 0;
-  const std::ptrdiff_t made = batch.made && batch.made->ahead ? D * vec_lanes * size : 0;
-  if (batch.made) ahead = std::ptrdiff_t(batch.made->ahead);
-  return [&batch, ahead, far, made](std::size_t row, Vec(&y)[D]) {
-    const char* rows = rows_from<T>(batch, row, vec_lanes);
-    const char* asked = asked_from(batch, row, rows) + ahead;
-    constexpr int line = 64;
-    if (batch.made) {
-      for (std::ptrdiff_t at = 0; at < made; at += line) __builtin_prefetch(asked + at, 0, 2);
+  const char* const data = static_cast<const char*>(batch.data);
+  const std::ptrdiff_t stride = batch.row_stride;
+  return [&batch, data, stride, ahead, far](std::size_t row, Vec(&y)[D]) {
+    constexpr int line = 64, eight = D * vec_lanes * int(sizeof(T));
+    const char* rows = data + std::ptrdiff_t(row) * stride;
+    if constexpr (made) {
+      rows = rows_from<T>(batch, row, vec_lanes);
+      ask_for_made(*batch.made, row, vec_lanes);
     } else if (far) {
       ELLIPSUM_UNROLL
-      for (int at = 0; at < D * vec_lanes * int(sizeof(T)); at += line)
-        __builtin_prefetch(asked + at, 0, 2);
+      for (int at = 0; at < eight; at += line) __builtin_prefetch(rows + ahead + at, 0, 2);
     } else {
       ELLIPSUM_UNROLL
-      for (int at = 0; at < D * vec_lanes * int(sizeof(T)); at += line)
-        __builtin_prefetch(asked + at);
+      for (int at = 0; at < eight; at += line) __builtin_prefetch(rows + ahead + at);
     }
     load_columns<T>(rows, y);
   };
 }
 
 // Runs of eight ordinary rows, from row i on.
-template <class T, int D, Task task, Form form>
+template <class T, int D, Task task, Form form, bool made>
 static void add_eights(const Region& region, const Batch& batch, std::size_t& i, ShortSums& sums) {
   const std::size_t first = i;
   std::size_t next = i;  // a copy, which no store can change
   const double most = is_unscaled<T, task, form> ? region.radius / sums.units.scale : region.radius;
   EightSums<D> lanes{};
   add_ordinary<T, D, task, form, true>(region, most,
-                                       reader_of_eights<T, D>(batch, short_ahead, false), next,
-                                       batch.n, lanes, sums.bins);
+                                       reader_of_eights<T, D, made>(batch, short_ahead, false),
+                                       next, batch.n, lanes, sums.bins);
   i = next;
   add_lanes<D, task>(lanes, i - first, sums);
 }
@@ -264,8 +264,11 @@ template <class T, int D, Task task>
 static void short_rows_of(const Region& region, const Batch& batch, std::size_t i,
                           ShortSums& sums) {
   while (i < batch.n) {
-    with_form<T, task>(sums.units.form,
-                       [&](auto form) { add_eights<T, D, task, form>(region, batch, i, sums); });
+    with_form<T, task>(sums.units.form, [&](auto form) {
+      if (may_be_made<T> && batch.made)
+        add_eights<T, D, task, form, may_be_made<T>>(region, batch, i, sums);
+      else add_eights<T, D, task, form, false>(region, batch, i, sums);
+    });
     if (add_careful_eights<T, D, task>(region, batch, i, sums)) continue;
     for (int r = 0; r < vec_lanes && i < batch.n; ++r, ++i)
       short_row<T, task>(region, rows_from<T>(batch, i, 1), sums);

@@ -76,11 +76,13 @@ template <int R> struct Group {
   const char* asked;  // asked_from of the first
 };
 
-template <class T, int R>
+// Where R rows are from row i on; with `made` they may have to be made.
+template <class T, bool made = true, int R>
 static ELLIPSUM_INLINE void find_group(Group<R>& g, const Batch& rows, std::size_t i) {
-  g.row[0] = rows_from<T>(rows, i, R);
-  g.asked = asked_from(rows, i, g.row[0]);
-  for (int r = 1; r < R; ++r) g.row[r] = g.row[0] + r * rows.row_stride;
+  const char* first = made ? rows_from<T>(rows, i, R) : lying_row(rows, i);
+  g.asked = made ? asked_from(rows, i, first) : first;
+  ELLIPSUM_UNROLL
+  for (int r = 0; r < R; ++r) g.row[r] = first + r * rows.row_stride;
 }
 
 static inline std::int64_t* integers_at(double* p) { return reinterpret_cast<std::int64_t*>(p); }
