@@ -24,8 +24,10 @@ inline bool is_float(const pybind11::array& a) {
 // The type of native numbers, or truth values; of others none.
 inline std::optional<ellipsum::Dtype> known_dtype(const pybind11::array& a) {
   using ellipsum::Dtype;
+  // NumPy may also say the machine's own order by its name, as after `newbyteorder`.
+  constexpr char own = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>';
   const char order = a.dtype().byteorder();
-  if (order != '=' && order != '|') return std::nullopt;
+  if (order != '=' && order != '|' && order != own) return std::nullopt;
   const pybind11::ssize_t size = a.itemsize();
   switch (a.dtype().kind()) {
     case 'f':

@@ -5,7 +5,7 @@
 
 namespace ellipsum {
 
-// What numbers are stored as; all but the first two are read as float64.
+// What numbers are stored as. Sums are of doubles: all but the first two become such as they are read.
 enum class Dtype : std::uint8_t {
   float32,
   float64,

@@ -23,8 +23,9 @@ def add_partial(low: NDArray[np.uint64], high: NDArray[np.int64], partial: NDArr
 
 
 def kernel_parts(rows: NDArray[Any] | ColumnBlock, *, in_rows: bool = False) -> Iterator[Any]:
-    """Parts that one kernel call takes, of bounded rows: columns, or arrays of native numbers up to
-    64 bits but float16; with ``in_rows`` of arrays alone arrays of float32 or float64."""
+    """Parts that one kernel call takes, of bounded rows: columns, or arrays of native, aligned
+    numbers (up to 64 bits, but not float16) or truth values; with ``in_rows`` of arrays alone
+    arrays of float32 or float64."""
     if isinstance(rows, ColumnBlock):
         step = kernels().CLIP_ROWS_LIMIT
         yield from (rows[start : start + step] for start in range(0, len(rows), step))

@@ -230,8 +230,8 @@ void all_tables(const Kernels& kernels) {
 
 // Rows that are made as they are read: integers, truth values, numbers that are apart, and a box that cells are
 // moved into, of which some are holes.
-void made_rows_of(const Kernels& kernels, const Arrangement& arrangement, Dtype type, std::size_t d,
-                  std::size_t apart, bool box) {
+void made_rows_of(const Kernels& kernels, const Arrangement& arrangement, Task task, Dtype type,
+                  std::size_t d, std::size_t apart, bool box) {
   std::vector<double> memory[2];
   double* numbers[2];
   for (int k : {0, 1}) {
@@ -249,8 +249,11 @@ void made_rows_of(const Kernels& kernels, const Arrangement& arrangement, Dtype 
   std::vector<double> ends;
   for (std::size_t i = 0; i < 8 * d + 8; ++i) ends.push_back(i % d ? -2.0 : -1.0);
   const CellBox lines{ends.data(), ends.data(), ends.data(), d < 16 ? 8u : 1u};
+  const std::vector<double> edges{0x1p21, 0x1p23, 0x1p25};
   Region given{};
-  given.task = Task::ball, given.d = d, given.center = center.data(), given.scale = scale.data();
+  given.limit = task == Task::box ? scale.data() : nullptr;
+  given.edges = edges.data(), given.bins = edges.size();
+  given.task = task, given.d = d, given.center = center.data(), given.scale = scale.data();
   given.radius = 0x1p23;
   Region region = as_passed(given, d);
   if (box) region.lower = lower.data(), region.upper = upper.data(), region.box = &lines;
@@ -263,7 +266,7 @@ void made_rows_of(const Kernels& kernels, const Arrangement& arrangement, Dtype 
   std::vector<std::int64_t> partial(compiled_once::sums_of(region) + d + 8);
   compare(box ? "a clip of rows in a box" : "a clip of rows that are made",
           std::string(kernels.name) + ":" + arrangement.name + (apart > 1 ? ", apart" : ""),
-          int(type), d,
+          int(type) + 100 * int(task), d,
           [&](int k) { kernels.clip_sum(batch(k), region, arrangement, used, partial.data()); });
 }
 
@@ -276,8 +279,14 @@ void all_made_rows(const Kernels& kernels) {
       for (std::size_t apart : {1u, 2u})
         for (bool box : {false, true}) {
           if (is_floating(type) && apart == 1 && !box) continue;  // are read where they lie
-          made_rows_of(kernels, arrangement, type, d, apart, box);
+          made_rows_of(kernels, arrangement, Task::ball, type, d, apart, box);
         }
+  const ArrangementList all = row_arrangements(kernels);  // other tasks, also in registers
+  for (std::size_t a = 0; a < all.count; ++a)
+    for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
+      for (std::size_t d : {11u, 16u})
+        if (all.first[a].registers || a == 0)
+          made_rows_of(kernels, all.first[a], task, Dtype::int64, d, 1, task == Task::distances);
 }
 
 void noise(const Kernels& kernels) {

@@ -4,7 +4,7 @@
 // a float32 row gives the integers of the same values in float64, on every target, in any
 // place of a batch. Here: short rows go side by side (short_rows.inl, short_columns.inl, rows.inl),
 // longer ones stream (stream.inl) or are read by columns (columns.inl, column_blocks.inl), those with
-// a matrix or strided coordinates by way of a block of scratch.
+// a matrix by way of a block of scratch; what cannot be read where it lies is made first (made_rows.inl).
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -283,7 +283,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
     });
   Arrangement arrangement = given;
   if (arrangement.rows > most_in_flight) arrangement.rows = most_in_flight;
-  // Blocks of scratch are in the cache already.
+  // Products are in the cache already, and what is made; what that was made of is asked for below.
   if (is_mixed(region) || !plan.in_place) arrangement.fetch = Fetch::hardware;
   if (!plan.in_place) {
     arrangement.takes = Takes::all, arrangement.keeps = false;

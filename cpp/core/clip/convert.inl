@@ -65,6 +65,7 @@ static void convert_bits(const std::uint8_t* bits, std::size_t first, std::size_
 // f(number) for the type of a number, which is not bits.
 template <class F> static void with_type(Dtype type, const F& f) {
   switch (type) {
+    // They differ in the type alone. NOLINTNEXTLINE(bugprone-branch-clone)
     case Dtype::float32:
       return f(float());
     case Dtype::float64:

@@ -3,7 +3,7 @@
 // level of cache, and the memory is asked for others' numbers meanwhile. Each number is read once: what follows
 // is of what was made. Included into each target's namespace.
 
-// Bytes asked ahead of what is made, to the second level of cache; of numbers that are apart, to the first.
+// Bytes asked ahead of what is made, to the second level of cache; of rows whose numbers are apart, to the first.
 constexpr std::size_t made_ahead = 8192, gathered_ahead = 4096;
 
 // Do numbers lie one after the other? Then a pass asks for them as it asks for rows that it reads where they lie,
@@ -27,7 +27,8 @@ static void gather_numbers(const char* from, std::ptrdiff_t step, std::size_t n,
   }
 }
 
-// Rows of an array as doubles; of columns with gaps eight at a time, so that their lines are read once.
+// Rows of an array as doubles; where its columns' numbers are the nearer ones, eight columns at a time, so that
+// lines are read once.
 template <class T>
 static void gather_rows(const Batch& from, std::size_t i, std::size_t n, double* to) {
   const std::size_t d = from.d;
@@ -84,7 +85,8 @@ static __attribute__((noinline)) void make_rows(MadeRows& made, std::size_t i, s
   interleave_runs(from.d, i, n, to, [&](auto... run) { copy_run(from, run...); });
 }
 
-// Where rows i to i + count lie, from row to row `row_stride` apart.
+// Where rows i to i + count lie, from row to row `row_stride` apart; i may not go back, and `count` is at most
+// most_rows_in_flight, for which there is room.
 template <class T>
 static ELLIPSUM_INLINE const char* rows_from(const Batch& rows, std::size_t i, std::size_t count) {
   if (rows.made && i + count > rows.made->end) make_rows<T>(*rows.made, i, count);

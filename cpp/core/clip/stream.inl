@@ -177,7 +177,7 @@ static __attribute__((noinline)) void add_waiting_rows(Stream& s, int count) {
 // Where the rows of a pass came from.
 struct Origin {
   const Region& region;
-  const Batch& batch;  // a copy, where the batch of the call is strided
+  const Batch& batch;  // of rows that are made, those of the last group are there
   const double* h;     // with a matrix: inputs of the first row of the pass, and from one chunk of
   std::size_t chunk;   // them to the next
   const double* stretch;  // and of each row (stretch_of), if not all are 1
