@@ -9,6 +9,7 @@ from mutation_list_core import CORE
 from mutation_list_holes import HOLES
 from mutation_list_input import INPUT
 from mutation_list_learned import LEARNED
+from mutation_list_made import MADE
 from mutation_list_users import USERS
 
 MUTATIONS = [
@@ -393,6 +394,7 @@ MUTATIONS = [
     ),
     *CORE,
     *COLUMNS,
+    *MADE,
     *HOLES,
     *USERS,
 ]

@@ -1,0 +1,43 @@
+"""The mutations of ``mutations.py`` in rows that the kernels make as they go."""
+
+from __future__ import annotations
+
+from mutation import C, Mutation
+
+MADE = [
+    Mutation(
+        "made rows, C++: a group is read beyond those that were made",
+        C + "clip/made_rows.inl",
+        "rows.made && i + count > rows.made->end",
+        "rows.made && i >= rows.made->end",
+        "tests/test_made_rows.py",
+    ),
+    Mutation(
+        "made rows, C++: integers stay outside of the cells' box",
+        C + "clip/made_rows.inl",
+        "  if (!region.lower) return;\n",
+        "  return;\n",
+        "tests/test_made_rows.py",
+    ),
+    Mutation(
+        "made rows, C++: a truth value's own bit is its number",
+        C + "clip/convert.inl",
+        "double((x.byte | (0u - x.byte)) >> 7 & 1)",
+        "double(x.byte & 1)",
+        "tests/test_made_rows.py",
+    ),
+    Mutation(
+        "made rows, C++: columns with gaps are read as rows",
+        C + "clip/made_rows.inl",
+        "std::min(d - j, norm_lanes), vec_lanes * from.column_stride",
+        "std::min(d - j, norm_lanes / 2), vec_lanes * from.column_stride",
+        "tests/test_made_rows.py",
+    ),
+    Mutation(
+        "made rows, C++: the last columns of a box have other numbers' ends",
+        C + "clip/cell_box.inl",
+        "std::copy_n(last, d - j, row);",
+        "std::copy_n(last, d - j - 1, row);",
+        "tests/test_made_rows.py",
+    ),
+]
