@@ -65,8 +65,8 @@ template <int R, int bytes_of_row> static inline void ask(const Ahead& ahead, As
     ELLIPSUM_UNROLL
     for (int k = 0; k < bytes; k += line) __builtin_prefetch(asking.next + k, 0, 2);
   } else if (ahead.fetch == Fetch::made) {
-    const std::ptrdiff_t few =
-        bytes / int(sizeof(double)) * ahead.size;  // what is made is a double
+    // What is made is a double.
+    const std::ptrdiff_t few = bytes / int(sizeof(double)) * ahead.size;
     for (std::ptrdiff_t k = 0; k < few; k += line) __builtin_prefetch(asking.next + k, 0, 2);
     asking.next += few;
     return;

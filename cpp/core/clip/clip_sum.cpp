@@ -33,7 +33,8 @@ Batch part_of(const Batch& batch, std::size_t first, std::size_t n) {
   return part;
 }
 
-// Fewer coordinates of a box are repeated to a line of so many numbers.
+// Fewer coordinates of a box are repeated to a line of so many numbers, two vectors; of more each one's ends are
+// loaded once for all rows of a window (move_rows).
 constexpr std::size_t box_line = 16;
 
 // One thread's share: everything is allocated before the thread starts, so none can fail.

@@ -22,9 +22,8 @@ static __attribute__((noinline)) void count_waiting(Bins& bins) {
   bins.filled = 0;
   for (std::size_t k = 0; k < bins.edges; ++k) {
     std::int32_t edge2 = bins.edge2[k];
-    __asm__(
-        ""
-        : "+r"(edge2));  // or compilers may take sixteen edges at a time, and the others one by one
+    // Or compilers may take sixteen edges at a time, and the others one by one.
+    __asm__("" : "+r"(edge2));
     std::int32_t above = 0;
     for (std::size_t i = 0; i < waiting_rows; ++i) above += bins.waiting[i] > edge2;
     bins.above[k] += above;
