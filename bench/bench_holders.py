@@ -25,7 +25,7 @@ import measure  # noqa: E402
 from ellipsum import Ellipsoid, ExactSum  # noqa: E402
 from report import family_folder, markdown  # noqa: E402
 
-SIZES = ((400_000, 16), (100_000, 64), (100, 1000))
+SIZES = ((400_000, 16), (100_000, 64), (10_000, 16), (100, 1000))
 TYPES = ["f8", "f4", "i8", "i4", "i1", "u8", "?"]
 REPEATS = 7
 

@@ -68,6 +68,22 @@ def test_of_a_wide_frame_few_columns_are_asked_for(monkeypatch):
     assert len(asked) <= 3
 
 
+def test_of_a_frame_of_one_block_no_column_is_asked_for(monkeypatch):
+    """Nor its types; where pandas does not say how many blocks there are, the columns tell."""
+    rows = np.random.default_rng(5).normal(size=(20_000, 5))
+    frame, apart = pd.DataFrame(rows), pd.DataFrame({j: rows[:, j] for j in range(5)})
+    told = [number_columns(each, 5) for each in (frame, apart)]
+    with monkeypatch.context() as patched:
+        patched.setattr(pd.DataFrame, "dtypes", property(lambda _: pytest.fail("types")))
+        assert np.shares_memory(number_columns(frame, 5), frame.iloc[:, 1].to_numpy())
+    with monkeypatch.context() as patched:
+        patched.setattr(type(frame._mgr), "arrays", property(lambda _: []))
+        untold = [number_columns(each, 5) for each in (frame, apart)]
+    for one, other in zip(told, untold, strict=True):
+        np.testing.assert_array_equal(np.array(one), np.array(other))
+    assert np.shares_memory(untold[0], told[0])
+
+
 def test_a_view_outlives_its_frame():
     rows = np.random.default_rng(4).normal(size=(100_000, 3))
     (batch,) = as_batches(pd.DataFrame(rows.copy()), 3)

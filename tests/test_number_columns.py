@@ -170,15 +170,21 @@ def test_pandas_own_numbers_with_nulls_are_the_same_in_few_rows_and_in_many(
         assert totals[0].to_bytes() == totals[1].to_bytes()
 
 
-@pytest.mark.parametrize("kind", ["Float64", "Float32", "Int64", "mixed"])
+@pytest.mark.parametrize(
+    "kind", ["Float64", "Float32", "Int64", "Int8", "UInt64", "mixed", "whole"]
+)
 @pytest.mark.parametrize("n", [0, 3, 5000, 9000])
 def test_few_rows_of_polars_are_those_that_go_by_arrow(kernel_set, n, kind):
     polars = pytest.importorskip("polars")
     rng = np.random.default_rng(n)
-    rows = rng.integers(-99, 99, (n, 5)).tolist()
+    rows = rng.integers(-99, 99, (n, 5))
+    if kind in ("Int64", "UInt64"):  # the ends of the type, and what is rounded
+        rows = np.column_stack([numbers_of(kind[0].lower() + "8", n, rng) for _ in range(5)])
+    rows = (abs(rows) if kind == "whole" else rows).tolist()
     holed = [[None if rng.random() < 0.1 else x for x in row] for row in rows]
-    names, kinds = list("abcde"), [getattr(polars, "Float64" if kind == "mixed" else kind)] * 5
-    kinds[2:3] = [polars.Float32] if kind == "mixed" else kinds[2:3]
+    several = {"mixed": ["Float64", "Float32"], "whole": ["Int8", "UInt64", "Int64", "UInt8"]}
+    given = several.get(kind, [kind])
+    names, kinds = list("abcde"), [getattr(polars, given[j % len(given)]) for j in range(5)]
     schema = dict(zip(names, kinds, strict=True))
     frame = polars.DataFrame(holed, schema=schema, orient="row")
     region = Ellipsoid.ball(60.5, center=dict.fromkeys(names, 0.25))

@@ -367,7 +367,8 @@ def _number(parameter: str, name: str, value: Any) -> float:
 
 
 def _texts(labels: list[Any]) -> Names | None:
-    return tuple(labels) if labels and all(isinstance(x, str) for x in labels) else None
+    texts = {*map(type, labels)} == {str} or all(isinstance(x, str) for x in labels)
+    return tuple(labels) if labels and texts else None
 
 
 def _columns(names: Sequence[str]) -> str:

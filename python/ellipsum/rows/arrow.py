@@ -135,7 +135,7 @@ class Layout(UsesPyarrow):
         self.source, self._nameless = source, schema.metadata == NAMELESS
         self.columns = _select(schema.names, columns, source)
         self._names = tuple(self.columns)
-        self.schema = schema
+        self.schema, self._whole = schema, schema.names == self.columns
         kinds = dict(zip(schema.names, schema.types, strict=True))
         types = [_storage_type(pa, kinds[name]) for name in self.columns]
         self.is_list = len(types) == 1 and _is_list(pa, types[0])
@@ -198,8 +198,10 @@ class Layout(UsesPyarrow):
             if batch.num_rows:
                 yield list_block(self._pa, batch.column(self.columns[0]), d)
             return
-        if batch.schema.names != self.columns:
-            batch = batch.select([batch.schema.get_field_index(c) for c in self.columns])
+        schema = batch.schema
+        known = self._whole and schema.equals(self.schema)  # a fraction of what names take
+        if not known and schema.names != self.columns:
+            batch = batch.select([schema.get_field_index(c) for c in self.columns])
         if self._in_place:
             if batch.num_rows:
                 yield ArrowBlock(self._pa, batch, self._dtypes)
