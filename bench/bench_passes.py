@@ -105,7 +105,7 @@ def plans(megabytes: int, repeats: int) -> Table:
     array, and of a pandas frame of the same numbers."""
     table: Table = []
     for dtype in DTYPES:
-        for d in (4, 16, 128):
+        for d in (4, 16, 128, 1024):
             rows = measure.rows_of(d, dtype, megabytes)
             mean = PrivateMean(
                 lower=np.full(d, -50.0), upper=np.full(d, 50.0), epsilon=1.0, delta=1e-6

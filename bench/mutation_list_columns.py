@@ -72,8 +72,8 @@ COLUMNS = [
     ),
     Mutation(
         "columns in a box, C++: few columns are moved into that of the first",
-        C + "clip/short_columns.inl",
-        "fill(region.upper[k])",
+        C + "clip/cell_box.inl",
+        "fill(region.upper[j])",
         "fill(region.upper[0])",
         "tests/test_column_runs.py",
     ),
@@ -87,7 +87,7 @@ COLUMNS = [
     Mutation(
         "frames: what lies beneath a null of pandas' own types is a number",
         P + "rows/frames.py",
-        "if column.isna().any():",
+        "if cells.isna().any():",
         "if False:",
         "tests/test_number_columns.py -k nulls_are_the_same",
     ),

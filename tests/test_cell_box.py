@@ -39,6 +39,14 @@ def moved(rows, center, lower, upper):
     return np.where(np.isfinite(rows), np.clip(rows, lower, upper), center)
 
 
+def huge_box_about(region):
+    """Ends of which some move only what is huge, as the rows are that they leave then."""
+    lower, upper = box_about(region)
+    rng = np.random.default_rng([region.d, 7])
+    far = rng.choice([1.0, 1e100, 1e154, 1e300], region.d)
+    return lower - far, upper + rng.permutation(far)
+
+
 def integers(region, kernels, rows, box=(NONE, NONE), threads=1):
     shape, ends = (
         (region.center, region.scale, region.matrix),
@@ -48,7 +56,7 @@ def integers(region, kernels, rows, box=(NONE, NONE), threads=1):
     if "distances" in region.kind:
         kernels.distance_counts(rows, *shape, region.edges, partial, threads, **ends)
         return partial
-    known = NONE, region.radius, partial, threads, True
+    known = region.limit, region.radius, partial, threads, "halves" in region.kind
     return np.append(partial, kernels.clip_sum(rows, *shape, *known, **ends))
 
 
@@ -80,6 +88,26 @@ def test_the_integers_are_those_of_rows_that_were_moved_before(kernels, kind, dt
                 for threads in (1, 3):
                     found = integers(region, kernels, view, box, threads)
                     np.testing.assert_array_equal(found, wanted, f"{d}, {n}, {view.strides}")
+
+
+@pytest.fixture(params=_core.variants() if _core else [])
+def variant(request):
+    yield _core.choose_target(request.param)
+    _core.choose_target("")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["ball", "power ball", "box", "halves", "distances"])
+def test_every_task_and_arrangement_moves_cells_into_boxes_of_every_size(variant, kind, dtype):
+    for d in (1, 5, 8, 9, 14, 15, 16, 17, 40, 270):
+        region, n = Region(kind, d, unit=2.0**20), 75 if d < 100 else 21
+        rows = hostile_rows(n, d, dtype)
+        rows[::3] = gaussian_rows(n, d, dtype)[::3]
+        for box in (box_about(region), huge_box_about(region)):
+            wanted = integers(region, twins, moved(rows, region.center, *box))
+            for view in (rows, np.asfortranarray(rows)):
+                found = integers(region, _core, view, box)
+                np.testing.assert_array_equal(found, wanted, f"{d}, {view.strides}")
 
 
 def test_many_rows_are_moved_in_blocks_whose_ends_are_not_seen(kernels):

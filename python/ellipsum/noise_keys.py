@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["KEY_BYTES", "JobKeys", "Use", "digest", "root_key"]
+__all__ = ["KEY_BYTES", "JobKeys", "Told", "Use", "digest", "root_key"]
 
 KEY_BYTES = 32
 _NOISE, _DIGEST = b"ellipsum-noise", b"ellipsum-digest"  # what BLAKE2b is personalised with
@@ -73,10 +73,11 @@ class JobKeys:
     root : 32 bytes, from :func:`root_key`. Secret.
     *job : bytes, str, bool, int, float, None or arrays of numbers
         All that the draws depend on: kind, neighbours, region, noise levels, exact sums.
+    after : Told, optional; what comes before that
     """
 
-    def __init__(self, root: bytes, *job: Any) -> None:
-        self._root, self._job = root, digest(*job)
+    def __init__(self, root: bytes, *job: Any, after: Told | None = None) -> None:
+        self._root, self._job = root, (Told() if after is None else after).digest(*job)
 
     def of(self, use: Use, *draw: Any) -> bytes:
         """The key of one draw: BLAKE2b under the root key of the use, the job and the draw."""
@@ -85,9 +86,27 @@ class JobKeys:
         return bound.digest()
 
 
+class Told:
+    """Parts of a context, to which more are added: what is told at each of many steps is encoded
+    once. **As private as the parts.**"""
+
+    def __init__(self, *parts: Any) -> None:
+        self._state = hashlib.blake2b(_joined(parts), digest_size=KEY_BYTES, person=_DIGEST)
+
+    def add(self, *parts: Any) -> None:
+        """Go on with these."""
+        self._state.update(_joined(parts))
+
+    def digest(self, *parts: Any) -> bytes:
+        """That of all parts so far and these: :func:`digest` of all of them."""
+        state = self._state.copy()
+        state.update(_joined(parts))
+        return state.digest()
+
+
 def digest(*parts: Any) -> bytes:
     """32 bytes that tell one context from another. **As private as the parts.**"""
-    return hashlib.blake2b(_joined(parts), digest_size=KEY_BYTES, person=_DIGEST).digest()
+    return Told().digest(*parts)
 
 
 def _joined(parts: tuple[Any, ...]) -> bytes:

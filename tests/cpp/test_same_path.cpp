@@ -228,8 +228,8 @@ void all_tables(const Kernels& kernels) {
       for (bool box : {false, true}) table_of(kernels, list.first[a], d, box);
 }
 
-// Rows that are made as they are read: integers, truth values, numbers that are apart, and a box that cells are
-// moved into, of which some are holes.
+// Rows that are made as they are read: integers, truth values, numbers that are apart; and a box that cells are
+// moved into, those of floats on the way, of which some are holes.
 void made_rows_of(const Kernels& kernels, const Arrangement& arrangement, Task task, Dtype type,
                   std::size_t d, std::size_t apart, bool box) {
   std::vector<double> memory[2];
@@ -287,6 +287,13 @@ void all_made_rows(const Kernels& kernels) {
       for (std::size_t d : {11u, 16u})
         if (all.first[a].registers || a == 0)
           made_rows_of(kernels, all.first[a], task, Dtype::int64, d, 1, task == Task::distances);
+  for (std::size_t a = 0; a < all.count; ++a)
+    for (Task task : {Task::ball, Task::halves, Task::distances})
+      for (std::size_t d : {3u, 11u, 21u})
+        for (Dtype type : {Dtype::float32, Dtype::float64})
+          // How the memory is asked makes no other way of them, nor whether rows are kept.
+          if (a == 0 || (d > 8 && all.first[a].fetch == Fetch::near && !all.first[a].keeps))
+            made_rows_of(kernels, all.first[a], task, type, d, 1, true);
 }
 
 void noise(const Kernels& kernels) {

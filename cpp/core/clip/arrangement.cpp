@@ -145,6 +145,7 @@ bool are_spread(const Batch& batch) {
 enum Layout : std::size_t {
   of_converted,
   of_nulls,
+  of_boxed,
   of_gaps,
   of_table,
   of_spread,
@@ -162,6 +163,7 @@ bool is_spread(const Batch& batch) {
 std::size_t layout_of(const Batch& batch, const Region& region) {
   if (batch.columns && batch.valid) return of_nulls;
   if (batch.converts || (region.lower && in_columns(batch))) return of_converted;
+  if (region.lower) return of_boxed;
   const bool array = !batch.columns,
              dense = batch.row_stride == std::ptrdiff_t(batch.d * element_size(batch));
   if (array && !in_columns(batch) && !dense) return of_gaps;
@@ -174,7 +176,7 @@ std::size_t layout_of(const Batch& batch, const Region& region) {
 
 // Is a pass that keeps what it reads another one than that which does not?
 bool keeps_apart(const Batch& batch, const Region& region) {
-  return batch.dtype == Dtype::float32 && region.task != Task::distances;
+  return batch.dtype == Dtype::float32 && region.task != Task::distances && !region.lower;
 }
 
 template <class Take> void each_arrangement(const Kernels& target, const Take& take) {
@@ -243,12 +245,14 @@ struct Choice::PassClass {
 
   void begin(const std::vector<Variant>& variants, const Batch& batch, const Region& region) {
     if (trials.begun()) return;
-    const bool keeping_matters = keeps_apart(batch, region), columns = in_columns(batch);
+    const bool keeping_matters = keeps_apart(batch, region), columns = in_columns(batch),
+               boxed = region.lower && !columns;
     const std::size_t in_slabs = is_spread(batch) ? most_spread_in_slabs : most_in_slabs;
     bool out[most_variants];
     for (std::size_t k = 0; k < variants.size(); ++k) {
       const Arrangement& each = *variants[k].arrangement;
       out[k] = (each.keeps && !keeping_matters) ||
+               (boxed && each.rows != 1 && each.rows != 2 && each.rows != 4 && each.rows != 8) ||
                (each.registers && batch.d > most_of(*variants[k].kernels, columns)) ||
                (columns && !each.block && each.fetch != Fetch::beside && batch.d > in_slabs);
     }
@@ -280,8 +284,9 @@ Choice::~Choice() = default;
 Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) const {
   const bool columns = in_columns(batch);
   if (!classes_ || region.matrix || region.rank || batch.d < least_d ||
-      !(columns || (in_rows(batch) && !region.lower)))
+      !(columns || in_rows(batch)))
     return nullptr;
+  if (region.lower && !columns && region.task == Task::box) return nullptr;  // made rows
   std::size_t bits = 0;
   for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;
   const std::size_t quarter = ((batch.d - 1) * quarters >> (bits - 1)) % quarters;  // 9, 10 are one

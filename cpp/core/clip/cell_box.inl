@@ -45,6 +45,29 @@ static void move_numbers(const char* from, const Validity& valid, std::size_t n,
   }
 }
 
+// copy_row of cells that are moved into the region's box, if it has one: then there are no holes. (What was moved
+// is moved again to where it is.)
+template <class T>
+static std::int64_t read_row(const char* row, const Region& region, double* x,
+                             std::int64_t* absent) {
+  const std::size_t d = region.d;
+  if (!region.lower) return copy_row<T>(row, d, region.center, x, absent);
+  for (std::size_t j = 0; j < d; j += vec_lanes) {
+    const auto ends = [&](const double* of) { return load_some<double>(of + j, d - j); };
+    store(x + j, moved(load_some<T>(row + j * sizeof(T), d - j), ends(region.lower),
+                       ends(region.center), ends(region.upper)));
+  }
+  copied();
+  return 0;
+}
+
+// Eight rows side by side, D <= 14 coordinates.
+template <int D> static ELLIPSUM_INLINE void move_eight(const Region& region, Vec (&x)[D]) {
+  ELLIPSUM_UNROLL
+  for (int j = 0; j < D; ++j)
+    x[j] = moved(x[j], fill(region.lower[j]), fill(region.center[j]), fill(region.upper[j]));
+}
+
 // n rows of contiguous coordinates, to doubles one after the other: by lines, or where a row is longer, by columns,
 // whose ends are loaded once.
 template <class T>

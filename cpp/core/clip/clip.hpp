@@ -159,6 +159,11 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
   return round_up(inputs, 256) / 256 * 264;
 }
 
+// Are cells of rows that lie where a pass reads them moved into their box as it reads them? Others are made.
+[[maybe_unused]] inline bool boxes_on_the_way(const Region& region) {
+  return region.task != Task::box && !is_mixed(region);
+}
+
 struct ClipPlan {
   bool side_by_side;    // short rows: eight of them across a vector
   std::size_t stride;   // doubles from one row of a product to the next
@@ -236,7 +241,8 @@ constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
   const std::ptrdiff_t size = batch.dtype == Dtype::float32 ? 4 : 8;
   plan.columns = floats && batch.row_stride == size &&
                  (batch.columns || batch.column_stride != size) && batch.d > 1 && !is_mixed(region);
-  plan.in_place = floats && !region.lower && !batch.columns && batch.column_stride == size &&
+  plan.in_place = floats && (!region.lower || boxes_on_the_way(region)) && !batch.columns &&
+                  batch.column_stride == size &&
                   (batch.d > 8 || batch.row_stride == size * std::ptrdiff_t(batch.d));
   plan.made = rows_made(batch, region, plan.columns);
   plan.side_by_side = batch.d <= 8 && !is_mixed(region);

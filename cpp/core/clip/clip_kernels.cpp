@@ -54,18 +54,21 @@ bool has_finite_zeros(const Region& region) {
 }
 
 // `size`: bytes of a number of the batch.
+// `boxed`: cells are moved into a box on the way.
 Stream make_stream(const Region& region, const Arrangement& arrangement, std::size_t size,
-                   std::int64_t* absent, Scratch& scratch, const Units& units) {
+                   std::int64_t* absent, Scratch& scratch, const Units& units, bool boxed) {
   const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;
   Stream s{};
   s.d = d, s.form = units.form, s.absent = absent;
+  s.boxed = boxed;
   s.keeps = arrangement.keeps && size == 4 && !is_mixed(region) && region.task != Task::distances &&
             has_finite_zeros(region);
   s.center = scratch.padded(is_mixed(region) ? nullptr : region.center, 0.0, d);
   const bool scaled = units.scale == 1 && !is_mixed(region);
   s.scale = scratch.padded(scaled ? region.scale : nullptr, 1.0, d);
   s.stride = y_slot(region.task) - (s.form == Form::ellipsoid ? 0 : sum_slot) +
-             arrangement.rows * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double);
+             arrangement.rows * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double) +
+             (boxed ? ends_slots : 0);
   s.radius = region.radius / units.scale, s.numerator = region.radius;
   s.limit = region.task == Task::box ? region.limit[0] : 0;
   s.alone = {scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
@@ -80,6 +83,10 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
         record[center_slot] = s.center[j], record[scale_slot] = s.scale[j];
       if (region.task == Task::box) record[limit_slot] = region.limit[j];
     }
+    for (std::size_t j = 0; boxed && j < chunks * vec_lanes; ++j) {
+      double* end = of + (j / vec_lanes + 1) * s.stride - ends_slots + j % vec_lanes;
+      end[0] = j < d ? region.lower[j] : 0, end[vec_lanes] = j < d ? region.upper[j] : 0;
+    }
     return of;
   };
   s.records = records();
@@ -87,7 +94,7 @@ Stream make_stream(const Region& region, const Arrangement& arrangement, std::si
   if (size == sizeof(float) && clips(region) && !is_mixed(region) && arrangement.rows >= 4 &&
       d <= most_late && twice <= late_bytes && arrangement.fetch != Fetch::hardware)
     s.late = records();
-  if (!is_mixed(region) && region.task != Task::distances)
+  if (!is_mixed(region) && region.task != Task::distances && !boxed)  // whose records are longer
     s.spare = scratch.take(chunks * (y_slot(region.task) + holed_in_flight * vec_lanes));
   s.bins = make_bins(region, scratch);
   return s;
@@ -276,7 +283,8 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   std::int64_t* absent = partial + sums_of(region);
   ClipCounts counts{0, 0};
   std::size_t done = 0;
-  const Units units = units_of(region, sizeof(T));
+  const bool boxed = plan.in_place && region.lower;
+  const Units units = boxed ? Units{Form::ellipsoid, 1} : units_of(region, sizeof(T));
   if (plan.columns)
     with_form<T, task>(units.form, [&](auto form) {
       counts = run_columns<T, task, form>(batch, region, units, given, memory, done, partial);
@@ -289,6 +297,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
     arrangement.takes = Takes::all, arrangement.keeps = false;
     arrangement.rows = rows_made_in_flight(region, arrangement.rows);
   }
+  if (boxed) arrangement.keeps = false;
   Scratch scratch{memory};
   MadeRows made = make_none<T>(batch, region, plan, arrangement.rows, done, scratch);
   if (made.ahead) arrangement.fetch = Fetch::made, arrangement.ahead = made.ahead;
@@ -299,7 +308,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
     if (task == Task::distances) add_counts(sums.bins, batch.n - done, partial);
     return sums.counts;
   }
-  Stream s = make_stream(region, arrangement, sizeof(T), absent, scratch, units);
+  Stream s = make_stream(region, arrangement, sizeof(T), absent, scratch, units, boxed);
   s.counts = counts;
   const MatrixScratch matrix =
       is_mixed(region) ? make_matrix_scratch(region, plan, scratch) : MatrixScratch{};
@@ -331,7 +340,8 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
   const ClipPlan plan = clip_plan(rows, region);
   Scratch scratch{memory};
   const Arrangement arrangement{"groups", most_in_groups, 0, 0, Fetch::hardware, false};
-  Stream s = make_stream(region, arrangement, sizeof(T), to.absent, scratch, {Form::ellipsoid, 1});
+  Stream s =
+      make_stream(region, arrangement, sizeof(T), to.absent, scratch, {Form::ellipsoid, 1}, false);
   if (!is_mixed(region)) {
     all_to_groups<T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);
     return s.counts;
@@ -363,9 +373,10 @@ ClipCounts clip_sum(const Batch& batch, const Region& region, const Arrangement&
   const UpperHalvesCleared at_the_end;
   const auto of_floats = [&] {  // others are made doubles
     const ClipPlan plan = clip_plan(batch, region);
+    if (region.lower) return plan.in_place;
     return plan.in_place || plan.columns || (batch.columns && is_mixed(region));
   };
-  return batch.dtype == Dtype::float32 && !region.lower && of_floats()
+  return batch.dtype == Dtype::float32 && of_floats()
              ? run<float>(batch, region, arrangement, scratch, partial)
              : run<double>(batch, region, arrangement, scratch, partial);
 }

@@ -1,5 +1,5 @@
-// Rows that a pass cannot read where they lie: of integers, apart from each other, with cells that are moved into
-// a box, or columns that it takes as rows. A few are made right before they are read, so that they are in the first
+// Rows that a pass cannot read where they lie: of integers, apart from each other, or columns that it takes as rows
+// (and before a matrix, or in a region that is a box, rows with cells that are moved into one of their own). A few are made right before they are read, so that they are in the first
 // level of cache, and the memory is asked for others' numbers meanwhile. Each number is read once: what follows
 // is of what was made. Included into each target's namespace.
 

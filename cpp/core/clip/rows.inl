@@ -111,7 +111,7 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
 // Rows of 9 to 14 coordinates, eight of them side by side, as in short_rows.inl: of two vectors for each row up to
 // half would be nothing. Cost of eight rows: 7 vector operations a coordinate (8 of float32) and the permutations
 // of load_columns. From row i on, while they are ordinary.
-template <class T, int D, Task task, Form form, bool made>
+template <class T, int D, Task task, Form form, Eight how>
 static __attribute__((noinline)) void add_eights_of_rows(Stream& s, const Batch& rows,
                                                          const Region& region, std::size_t& i,
                                                          const Arrangement& arrangement) {
@@ -123,8 +123,8 @@ static __attribute__((noinline)) void add_eights_of_rows(Stream& s, const Batch&
   constexpr bool few = register_lanes == 8 && (task != Task::halves || D <= 10);
   add_ordinary<T, D, task, form, few>(
       region, s.radius,
-      reader_of_eights<T, D, made>(batch, std::ptrdiff_t(arrangement.ahead),
-                                   arrangement.fetch == Fetch::far),
+      reader_of_eights<T, D, how>(region, batch, std::ptrdiff_t(arrangement.ahead),
+                                  arrangement.fetch == Fetch::far),
       next, batch.n, lanes, bins);
   s.bins = bins;
   s.counts.clipped += lanes.counts.clipped;
@@ -155,10 +155,10 @@ static void add_eights_of_long_rows(Stream& s, const Batch& rows, const Region& 
                                     std::size_t& i, const Arrangement& arrangement) {
   if constexpr (D <= most_eights<task>) {
     constexpr Form its = is_unscaled<T, task, form> ? form : Form::ellipsoid;
-    if (rows.d == std::size_t(D) && may_be_made<T> && rows.made)
-      return add_eights_of_rows<T, D, task, its, may_be_made<T>>(s, rows, region, i, arrangement);
     if (rows.d == std::size_t(D))
-      return add_eights_of_rows<T, D, task, its, false>(s, rows, region, i, arrangement);
+      return with_eights<T, task, its>(region, rows, [&](auto how) {
+        add_eights_of_rows<T, D, task, its, how>(s, rows, region, i, arrangement);
+      });
     add_eights_of_long_rows<T, task, form, D + 1>(s, rows, region, i, arrangement);
   }
 }
@@ -167,6 +167,16 @@ static void add_eights_of_long_rows(Stream& s, const Batch& rows, const Region& 
 template <class T, Task task, Form form>
 static void stream_vectors(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                            const Arrangement& arrangement) {
+  if constexpr (may_be_boxed<task, form>) {
+    if (s.boxed && register_lanes == 8 && arrangement.rows >= 8)
+      stream_groups<T, register_lanes == 8 ? 8 : 4, task, false, form, true>(s, rows, from, i,
+                                                                             arrangement);
+    else if (s.boxed && arrangement.rows >= 4)
+      stream_groups<T, 4, task, false, form, true>(s, rows, from, i, arrangement);
+    else if (s.boxed && arrangement.rows >= 2)
+      stream_groups<T, 2, task, false, form, true>(s, rows, from, i, arrangement);
+    if (s.boxed) return stream_groups<T, 1, task, false, form, true>(s, rows, from, i, arrangement);
+  }
   if constexpr (register_lanes == 8) {
     if (arrangement.registers && s.d > std::size_t(most_eights<task>) && s.d <= most_in_registers)
       rows.made ? stream_few<T, 8, 2, task, form, may_be_made<T>>(s, rows, from, i, arrangement)

@@ -70,10 +70,8 @@ static __attribute__((noinline)) void add_eights_of_columns(Columns& s, const Fe
       if (far) __builtin_prefetch(eight + ahead, 0, 2);
       else __builtin_prefetch(eight + ahead);
       x[j] = runs ? load_as(from.type[j], eight, first) : load<T>(eight);
-      const auto k = std::size_t(j);
-      if (runs && from.move)
-        x[j] = moved(x[j], fill(region.lower[k]), fill(region.center[k]), fill(region.upper[k]));
     }
+    if (runs && from.move) move_eight(region, x);
   };
   add_ordinary<T, D, task, form, few>(region, radius_of<T, task, form>(s), read_at, next, end - i,
                                       lanes, bins);

@@ -17,7 +17,7 @@ struct ShortSums {
 template <class T, Task task>
 static void short_row(const Region& region, const char* row, ShortSums& sums) {
   double x[vec_lanes] = {}, y[vec_lanes] = {}, limit[vec_lanes] = {}, h[vec_lanes];
-  const std::int64_t holes = copy_row<T>(row, region.d, region.center, x, sums.absent);
+  const std::int64_t holes = read_row<T>(row, region, x, sums.absent);
   sums.counts.nonfinite += holes > 0;
   for (std::size_t j = 0; j < region.d; ++j) {
     y[j] = (x[j] - region.center[j]) * region.scale[j];
@@ -191,19 +191,35 @@ static ELLIPSUM_INLINE void add_lanes(const EightSums<D>& lanes, std::size_t row
   sums.counts.clipped += lanes.counts.clipped;
 }
 
+// How eight rows are read: as they lie, after they were made, or while their cells are moved into the box.
+enum class Eight { lies, made, boxed };
+
 // Are there eights that are made? Of float32 fewer rows are, the rest of columns.
 template <class T> constexpr bool may_be_made = std::is_same_v<T, double>;
+template <Task task, Form form>
+constexpr bool may_be_boxed = form == Form::ellipsoid && task != Task::box;
+
+// Calls f with how eights of a batch are read as a constant.
+template <class T, Task task, Form form, class F>
+static ELLIPSUM_INLINE void with_eights(const Region& region, const Batch& batch, const F& f) {
+  if constexpr (may_be_made<T>)
+    if (batch.made) return f(std::integral_constant<Eight, Eight::made>());
+  if constexpr (may_be_boxed<task, form>)
+    if (region.lower && !batch.made) return f(std::integral_constant<Eight, Eight::boxed>());
+  f(std::integral_constant<Eight, Eight::lies>());
+}
 
 // Reads eight rows that follow each other, and asks for those so many bytes ahead, to the first level of cache or
 // to the second. Those that are made have a loop of their own: around a call sums would leave their registers.
-template <class T, int D, bool made>
-static ELLIPSUM_INLINE auto reader_of_eights(const Batch& batch, std::ptrdiff_t ahead, bool far) {
+template <class T, int D, Eight how>
+static ELLIPSUM_INLINE auto reader_of_eights(const Region& region, const Batch& batch,
+                                             std::ptrdiff_t ahead, bool far) {
   const char* const data = static_cast<const char*>(batch.data);
   const std::ptrdiff_t stride = batch.row_stride;
-  return [&batch, data, stride, ahead, far](std::size_t row, Vec(&y)[D]) {
+  return [&region, &batch, data, stride, ahead, far](std::size_t row, Vec(&y)[D]) {
     constexpr int line = 64, eight = D * vec_lanes * int(sizeof(T));
     const char* rows = data + std::ptrdiff_t(row) * stride;
-    if constexpr (made) {
+    if constexpr (how == Eight::made) {
       rows = rows_from<T>(batch, row, vec_lanes);
       ask_for_made(*batch.made, row, vec_lanes);
     } else if (far) {
@@ -214,21 +230,27 @@ static ELLIPSUM_INLINE auto reader_of_eights(const Batch& batch, std::ptrdiff_t 
       for (int at = 0; at < eight; at += line) __builtin_prefetch(rows + ahead + at);
     }
     load_columns<T>(rows, y);
+    if (how == Eight::boxed) move_eight(region, y);
   };
 }
 
-// Runs of eight ordinary rows, from row i on.
-template <class T, int D, Task task, Form form, bool made>
-static void add_eights(const Region& region, const Batch& batch, std::size_t& i, ShortSums& sums) {
-  const std::size_t first = i;
-  std::size_t next = i;  // a copy, which no store can change
+// Runs of eight ordinary rows, from row i on. A function of its own, and copies, which no store can change: among
+// others its sums left their registers.
+template <class T, int D, Task task, Form form, Eight how>
+static __attribute__((noinline)) void add_eights(const Region& given, const Batch& rows,
+                                                 std::size_t& i, ShortSums& sums) {
+  const Region region = given;
+  const Batch batch = rows;
+  Bins bins = sums.bins;
+  std::size_t next = i;
   const double most = is_unscaled<T, task, form> ? region.radius / sums.units.scale : region.radius;
   EightSums<D> lanes{};
-  add_ordinary<T, D, task, form, true>(region, most,
-                                       reader_of_eights<T, D, made>(batch, short_ahead, false),
-                                       next, batch.n, lanes, sums.bins);
+  add_ordinary<T, D, task, form, true>(
+      region, most, reader_of_eights<T, D, how>(region, batch, short_ahead, false), next, batch.n,
+      lanes, bins);
+  sums.bins = bins;
+  add_lanes<D, task>(lanes, next - i, sums);
   i = next;
-  add_lanes<D, task>(lanes, i - first, sums);
 }
 
 // Eights with holes, `careful_eights` of them at most, each from a copy; were there so many?
@@ -247,6 +269,7 @@ __attribute__((noinline)) static bool add_careful_eights(const Region& region, c
     copied();
     const auto read = [&](Vec(&y)[D]) {
       load_columns<double>(reinterpret_cast<const char*>(copy), y);
+      if (region.lower) move_eight(region, y);
     };
     Vec y[D], norm2;
     if (!read_eight<T, D, task, true, Form::ellipsoid>(region, read, y, norm2, lanes)) break;
@@ -265,9 +288,9 @@ static void short_rows_of(const Region& region, const Batch& batch, std::size_t 
                           ShortSums& sums) {
   while (i < batch.n) {
     with_form<T, task>(sums.units.form, [&](auto form) {
-      if (may_be_made<T> && batch.made)
-        add_eights<T, D, task, form, may_be_made<T>>(region, batch, i, sums);
-      else add_eights<T, D, task, form, false>(region, batch, i, sums);
+      with_eights<T, task, form>(region, batch, [&](auto how) {
+        add_eights<T, D, task, form, how>(region, batch, i, sums);
+      });
     });
     if (add_careful_eights<T, D, task>(region, batch, i, sums)) continue;
     for (int r = 0; r < vec_lanes && i < batch.n; ++r, ++i)

@@ -6,6 +6,9 @@
 // Cost per 8 coordinates: 7 vector operations and 2.2 loads (a box off AVX-512 one more); of float32 two more to
 // convert, and in a ball one less, around 0 three (is_unscaled).
 //
+// Cells of long rows are moved into their box on the way (boxed): the lower and the upper ends are the last slots of
+// each record. Such rows have no holes.
+//
 // Scratch is one stream: a record for each 8 coordinates, of 8 numbers in each of its slots. A ball's scale
 // is the same for all coordinates, and a cube's limit: they stay in registers, and its records begin behind the
 // slots of the first two, which are the ends of the records before.
@@ -31,6 +34,7 @@ struct Stream {
   double radius;     // of what waits, in its units
   double numerator;  // of the factors: the radius in grid units
   bool keeps;        // rows as they were read
+  bool boxed;        // cells are moved into region.box
   RowScratch alone;  // for exceptional rows
   Ahead ahead;
   std::int64_t* absent;  // holes of each coordinate
@@ -87,11 +91,14 @@ static ELLIPSUM_INLINE void find_group(Group<R>& g, const Batch& rows, std::size
 
 static inline std::int64_t* integers_at(double* p) { return reinterpret_cast<std::int64_t*>(p); }
 
+// Of the ends of a box, behind all else in a record: the lower ones, and 8 numbers on the upper ones.
+constexpr std::size_t ends_slots = 2 * vec_lanes;
+
 // One step of the walk, `count` <= 8 coordinates from j on.
-template <class T, int R, Task task, bool keeps, Form form>
+template <class T, int R, Task task, bool keeps, Form form, bool boxed>
 static ELLIPSUM_INLINE void walk_step(Group<R>& g, const double* centers, const Vec& one_scale,
-                                      const Vec& one_limit, double* record, std::size_t j,
-                                      std::size_t count) {
+                                      const Vec& one_limit, double* record, const double* ends,
+                                      std::size_t j, std::size_t count) {
   VecInt sum = load_ints(integers_at(record + sum_slot)), upper{};
   if (task == Task::halves) upper = load_ints(integers_at(record + limit_slot));
   constexpr bool own = form == Form::ellipsoid;  // of each coordinate
@@ -100,6 +107,8 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const double* centers, const 
                                           : fill(0.0);
   const Vec scale = own ? load<double>(record + scale_slot) : one_scale;
   const Vec limit = task == Task::box && own ? load<double>(record + limit_slot) : one_limit;
+  Vec lower, upper_end;
+  if (boxed) lower = load<double>(ends), upper_end = load<double>(ends + vec_lanes);
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) {
     double* at = record + y_slot(task) + r * vec_lanes;
@@ -114,6 +123,7 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const double* centers, const 
     if constexpr (keeps)
       x = count == vec_lanes ? copy_numbers<T>(from, kept) : copy_first<T>(from, kept, count);
     else x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
+    if (boxed) x = moved(x, lower, center, upper_end);
     Vec y = scaled<T, task, form>(x, center, scale);
     g.norm2[r] = add_square<task, squares_are_exact<T, task, form>>(g.norm2[r], y, limit);
     if (task != Task::distances && !keeps) store(at, y);
@@ -123,7 +133,7 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const double* centers, const 
 }
 
 // One walk over the columns; the copies tell the compiler that no store changes a pointer.
-template <class T, int R, Task task, bool keeps, Form form>
+template <class T, int R, Task task, bool keeps, Form form, bool boxed>
 static inline void walk(Stream& stream, Group<R>& group) {
   const std::size_t d = stream.d, stride = stream.stride;
   double* record = stream.records;
@@ -141,11 +151,13 @@ static inline void walk(Stream& stream, Group<R>& group) {
   std::size_t j = 0;
   for (; j + vec_lanes <= d; j += vec_lanes, record += stride) {
     ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, keeps, form>(g, centers, scale, limit, record, j, vec_lanes);
+    walk_step<T, R, task, keeps, form, boxed>(g, centers, scale, limit, record,
+                                              record + stride - ends_slots, j, vec_lanes);
   }
   if (j < d) {
     ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);  // rows and centers are 0 beyond their ends
-    walk_step<T, R, task, keeps, form>(g, centers, scale, limit, record, j, d - j);
+    walk_step<T, R, task, keeps, form, boxed>(g, centers, scale, limit, record,
+                                              record + stride - ends_slots, j, d - j);
   }
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) group.norm2[r] = g.norm2[r];
@@ -189,7 +201,7 @@ template <class T, Task task, bool keeps>
 __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin& from,
                                                         std::size_t i, int r) {
   const char* row = row_at(from.batch, i);
-  const std::int64_t holes = copy_row<T>(row, s.d, from.region.center, s.alone.x, s.absent);
+  const std::int64_t holes = read_row<T>(row, from.region, s.alone.x, s.absent);
   s.counts.nonfinite += holes > 0;
   s.alone.stretch = stretch_of(from.region, holes);
   Vec norm2 = fill(0.0);
@@ -324,7 +336,7 @@ template <Task task> static void join_late(Stream& s) {
 }
 
 // T: the type of what is read (with a matrix the transformed rows: doubles, whose center is 0).
-template <class T, int R, Task task, bool keeps, Form form>
+template <class T, int R, Task task, bool keeps, Form form, bool boxed = false>
 static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                           const Arrangement& arrangement) {
   if (s.holed || i + R > rows.n) return;
@@ -344,7 +356,7 @@ static void stream_groups(Stream& s, const Batch& rows, const Origin& from, std:
       break;
     }
     find_group<T>(g, rows, i);
-    walk<T, R, task, keeps, form>(s, g);
+    walk<T, R, task, keeps, form, boxed>(s, g);
     finish_group<T, R, task, keeps>(s, g, from, i);
     take_turns(s);
   }

@@ -196,7 +196,7 @@ inline void store_upper_halves(std::int32_t* p, const Vec& a) {
 }
 
 // A bit for each lane that is not 0.
-inline unsigned nonzero(const VecInt& a) {
+ELLIPSUM_INLINE unsigned nonzero(const VecInt& a) {
   unsigned bits = 0;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) bits |= nonzero(Ints(a.part[p])) << (p * register_lanes);
@@ -204,10 +204,10 @@ inline unsigned nonzero(const VecInt& a) {
 }
 
 // Is a bit set anywhere? One branch for whoever asks.
-inline bool any_bit(const VecInt& a) { return nonzero(a) != 0; }
+ELLIPSUM_INLINE bool any_bit(const VecInt& a) { return nonzero(a) != 0; }
 
 // Of eight bits: without the instruction, the compiler's own is a call.
-inline std::int64_t count_bits(unsigned lanes) {
+ELLIPSUM_INLINE std::int64_t count_bits(unsigned lanes) {
 #if defined(__POPCNT__)
   return __builtin_popcount(lanes);
 #else
@@ -216,7 +216,7 @@ inline std::int64_t count_bits(unsigned lanes) {
 #endif
 }
 
-inline std::int64_t count_nonzero(const VecInt& a) { return count_bits(nonzero(a)); }
+ELLIPSUM_INLINE std::int64_t count_nonzero(const VecInt& a) { return count_bits(nonzero(a)); }
 
 // A row's offers to a matrix: rounded to 29 bits, 0 where |x| < least; `outside` gets the sign
 // bit of each lane where |x| < most fails.
@@ -278,7 +278,7 @@ inline Vec maximum(const Vec& a, const Vec& b) {
 }
 
 // How many lanes of a are above those of b; a NaN is not.
-inline std::int64_t count_above(const Vec& a, const Vec& b) {
+ELLIPSUM_INLINE std::int64_t count_above(const Vec& a, const Vec& b) {
   unsigned bits = 0;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) bits |= above(a.part[p], b.part[p]) << (p * register_lanes);
@@ -286,7 +286,7 @@ inline std::int64_t count_above(const Vec& a, const Vec& b) {
 }
 
 // Is every lane of a below those of b? A NaN is not.
-inline bool all_below(const Vec& a, const Vec& b) {
+ELLIPSUM_INLINE bool all_below(const Vec& a, const Vec& b) {
   unsigned not_below = 0;
   ELLIPSUM_UNROLL
   for (int p = 0; p < vec_parts; ++p) not_below |= not_less(a.part[p], b.part[p]);
@@ -294,7 +294,7 @@ inline bool all_below(const Vec& a, const Vec& b) {
 }
 
 // ((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7)): each step adds the upper half.
-inline double sum_lanes(const Vec& a) {
+ELLIPSUM_INLINE double sum_lanes(const Vec& a) {
 #if defined(__AVX512F__)
   typedef double Half __attribute__((vector_size(32)));
   const Half four =

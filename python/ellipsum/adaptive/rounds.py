@@ -22,7 +22,7 @@ from .. import noise
 from ..column_names import Columns
 from ..ellipsoid import Ellipsoid
 from ..guarantee import Neighbors, rounded_up
-from ..noise_keys import JobKeys, Use
+from ..noise_keys import JobKeys, Told, Use
 from .cells import Cells, cells_sensitivity, read_cells
 from .domain import Domain, Frame
 from .excess import STEPS, Excess, choose_ramp, expected
@@ -114,6 +114,9 @@ class _Run:
         self.laws: Laws | None = None  # of distances, from the last histogram
         self.shares: tuple[Array, float] | None = None
         self.integers: list[NDArray[np.object_]] = []
+        # All that a step's region comes from: the domain, what is known, and what was answered.
+        known = (domain.center, domain.half, domain.basis, domain.sigma)
+        self.told = Told(kind, neighbors.value, *known)
         self.regions: list[Ellipsoid] = []
         self.before_noise: Callable[[int, str], None] = lambda step, mark: None
         self.on_plan: Callable[[Plan], None] | None = None
@@ -240,14 +243,12 @@ class _Run:
     def _noisy(self, exact: NDArray[Any], sensitivity: float, mu: float) -> NDArray[np.object_]:
         """The one place where private integers become public ones."""
         sigma = rounded_up(sensitivity / mu)
-        # All that the step's region came from: the domain, what is known, and what was answered.
-        known = (self.domain.center, self.domain.half, self.domain.basis, self.domain.sigma)
-        job = (self.kind, self.neighbors.value, *known, *self.integers, sigma, exact)
-        keys, step = JobKeys(self.root, *job), len(self.integers)
+        keys, step = JobKeys(self.root, sigma, exact, after=self.told), len(self.integers)
         self.before_noise(step, keys.of(Use.MARK, step).hex())
         draw = noise.rounded_gaussian(exact.size, sigma, key=keys.of(Use.STEP, step))
         out: NDArray[np.object_] = exact.astype(object) + draw.astype(object)
         self.integers.append(out)
+        self.told.add(out)
         return out
 
     # ---- what is made of them: post-processing -----------------------------------------
