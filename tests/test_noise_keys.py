@@ -11,7 +11,7 @@ import pytest
 
 import ellipsum
 from ellipsum import Ellipsoid, ExactSum, PrivateMean, PrivateSum, estimate_covariance, noise
-from ellipsum.noise_keys import JobKeys, Use, digest, root_key
+from ellipsum.noise_keys import JobKeys, Told, Use, digest, root_key
 
 ROOT = bytes(range(32))
 REGION = Ellipsoid.ball(1.0, d=3)
@@ -119,6 +119,18 @@ def test_the_encoding_of_a_job_is_injective():
     ]  # fmt: skip
     jobs = [(), *((p,) for p in parts), *itertools.product(parts, repeat=2), (b"as",)]
     assert len({digest(*job) for job in jobs}) == len(jobs)
+
+
+def test_what_is_told_step_by_step_is_what_is_told_at_once():
+    parts = ["plan", None, np.arange(3.0), np.array([2**70, -1], object), 1.5, b"x"]
+    for k in range(len(parts)):
+        told = Told(*parts[:k])
+        assert told.digest(*parts[k:]) == digest(*parts)
+        assert JobKeys(ROOT, *parts[k:], after=told).of(Use.STEP, 1) == (
+            JobKeys(ROOT, *parts).of(Use.STEP, 1)
+        )
+        told.add(*parts[k:])
+        assert told.digest() == digest(*parts)
 
 
 def test_keys_are_derived_in_one_place():

@@ -88,7 +88,12 @@ class JobKeys:
 
 class Told:
     """Parts of a context, to which more are added: what is told at each of many steps is encoded
-    once. **As private as the parts.**"""
+    once. **As private as the parts.**
+
+    Parameters
+    ----------
+    *parts : as of :class:`JobKeys`
+    """
 
     def __init__(self, *parts: Any) -> None:
         self._state = hashlib.blake2b(_joined(parts), digest_size=KEY_BYTES, person=_DIGEST)

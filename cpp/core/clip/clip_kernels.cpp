@@ -53,8 +53,7 @@ bool has_finite_zeros(const Region& region) {
   return true;
 }
 
-// `size`: bytes of a number of the batch.
-// `boxed`: cells are moved into a box on the way.
+// `size`: bytes of a number of the batch; `boxed`: are cells moved into a box on the way?
 Stream make_stream(const Region& region, const Arrangement& arrangement, std::size_t size,
                    std::int64_t* absent, Scratch& scratch, const Units& units, bool boxed) {
   const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;

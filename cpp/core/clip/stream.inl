@@ -34,7 +34,7 @@ struct Stream {
   double radius;     // of what waits, in its units
   double numerator;  // of the factors: the radius in grid units
   bool keeps;        // rows as they were read
-  bool boxed;        // cells are moved into region.box
+  bool boxed;        // cells are moved into the region's box
   RowScratch alone;  // for exceptional rows
   Ahead ahead;
   std::int64_t* absent;  // holes of each coordinate
