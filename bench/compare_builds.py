@@ -5,6 +5,7 @@
     python bench/compare_builds.py OLD/python NEW/python --columns --tasks ball --megabytes 128
     python bench/compare_builds.py OLD/python NEW/python --holes 0.3 --megabytes 64 --target avx512
     python bench/compare_builds.py OLD/python NEW/python --columns --holes 0.02 --ignore
+    python bench/compare_builds.py OLD/python NEW/python --cells 2 --tasks ball --megabytes 64
 
 Prints the least time of NEW over that of OLD for each shape, type and d; the passes alternate, so
 that what else the machine does meets both.
@@ -13,6 +14,7 @@ that what else the machine does meets both.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -38,11 +40,13 @@ def pass_of(
     order: str,
     holes: float,
     stretch: bool,
+    cells: float,
 ):
     """A call without arguments that clips and adds Gaussian rows, half of them outside.
 
     ``order``: "C" for rows that lie in rows, "F" in columns. ``holes``: the share of cells that are
-    NaN; ``stretch``: norms are of the present ones.
+    NaN; ``stretch``: norms are of the present ones. ``cells``: so far from the centre they are
+    moved, if not 0.
     """
     n = max(int(megabytes * 2**20) // np.dtype(dtype).itemsize // d, 8)
     rows = np.random.default_rng(0).standard_normal((n, d)).astype(dtype, order=order)
@@ -58,31 +62,31 @@ def pass_of(
     matrix = np.diag(scale).astype(np.float32).astype(float).ravel() if task == "matrix" else NONE
     limit = scale.copy() if task == "box" else NONE
     shape = center, NONE if task == "matrix" else scale, matrix
+    box = {"lower": center - cells, "upper": center + cells} if cells else {}
     if task == "distances":
         edges, counts = RADIUS * 2.0 ** (np.arange(24) - 12), np.zeros(24, np.int64)
-        return lambda: backend.distance_counts(rows, *shape, edges, counts, stretch=stretch)
+        return lambda: backend.distance_counts(rows, *shape, edges, counts, stretch=stretch, **box)
     partial = np.zeros(2 * d if task == "halves" else d, np.int64)
     halves = task == "halves"
     arguments = *shape, limit, RADIUS, partial, 1, halves
-    return lambda: backend.clip_sum(rows, *arguments, stretch=stretch)
+    return lambda: backend.clip_sum(rows, *arguments, stretch=stretch, **box)
 
 
 def work() -> None:
-    """Answer each line ``task form dtype d megabytes order holes stretch passes``: least time."""
+    """Answer each line, the arguments of a pass and how many ``passes``: the least time."""
     from ellipsum.kernels.backend import kernels
 
-    calls: dict[str, object] = {}
+    known: dict[str, object] = {}
     for line in sys.stdin:
-        case, _, passes = line.strip().rpartition(" ")
-        if case not in calls:
-            *what, d, megabytes, order, holes, stretch = case.split()
-            known = int(d), float(megabytes), order, float(holes), stretch == "True"
-            calls = {case: pass_of(kernels(), *what, *known)}
-            calls[case]()
+        case = json.loads(line)
+        passes = case.pop("passes")
+        if case != known:
+            known, call = case, pass_of(kernels(), **case)
+            call()
         least = float("inf")
-        for _ in range(int(passes)):
+        for _ in range(passes):
             start = time.perf_counter()
-            calls[case]()
+            call()
             least = min(least, time.perf_counter() - start)
         print(least, flush=True)
 
@@ -98,8 +102,8 @@ def start(package: str, backend: str, target: str) -> subprocess.Popen:
     return subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
 
 
-def ask(worker: subprocess.Popen, case: str, passes: int) -> float:
-    worker.stdin.write(f"{case} {passes}\n")
+def ask(worker: subprocess.Popen, case: dict[str, object], passes: int) -> float:
+    worker.stdin.write(json.dumps(case | {"passes": passes}) + "\n")
     worker.stdin.flush()
     return float(worker.stdout.readline())
 
@@ -117,6 +121,7 @@ def main() -> None:
     parser.add_argument("--columns", action="store_true", help="rows that lie in columns")
     parser.add_argument("--holes", type=float, default=0.0, help="share of cells that are NaN")
     parser.add_argument("--ignore", action="store_true", help="norms are of the present cells")
+    parser.add_argument("--cells", type=float, default=0.0, help="half of the box they move into")
     parser.add_argument("--turns", type=int, default=12)
     parser.add_argument("--passes", type=int, default=10)
     options = parser.parse_args()
@@ -128,9 +133,17 @@ def main() -> None:
             for task in options.tasks:
                 if task == "matrix" and d > 128:
                     continue
-                order = "F" if options.columns else "C"
-                case = f"{task} {options.form} {dtype} {d}"
-                case += f" {options.megabytes} {order} {options.holes} {options.ignore}"
+                case = {
+                    "task": task,
+                    "form": options.form,
+                    "dtype": dtype,
+                    "d": d,
+                    "megabytes": options.megabytes,
+                    "order": "F" if options.columns else "C",
+                    "holes": options.holes,
+                    "stretch": options.ignore,
+                    "cells": options.cells,
+                }
                 least = [float("inf")] * 2
                 for turn in range(options.turns):
                     for k in (turn % 2, 1 - turn % 2):

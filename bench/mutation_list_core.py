@@ -45,8 +45,8 @@ CORE = [
     Mutation(
         "box of cells, C++: infinite cells are at the ends of the box",
         C + "clip/cell_box.inl",
-        "fill_holes(inside, holes_of(x),",
-        "fill_holes(inside, holes_of(inside),",
+        "fill_holes(clamp(x, lower, upper), holes_of(x),",
+        "fill_holes(clamp(x, lower, upper), holes_of(clamp(x, lower, upper)),",
         "tests/test_cell_box.py",
     ),
     Mutation(

@@ -1,4 +1,4 @@
-"""The mutations of ``mutations.py`` in rows that the kernels make as they go."""
+"""The mutations of ``mutations.py`` in rows that the kernels make, or move, on the way."""
 
 from __future__ import annotations
 
@@ -39,5 +39,40 @@ MADE = [
         "std::copy_n(last, d - j, row);",
         "std::copy_n(last, d - j - 1, row);",
         "tests/test_made_rows.py",
+    ),
+    Mutation(
+        "boxed rows, C++: the lower ends are the upper ones, too",
+        C + "clip/stream.inl",
+        "upper_end = load<double>(ends + vec_lanes)",
+        "upper_end = load<double>(ends)",
+        "tests/test_cell_box.py",
+    ),
+    Mutation(
+        "boxed rows, C++: eight rows side by side stay where they are",
+        C + "clip/short_rows.inl",
+        "if (how == Eight::boxed) move_eight(region, y);",
+        "",
+        "tests/test_cell_box.py",
+    ),
+    Mutation(
+        "boxed rows, C++: an exceptional row stays where it is",
+        C + "clip/cell_box.inl",
+        "if (!boxed) return copy_row",
+        "return copy_row",
+        "tests/test_cell_box.py",
+    ),
+    Mutation(
+        "boxed rows, C++: rows that were made are moved once more",
+        C + "clip/cell_box.inl",
+        "return region.lower && !rows.made;",
+        "return region.lower;",
+        "tests/test_cell_box.py",
+    ),
+    Mutation(
+        "distances, C++: edges that are left over of four count no row",
+        C + "clip/distances.inl",
+        "k < bins.edges; k += edges_at_once",
+        "k + edges_at_once <= bins.edges; k += edges_at_once",
+        "tests/test_cell_box.py",
     ),
 ]

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from clip_cases import DTYPES, NONE, Region, gaussian_rows, hostile_rows
-from ellipsum.adaptive.domain import Frame
+from ellipsum import PrivateMean
+from ellipsum.adaptive.domain import Domain, Frame
 from ellipsum.adaptive.part_pass import passes_over
 from ellipsum.adaptive.passes import Passes
 from ellipsum.kernels import twins
+from ellipsum.kernels.backend import use_kernels
 from ellipsum.rows.columns import ColumnBlock
 from ellipsum.rows.partitioned import Partitioned
 from regions import KERNEL_SETS, _core
@@ -88,6 +90,45 @@ def test_the_integers_are_those_of_rows_that_were_moved_before(kernels, kind, dt
                 for threads in (1, 3):
                     found = integers(region, kernels, view, box, threads)
                     np.testing.assert_array_equal(found, wanted, f"{d}, {n}, {view.strides}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["ball", "box", *KINDS])
+def test_cells_are_moved_once_and_holes_to_a_centre_that_may_lie_outside(kernels, kind, dtype):
+    """A hole of a row that was moved already would go on to the nearer end."""
+    for d in (1, 2, 3, 7, 8, 9, 13, 33):
+        region = Region(kind, d, unit=2.0**20)
+        beyond = np.linspace(0.5, 1.5, d) * np.where(np.arange(d) % 2, 1, -1)
+        lower, upper = region.center - 1 + beyond, region.center + 0.25 + beyond
+        box = np.where(np.arange(d) % 3, lower, lower - 4), np.where(np.arange(d) % 3, upper, 4.0)
+        rows = hostile_rows(61, d, dtype)
+        rows[17:] = gaussian_rows(44, d, dtype)
+        rows[5::7, d // 2] = np.nan
+        wanted = integers(region, twins, moved(rows, region.center, *box))
+        for view in layouts(rows):
+            for threads in (1, 3):
+                found = integers(region, kernels, view, box, threads)
+                np.testing.assert_array_equal(found, wanted, f"{d}, {view.strides}")
+
+
+def test_a_plan_whose_centre_leaves_its_box_answers_alike_in_every_layout(monkeypatch):
+    """Rows at an end of the box: noise takes the centre beyond it, where holes go, too."""
+    frames, real = [], Domain.frame
+    monkeypatch.setattr(Domain, "frame", lambda *a: frames.append(real(*a)) or frames[-1])
+    rng = np.random.default_rng(0)
+    rows = np.ones((1003, 3))
+    rows[rng.random(rows.shape) < 0.3] = np.nan
+    rows[::50], rows[-3:, 0] = 0.5, np.nan
+    mean = PrivateMean(lower=np.zeros(3), upper=np.ones(3), mu=0.3)
+    for seed in range(3):
+        releases = []
+        for how in KERNEL_SETS:
+            with use_kernels(how):
+                releases += [mean(view, seed=seed) for view in layouts(rows)]
+        for release in releases[1:]:
+            for one, two in zip(release.transcript, releases[0].transcript, strict=True):
+                np.testing.assert_array_equal(one, two)
+    assert any((frame.center > 1).any() for frame in frames)
 
 
 @pytest.fixture(params=_core.variants() if _core else [])

@@ -106,8 +106,8 @@ struct Region {
   std::size_t rank;       // columns of U and V; 0: there are none
   const double* factors;  // U, then V, both d x rank, row-major; 24 significant bits, 0 or within
                           // 2^+-400 (U: grid units per data unit), and V's below 1
-  // Where set, every cell is first moved into [lower_j, upper_j], a hole to the center: data unit,
-  // lower <= center <= upper. Then no row has a hole.
+  // Where set, every cell is first moved into [lower_j, upper_j], a hole to the center, wherever that
+  // is: data unit. Then no row has a hole.
   const double* lower;
   const double* upper;
   Form form = Form::ellipsoid;

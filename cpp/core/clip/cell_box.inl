@@ -1,10 +1,15 @@
 // Cells moved into a box, and holes to the centre (Region: lower, upper). A number is read once, and what
 // follows is of that reading. Included into each target's namespace.
 
-static ELLIPSUM_INLINE Vec moved(Vec x, const Vec& lower, const Vec& center, const Vec& upper) {
+// In place: a copy of what is held goes by pieces on AVX2, from which no register can be forwarded (GCC 12).
+static ELLIPSUM_INLINE void move(Vec& x, const Vec& lower, const Vec& center, const Vec& upper) {
   hold(x);
-  const Vec inside = clamp(x, lower, upper);
-  return fill_holes(inside, holes_of(x), center);
+  x = fill_holes(clamp(x, lower, upper), holes_of(x), center);
+}
+
+static ELLIPSUM_INLINE Vec moved(Vec x, const Vec& lower, const Vec& center, const Vec& upper) {
+  move(x, lower, center, upper);
+  return x;
 }
 
 static inline Vec moved(const Vec& x, const CellBox& box, std::size_t at) {
@@ -45,13 +50,18 @@ static void move_numbers(const char* from, const Validity& valid, std::size_t n,
   }
 }
 
-// copy_row of cells that are moved into the region's box, if it has one: then there are no holes. (What was moved
-// is moved again to where it is.)
+// Are cells of rows moved where a pass reads them?
+static ELLIPSUM_INLINE bool is_boxed(const Region& region, const Batch& rows) {
+  return region.lower && !rows.made;
+}
+
+// copy_row of a row whose cells are moved into the region's box if it is `boxed`: then there are no holes. Those
+// of a row that was made are moved already, and once is not twice: a hole's centre may lie outside of the box.
 template <class T>
-static std::int64_t read_row(const char* row, const Region& region, double* x,
+static std::int64_t read_row(const char* row, const Region& region, bool boxed, double* x,
                              std::int64_t* absent) {
   const std::size_t d = region.d;
-  if (!region.lower) return copy_row<T>(row, d, region.center, x, absent);
+  if (!boxed) return copy_row<T>(row, d, region.center, x, absent);
   for (std::size_t j = 0; j < d; j += vec_lanes) {
     const auto ends = [&](const double* of) { return load_some<double>(of + j, d - j); };
     store(x + j, moved(load_some<T>(row + j * sizeof(T), d - j), ends(region.lower),
@@ -65,7 +75,7 @@ static std::int64_t read_row(const char* row, const Region& region, double* x,
 template <int D> static ELLIPSUM_INLINE void move_eight(const Region& region, Vec (&x)[D]) {
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j)
-    x[j] = moved(x[j], fill(region.lower[j]), fill(region.center[j]), fill(region.upper[j]));
+    move(x[j], fill(region.lower[j]), fill(region.center[j]), fill(region.upper[j]));
 }
 
 // n rows of contiguous coordinates, to doubles one after the other: by lines, or where a row is longer, by columns,

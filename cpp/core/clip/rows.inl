@@ -168,9 +168,8 @@ template <class T, Task task, Form form>
 static void stream_vectors(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
                            const Arrangement& arrangement) {
   if constexpr (may_be_boxed<task, form>) {
-    if (s.boxed && register_lanes == 8 && arrangement.rows >= 8)
-      stream_groups<T, register_lanes == 8 ? 8 : 4, task, false, form, true>(s, rows, from, i,
-                                                                             arrangement);
+    if (s.boxed && most_in_flight == 8 && arrangement.rows >= 8)
+      stream_groups<T, most_in_flight, task, false, form, true>(s, rows, from, i, arrangement);
     else if (s.boxed && arrangement.rows >= 4)
       stream_groups<T, 4, task, false, form, true>(s, rows, from, i, arrangement);
     else if (s.boxed && arrangement.rows >= 2)

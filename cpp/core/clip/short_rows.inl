@@ -15,9 +15,10 @@ struct ShortSums {
 // One row of d <= 8 as the rule says it, for the ends of a batch and for huge rows: from a copy, in
 // vectors, where no compiler makes branches of the numbers of an ordinary row.
 template <class T, Task task>
-static void short_row(const Region& region, const char* row, ShortSums& sums) {
+static void short_row(const Region& region, const Batch& batch, std::size_t i, ShortSums& sums) {
+  const char* row = rows_from<T>(batch, i, 1);
   double x[vec_lanes] = {}, y[vec_lanes] = {}, limit[vec_lanes] = {}, h[vec_lanes];
-  const std::int64_t holes = read_row<T>(row, region, x, sums.absent);
+  const std::int64_t holes = read_row<T>(row, region, is_boxed(region, batch), x, sums.absent);
   sums.counts.nonfinite += holes > 0;
   for (std::size_t j = 0; j < region.d; ++j) {
     y[j] = (x[j] - region.center[j]) * region.scale[j];
@@ -87,15 +88,15 @@ static ELLIPSUM_INLINE bool read_eight(const Region& region, const Read& read, V
   Vec outside[D];
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) {
-    Vec x = y[j];
-    if (holes) hold(x);
+    Vec& x = y[j];
     if (holes) {
+      hold(x);
       hole[j] = holes_of(x);
       missing = count_holes(missing, hole[j]);
       x = fill_holes(x, hole[j], fill(region.center[j]));
     }
-    y[j] = scaled<T, task, form>(x, fill(region.center[j]), fill(region.scale[j]));
-    if (task == Task::box) outside[j] = bring_inside(y[j], fill(region.limit[j]));
+    x = scaled<T, task, form>(x, fill(region.center[j]), fill(region.scale[j]));
+    if (task == Task::box) outside[j] = bring_inside(x, fill(region.limit[j]));
   }
   if constexpr (task == Task::box) norm2 = sum_of_squares<0, norm_lanes, D, false>(outside);
   else norm2 = sum_of_squares<0, norm_lanes, D, squares_are_exact<T, task, form>>(y);
@@ -205,7 +206,7 @@ static ELLIPSUM_INLINE void with_eights(const Region& region, const Batch& batch
   if constexpr (may_be_made<T>)
     if (batch.made) return f(std::integral_constant<Eight, Eight::made>());
   if constexpr (may_be_boxed<task, form>)
-    if (region.lower && !batch.made) return f(std::integral_constant<Eight, Eight::boxed>());
+    if (is_boxed(region, batch)) return f(std::integral_constant<Eight, Eight::boxed>());
   f(std::integral_constant<Eight, Eight::lies>());
 }
 
@@ -269,7 +270,7 @@ __attribute__((noinline)) static bool add_careful_eights(const Region& region, c
     copied();
     const auto read = [&](Vec(&y)[D]) {
       load_columns<double>(reinterpret_cast<const char*>(copy), y);
-      if (region.lower) move_eight(region, y);
+      if (is_boxed(region, batch)) move_eight(region, y);
     };
     Vec y[D], norm2;
     if (!read_eight<T, D, task, true, Form::ellipsoid>(region, read, y, norm2, lanes)) break;
@@ -294,7 +295,7 @@ static void short_rows_of(const Region& region, const Batch& batch, std::size_t 
     });
     if (add_careful_eights<T, D, task>(region, batch, i, sums)) continue;
     for (int r = 0; r < vec_lanes && i < batch.n; ++r, ++i)
-      short_row<T, task>(region, rows_from<T>(batch, i, 1), sums);
+      short_row<T, task>(region, batch, i, sums);
   }
 }
 

@@ -123,7 +123,7 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const double* centers, const 
     if constexpr (keeps)
       x = count == vec_lanes ? copy_numbers<T>(from, kept) : copy_first<T>(from, kept, count);
     else x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
-    if (boxed) x = moved(x, lower, center, upper_end);
+    if (boxed) move(x, lower, center, upper_end);
     Vec y = scaled<T, task, form>(x, center, scale);
     g.norm2[r] = add_square<task, squares_are_exact<T, task, form>>(g.norm2[r], y, limit);
     if (task != Task::distances && !keeps) store(at, y);
@@ -201,7 +201,7 @@ template <class T, Task task, bool keeps>
 __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin& from,
                                                         std::size_t i, int r) {
   const char* row = row_at(from.batch, i);
-  const std::int64_t holes = read_row<T>(row, from.region, s.alone.x, s.absent);
+  const std::int64_t holes = read_row<T>(row, from.region, s.boxed, s.alone.x, s.absent);
   s.counts.nonfinite += holes > 0;
   s.alone.stretch = stretch_of(from.region, holes);
   Vec norm2 = fill(0.0);

@@ -249,10 +249,14 @@ inline Vec within(const Vec& y, const Vec& limit) {
   return r;
 }
 
-// The same in place; returns how far it was outside, which has the sign of y.
+// The same in place, register by register; returns how far it was outside, which has the sign of y.
 ELLIPSUM_INLINE Vec bring_inside(Vec& y, const Vec& limit) {
-  const Vec inside = within(y, limit), outside = y - inside;
-  y = inside;
+  Vec outside;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) {
+    const Doubles inside = within(y.part[p], limit.part[p]);
+    outside.part[p] = y.part[p] - inside, y.part[p] = inside;
+  }
   return outside;
 }
 
