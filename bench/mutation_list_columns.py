@@ -94,8 +94,8 @@ COLUMNS = [
     Mutation(
         "frames: without pyarrow one null decides whether a frame is read",
         P + "rows/frames.py",
-        "if few or pyarrow_missing():",
-        "if few:",
+        "if few or pyarrow_missing() or not _arrow_keeps(data.columns):",
+        "if few or not _arrow_keeps(data.columns):",
         "tests/test_frames.py -k one_null",
     ),
     Mutation(

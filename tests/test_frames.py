@@ -149,3 +149,37 @@ def test_one_null_decides_neither_whether_a_frame_is_read_nor_what_refuses_it(
         except Exception as error:
             seen.append((type(error), str(error)))
     assert seen[0] == seen[1]
+
+
+ODD_NAMES = [
+    [1, "1"],
+    [1.0, "1.0"],
+    [True, "True"],
+    [np.nan, "nan"],
+    [("a", "b"), "('a', 'b')"],
+    [("a", "b"), ("a", "c")],
+    ["a\0", "a"],
+    ["a", "__index_level_0__"],
+    ["__index_level_0__", "__index_level_1__"],
+    [np.int64(3), 5],
+    ["1", "2"],
+]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ["Int64", "boolean", "Float32", "int64[pyarrow]"])
+@pytest.mark.parametrize("names", ODD_NAMES, ids=repr)
+def test_names_that_arrow_would_alter_let_neither_a_null_nor_the_number_of_rows_decide(names, kind):
+    region = Ellipsoid.ball(4.0, d=2)
+    seen = []
+    for n in (8192, 8193):
+        for null in (False, True):
+            cells = np.arange(2 * n).reshape(n, 2) % 2
+            frame = pd.DataFrame(cells, columns=["a", "b"]).astype(kind)
+            if null:
+                frame.iloc[3, 0] = pd.NA
+            frame.columns = pd.Index(names, tupleize_cols=False)
+            total = ExactSum(region).add(frame)
+            assert total.integers()[1] == n / total.ellipsoid.grid
+            seen.append(total.count - n)
+    assert seen == [0] * 4

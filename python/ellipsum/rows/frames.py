@@ -6,6 +6,7 @@ both are one array with strides. Its Arrow export copies them.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -27,6 +28,9 @@ _OWN["boolean"] = np.dtype(np.bool_)
 _NULLABLE = {*_OWN} | {
     f"{name}[pyarrow]" for name in ("float", "double", "bool", *map(str.lower, _WHOLE))
 }
+
+#: Names that end early by Arrow, that it refuses, or takes for an index.
+_ODD_NAME = re.compile(r"[\0\ud800-\udfff]|\A__index_level_\d+__\Z")
 
 #: Rows that are copied in less than the 16 us that pandas takes to find a column.
 _FEW_ROWS = 1 << 13
@@ -51,8 +55,9 @@ def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | None:
     if not all(isinstance(kind, np.dtype) and _is_number(kind) for kind in kinds):
         if not all(_is_number_or_null(pandas, kind) for kind in kinds):
             return None
-        # Arrow takes no copy, but 30 us a column; without it a null must decide nothing.
-        if few or pyarrow_missing():
+        # Arrow takes no copy, but 30 us a column, and names of its own: neither a null nor the
+        # number of rows must decide who reads a frame that only one of the ways refuses.
+        if few or pyarrow_missing() or not _arrow_keeps(data.columns):
             return _copied_or_none(data)
         own = all(isinstance(kind, np.dtype) or str(kind) in _OWN for kind in kinds)
         return _without_nulls(data) if own else None
@@ -124,6 +129,14 @@ def _without_nulls(data: Any) -> Columns | None:
     return columns
 
 
+def _arrow_keeps(names: Any) -> bool:
+    """Whether a table of Arrow's has columns by the same names, as text, and no warning comes: only
+    where they are all text, none of it odd, or all integers."""
+    if all(type(name) is str for name in names):
+        return not any(_ODD_NAME.search(name) for name in names)
+    return all(type(name) is int or isinstance(name, np.integer) for name in names)
+
+
 def _is_number_or_null(pandas: Any, kind: Any) -> bool:
     """Whether a column holds numbers or truth values, pandas' own included, which have nulls."""
     if isinstance(kind, np.dtype):
@@ -140,7 +153,10 @@ def _of_one_block(data: Any) -> NDArray[Any] | None:
     ten. How many arrays there are is pandas' own affair: where it does not say, others look."""
     arrays: Any = getattr(getattr(data, "_mgr", None), "arrays", ())
     if len(arrays) == 1 and type(arrays[0]) is np.ndarray and _is_number(arrays[0].dtype):
-        return _read_only(data.to_numpy())
+        whole = data.to_numpy()
+        told = getattr(whole, "dtype", None), getattr(whole, "shape", None)
+        if told == (arrays[0].dtype, data.shape):  # of a subclass they may be others
+            return _read_only(whole)
     return None
 
 
