@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import enum
 import itertools
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +112,40 @@ def test_no_two_draws_of_one_release_share_a_key(monkeypatch, neighbors):
         assert len(set(keys)) == len(keys) >= (2 if neighbors == "add-remove" else 1)
         used += keys
     assert len(set(used)) == len(used)  # nor do two releases of one root key
+
+
+def test_plans_over_other_boxes_share_no_noise():
+    """Told by their centre and widest side alone, the steps of two boxes had the same noise where
+    their counts agree: for rows on a line all, and another row would part them."""
+    rows = np.zeros((3000, 2))
+    rows[:, 0] = np.random.default_rng(0).normal(size=3000)
+    boxes = [{"lower": [-8.0, -y], "upper": [8.0, y]} for y in (8.0, 4.0)]
+    boxes.append({"center": [0.0, 0.0], "radius": 8.0})
+    steps = [PrivateMean(**box, mu=2.0)(rows, seed=ROOT).transcript for box in boxes]
+    more = PrivateMean(**boxes[0], mu=2.0)(rows[:-1], seed=ROOT).transcript
+    for one, two in itertools.combinations([*steps, more], 2):
+        for a, b in zip(one, two, strict=False):
+            assert len(a) != len(b) or (a != b).any()
+
+
+class Word(str, enum.Enum):
+    FIRST = "first"
+
+
+def test_a_job_is_bound_to_values_and_to_no_type_whose_value_is_not_sure():
+    same = [(Word.FIRST, "first"), (np.int16(-3), -3), (np.float32(0.5), 0.5), (np.str_("a"), "a")]
+    for one, two in same:
+        assert digest(one) == digest(two) != digest("")
+    long = [10**5000, 10**5000 + 1, -(10**5000), np.array([10**5000], object)]
+    odd = ["\ud800", "\udc00", *long, np.bool_(True), np.array([True])]
+    assert len({digest(part) for part in odd}) == len(odd)
+    assert root_key(10**5000) != root_key(10**5000 + 1)
+    other = [Fraction(1, 2), Decimal("1.5"), [1, 2], {}, np.ma.masked_array([1.0], [True])]
+    other += [np.array([1.5], object), np.array(["1"], object), np.array([True], object)]
+    other += [np.longdouble(1), np.ones(1, np.longdouble), np.zeros(1, [("a", float)])]
+    for part in other:
+        with pytest.raises(TypeError, match="no key is bound to"):
+            digest(part)
 
 
 def test_the_encoding_of_a_job_is_injective():

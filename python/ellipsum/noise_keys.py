@@ -61,7 +61,7 @@ def root_key(seed: int | bytes | None) -> bytes:
         return seed
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
         raise TypeError("seed must be an int or 32 bytes")
-    text = str(int(seed)).encode()
+    text = _whole(seed).encode()
     return hashlib.blake2b(text, digest_size=KEY_BYTES, person=b"ellipsum-seed").digest()
 
 
@@ -125,33 +125,54 @@ def _joined(parts: tuple[Any, ...]) -> bytes:
 
 def _array(array: NDArray[Any]) -> tuple[bytes, bytes]:
     if array.dtype == object:  # integers wider than 64 bits
-        return b"o", repr((array.shape, [int(x) for x in array.ravel()])).encode()
+        numbers = [_whole(x) for x in array.ravel()]
+        return b"o", f"({array.shape}, [{', '.join(numbers)}])".encode()
+    if array.dtype.char in "VgG":  # it does not tell its names, or has bytes that mean nothing
+        raise _refused(f"array of {array.dtype}")
     if array.dtype.str[0] == ">":
         array = array.astype(array.dtype.newbyteorder("<"))
     head, body = f"{array.dtype.str}{array.shape}".encode(), array.tobytes()
     return b"a", struct.pack("<Q", len(head)) + head + body
 
 
+def _whole(number: Any) -> str:
+    """An integer's digits; of one that has too many for Python to write, hexadecimal ones."""
+    if not isinstance(number, (int, np.integer)) or isinstance(number, bool):
+        raise _refused(type(number).__name__)
+    number = int(number)
+    return str(number) if number.bit_length() < _MOST_BITS else f"{number:#x}"
+
+
+def _refused(kind: Any) -> TypeError:
+    return TypeError(f"no key is bound to a {kind}: give text, bytes, numbers or arrays of them")
+
+
+#: Fewer digits than Python refuses to write at its strictest setting, 640.
+_MOST_BITS = 2048
+
 #: A letter for the type, and the value's bytes: no two values share both.
 _ENCODED: dict[type, Callable[[Any], tuple[bytes, bytes]]] = {
     type(None): lambda part: (b"n", b""),
     bytes: lambda part: (b"b", part),
-    str: lambda part: (b"s", part.encode()),
+    str: lambda part: (b"s", part.encode("utf-8", "surrogatepass")),
     bool: lambda part: (b"t", bytes([part])),
-    int: lambda part: (b"i", str(part).encode()),
+    int: lambda part: (b"i", _whole(part).encode()),
     float: lambda part: (b"f", struct.pack("<d", part)),
     np.ndarray: _array,
 }
 
 
 def _of_another_type(part: Any) -> tuple[bytes, bytes]:
-    """A number of NumPy's, a subclass, or what NumPy makes an array of."""
-    if isinstance(part, bytes):
-        return b"b", part
-    if isinstance(part, str):
-        return b"s", str(part).encode()
-    if isinstance(part, (int, np.integer)):
-        return b"i", str(int(part)).encode()
-    if isinstance(part, (float, np.floating)):
-        return b"f", struct.pack("<d", float(part))
-    return _array(np.asarray(part))
+    """A subclass, or a number of NumPy's, by its value; no other type has one that is sure."""
+    if isinstance(part, np.ma.MaskedArray):
+        raise _refused(type(part).__name__)
+    if isinstance(part, (np.bool_, np.ndarray)):
+        return _array(np.asarray(part))
+    if isinstance(part, np.integer):
+        return _ENCODED[int](int(part))
+    if isinstance(part, (np.float16, np.float32)):
+        return _ENCODED[float](float(part))
+    for kind in (bytes, str, int, float):
+        if isinstance(part, kind):
+            return _ENCODED[kind](part)
+    raise _refused(type(part).__name__)

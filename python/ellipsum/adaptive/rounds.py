@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -114,15 +115,16 @@ class _Run:
         self.laws: Laws | None = None  # of distances, from the last histogram
         self.shares: tuple[Array, float] | None = None
         self.integers: list[NDArray[np.object_]] = []
-        # All that a step's region comes from: the domain, what is known, and what was answered.
-        known = (domain.center, domain.half, domain.basis, domain.sigma)
-        self.told = Told(kind, neighbors.value, *known)
+        # All that a step's region and noise come from: what is known, and what was answered.
+        known = (getattr(domain, field.name) for field in fields(domain))
+        self.told = Told(kind, neighbors.value, mu, *known)
         self.regions: list[Ellipsoid] = []
         self.before_noise: Callable[[int, str], None] = lambda step, mark: None
         self.on_plan: Callable[[Plan], None] | None = None
 
     def go(self) -> Outcome:
         n = self._rows_counted()
+        self.told.add(n)
         plan = make_plan(max(n, 1), self.domain, self.mu, self.neighbors, self.kind)
         if self.on_plan is not None:
             self.on_plan(plan)
