@@ -4,8 +4,7 @@
 constexpr std::size_t waiting_rows = 256;  // 16 vectors, so that adding up lanes costs little
 
 struct Bins {
-  std::size_t
-      edges;  // one less than bins; up to a multiple of edges_at_once there are some above everything
+  std::size_t edges;      // one less than bins; behind them are some above everything
   std::int32_t* edge2;    // squares, as squared distances: their upper halves
   std::int32_t* waiting;  // squared distances not yet counted
   std::size_t filled;     // of `waiting`; lanes without a row hold 0, which is above no edge
@@ -21,8 +20,8 @@ static std::int32_t upper_half(double x) {
 // A register of such halves.
 typedef std::int32_t UpperHalves __attribute__((vector_size(sizeof(Doubles))));
 constexpr std::size_t upper_halves = sizeof(UpperHalves) / sizeof(std::int32_t);
-constexpr std::size_t edges_at_once =
-    4;  // share a load, and no loop is so short that where it lies tells
+// Share a load, and their loop is not so short that its speed hangs on where it lies.
+constexpr std::size_t edges_at_once = 4;
 
 // One more in each lane of a that is above b's.
 static ELLIPSUM_INLINE UpperHalves count_lanes(UpperHalves count, UpperHalves a, UpperHalves b) {
