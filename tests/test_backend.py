@@ -158,7 +158,7 @@ def test_import_and_a_first_sum_load_no_module_that_takes_longer_than_the_rest()
     pytest.importorskip("ellipsum.kernels._core", reason="this install has no C++ kernels")
     slow = (
         "('scipy.special', 'scipy.optimize', 'scipy.stats', 'scipy.integrate', 'scipy.spatial', "
-        "'pyarrow', 'numpy.ma')"
+        "'pyarrow', 'numpy.ma', 'urllib.request')"
     )
     code = f"""
 import sys, numpy, ellipsum

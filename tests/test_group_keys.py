@@ -314,7 +314,8 @@ def test_rows_of_one_user_and_group_stand_together_whatever_their_digests(alike,
     groups = rng.integers(0, most, 4000, dtype=np.uint64)
     words = np.column_stack([users[rng.integers(0, 300, 4000)], groups])
     for table in (words, words[:, :2], words[:1], words[:0]):
-        order = _together(table)
+        order, ordered = _together(table)
+        assert (ordered == table[order]).all()
         assert sorted(order.tolist()) == list(range(len(table)))
         for width in range(2, table.shape[1] + 1):
             here = table[order, :width]

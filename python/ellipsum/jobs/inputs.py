@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from .. import _validate
 from ..noise_keys import digest
@@ -90,6 +89,8 @@ def check_rows(job: Job, rows: Rows | Partitioned, count: int | None = None) -> 
 
 def _refuse_beside(checkpoint: Checkpoint, rows: Partitioned) -> None:
     """Refuse a checkpoint that the engine would read as rows the next time."""
+    from urllib.request import url2pathname  # it imports http, email and ssl
+
     path = Path(checkpoint.path).absolute()
     names = [name for name in rows.known() if name.startswith("file:")]
     read = {Path(url2pathname(urlsplit(name).path)).parent.resolve() for name in names}

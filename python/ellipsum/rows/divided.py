@@ -91,7 +91,10 @@ class Divided:
     def _keep(self, part: Array, words: Words) -> None:
         with self._lock:
             self._first = words[0] if self._first is None else self._first
-            self._same &= bool((words == self._first).all())
+            if self._same and (words[-1] == self._first).all():
+                self._same = bool((words == self._first).all())
+            else:
+                self._same = False
             self._rows.append((part, words))
             self._bytes += part.nbytes + words.nbytes + _BYTES_OF_BLOCK
             if self._bytes > MEMORY_BYTES:
@@ -165,11 +168,10 @@ def _in_order(parts: list[tuple[Array, Words]]) -> Iterator[tuple[Array, Words]]
     if not parts:
         return
     rows, words = _joined(parts)
-    order = _together(words)
+    order, words = _together(words)
     step = max(1, _NUMBERS_PER_BLOCK // rows.shape[1])
     for start in range(0, len(order), step):
-        here = order[start : start + step]
-        yield taken(rows, here), taken(words, here)
+        yield taken(rows, order[start : start + step]), words[start : start + step]
 
 
 def _joined(parts: list[tuple[Array, Words]]) -> tuple[Array, Words]:
@@ -200,22 +202,26 @@ def dropped(data: Any) -> Iterator[None]:
         raise
 
 
-def _together(words: Words) -> NDArray[np.int64]:
-    """Rows in an order in which equal ones stand together, and those of one user too.
+def _together(words: Words) -> tuple[NDArray[np.int64], Words]:
+    """Rows' places in an order in which equal ones stand together, those of one user too, and the
+    rows in it.
 
     One sort by the first word tells nearly all apart: it is a digest's.
     """
     order = np.argsort(words[:, 0])
+    ordered = taken(words, order)
     same = np.ones(max(len(words) - 1, 0), np.bool_)
     for column in range(1, words.shape[1]):
-        before, here = taken(words[:, column - 1 : column + 1], order).T
+        before, here = ordered[:, column - 1], ordered[:, column]
         same &= before[1:] == before[:-1]
         if (same & (here[1:] != here[:-1])).any():
             if column == 1 or int(here.max()) >= 1 << 32:
-                return np.lexsort(words.T[::-1])
+                order = np.lexsort(words.T[::-1])
+                return order, taken(words, order)
             run = np.cumsum(np.append(False, ~same)).astype(np.uint64)
-            order = order[np.argsort(run << np.uint64(32) | here)]
-    return order
+            again = np.argsort(run << np.uint64(32) | here)
+            order, ordered = order[again], taken(ordered, again)
+    return order, ordered
 
 
 class _File:
