@@ -85,10 +85,13 @@ static inline Vec mark_holes(const Vec& y, Holes holes, const Vec& read) {
   return fill_holes(y, holes, read);
 }
 
-// One more in each lane of a hole.
+// One more in each lane of a hole; or in one register for all of them.
+static inline Mask count_holes(const Mask& absent, Holes holes) {
+  const __m512i a = __m512i(absent);
+  return Mask(_mm512_mask_sub_epi64(a, holes, a, _mm512_set1_epi64(-1)));
+}
 static inline VecInt count_holes(const VecInt& absent, Holes holes) {
-  const __m512i a = __m512i(absent.part[0]);
-  return {{Mask(_mm512_mask_sub_epi64(a, holes, a, _mm512_set1_epi64(-1)))}};
+  return {{count_holes(absent.part[0], holes)}};
 }
 
 #else
@@ -153,7 +156,13 @@ static inline Vec mark_holes(const Vec& y, const Holes& holes, const Vec&) {
   return r;
 }
 
-// One more in each lane of a hole.
+// One more in each lane of a hole; or in one register for all of them.
+static ELLIPSUM_INLINE Mask count_holes(const Mask& absent, const Holes& holes) {
+  Mask sum = absent;
+  ELLIPSUM_UNROLL
+  for (int p = 0; p < vec_parts; ++p) sum -= holes.part[p];
+  return sum;
+}
 static inline VecInt count_holes(const VecInt& absent, const Holes& holes) {
   VecInt r;
   ELLIPSUM_UNROLL

@@ -132,12 +132,8 @@ static __attribute__((noinline)) void add_eights_of_rows(Stream& s, const Batch&
   i = next;
   each_index<task == Task::distances ? 0 : D>([&](int j) {
     double* record = s.records + j / vec_lanes * std::ptrdiff_t(s.stride) + j % vec_lanes;
-    const auto add = [&](std::size_t slot, const VecInt& more) {
-      std::int64_t& sum = *integers_at(record + slot);
-      sum = std::int64_t(std::uint64_t(sum) + total_of(more));
-    };
-    add(sum_slot, lanes.sum[j]);
-    if (task == Task::halves) add(limit_slot, lanes.upper[j]);
+    add_total(*integers_at(record + sum_slot), lanes.sum[j]);
+    if (task == Task::halves) add_total(*integers_at(record + limit_slot), lanes.upper[j]);
   });
 }
 

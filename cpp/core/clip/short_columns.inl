@@ -80,8 +80,8 @@ static __attribute__((noinline)) void add_eights_of_columns(Columns& s, const Fe
   s.counts.clipped += lanes.counts.clipped;
   each_index<task == Task::distances ? 0 : D>([&](int j) {
     const std::size_t place = place_of<D>(std::size_t(j));
-    add_to(sums_at(s, column_sum, place), lanes.sum[j]);
-    if (task == Task::halves) add_to(sums_at(s, column_upper, place), lanes.upper[j]);
+    add_total(*sums_at(s, column_sum, place), lanes.sum[j]);
+    if (task == Task::halves) add_total(*sums_at(s, column_upper, place), lanes.upper[j]);
   });
 }
 

@@ -69,10 +69,10 @@ static ELLIPSUM_INLINE Vec sum_of_squares(const Vec (&y)[D]) {
   }
 }
 
-// The sums of runs of eight rows, one a lane.
+// The sums of runs of eight rows, in one register each: which rows a lane has is nobody's matter.
 template <int D> struct EightSums {
-  VecInt sum[D], upper[D];  // upper: of those above 0, for the halves
-  VecInt absent[D];         // holes
+  Mask sum[D], upper[D];  // upper: of those above 0, for the halves
+  Mask absent[D];         // holes
   ClipCounts counts;
 };
 
@@ -124,22 +124,30 @@ static ELLIPSUM_INLINE Vec factors_of_eight(const Region& region, double most, c
 template <int D, Task task>
 static ELLIPSUM_INLINE void add_eight_rows(const Vec (&y)[D], const Vec& factor, EightSums<D>& to) {
   if (task == Task::distances) return;
+  const Vec magic = fill(rounding_magic);
+  const auto add = [](Mask& sum, const Vec& more) {
+    sum = Mask(Words64(sum) + Words64(folded_bits(more)));
+  };
   ELLIPSUM_UNROLL
-  for (int j = 0; j < D; ++j)
-    add_clipped<task>(task == Task::box ? y[j] : y[j] * factor, to.sum[j], to.upper[j]);
+  for (int j = 0; j < D; ++j) {
+    const Vec rounded = (task == Task::box ? y[j] : y[j] * factor) + magic;
+    add(to.sum[j], rounded);
+    if (task == Task::halves) add(to.upper[j], maximum(rounded, magic));
+  }
 }
 
-// Runs of eight ordinary rows, from row `next` on, to before `end`, where `read_at` reads them. Where what waits
+// Runs of eight ordinary rows, from row `next` on, to before `end`, where `read_at` reads them; with `holes` also
+// those that have some. Where what waits
 // costs less than that (`few`: it has registers, too), each is added while the next one is read: nothing waits for
 // its factors, a square root and a division after the last of its norms.
-template <class T, int D, Task task, Form form, bool few, class ReadAt>
+template <class T, int D, Task task, Form form, bool few, bool holes = false, class ReadAt>
 static ELLIPSUM_INLINE void add_ordinary(const Region& region, double most, const ReadAt& read_at,
                                          std::size_t& next, std::size_t end, EightSums<D>& to,
                                          Bins& bins) {
   constexpr bool late = few && (task == Task::ball || task == Task::halves);
   Vec waiting[D], factor = fill(0.0);
   // Nothing waits at first: it adds the magic number.
-  const VecInt less_magic = minus_bits(fill(rounding_magic));
+  const Mask less_magic = Mask(Words64{} - Words64(folded_bits(fill(rounding_magic))));
   ELLIPSUM_UNROLL
   for (int j = 0; late && j < D; ++j) {
     waiting[j] = fill(0.0);
@@ -148,7 +156,7 @@ static ELLIPSUM_INLINE void add_ordinary(const Region& region, double most, cons
   for (; next + vec_lanes <= end; next += vec_lanes) {
     Vec y[D], norm2;
     const auto read = [&](Vec(&columns)[D]) { read_at(next, columns); };
-    if (!read_eight<T, D, task, false, form>(region, read, y, norm2, to)) break;
+    if (!read_eight<T, D, task, holes, form>(region, read, y, norm2, to)) break;
     if (late) add_eight_rows<D, task>(waiting, factor, to);
     factor = factors_of_eight<task>(region, most, norm2, to, bins);
     if (!late) add_eight_rows<D, task>(y, factor, to);
@@ -159,12 +167,19 @@ static ELLIPSUM_INLINE void add_ordinary(const Region& region, double most, cons
 }
 
 // The sum of the lanes, modulo 2^64.
-static inline std::uint64_t total_of(const VecInt& sum) {
-  std::int64_t lanes[vec_lanes];
-  store(lanes, sum);
-  std::uint64_t all = 0;
-  for (std::int64_t lane : lanes) all += std::uint64_t(lane);
+static inline std::uint64_t total_of(const Mask& sum) {
+  std::uint64_t lanes[register_lanes], all = 0;
+  std::memcpy(lanes, &sum, sizeof lanes);
+  for (std::uint64_t lane : lanes) all += lane;
   return all;
+}
+static inline std::uint64_t total_of(const VecInt& sum) {
+  std::uint64_t all = 0;
+  for (const Mask& part : sum.part) all += total_of(part);
+  return all;
+}
+static inline void add_total(std::int64_t& to, const Mask& sum) {
+  to = std::int64_t(std::uint64_t(to) + total_of(sum));
 }
 
 // f(0), ..., f(n - 1), written out where registers are many: by an index the compiler has what is indexed
@@ -254,29 +269,20 @@ static __attribute__((noinline)) void add_eights(const Region& given, const Batc
   i = next;
 }
 
-// Eights with holes, `careful_eights` of them at most, each from a copy; were there so many?
+// Eights with holes, `careful_eights` of them at most; were there so many?
 constexpr std::size_t careful_eights = 64;
 template <class T, int D, Task task>
 __attribute__((noinline)) static bool add_careful_eights(const Region& region, const Batch& batch,
                                                          std::size_t& i, ShortSums& sums) {
   const std::size_t first = i, last = first + careful_eights * vec_lanes;
   EightSums<D> lanes{};
-  double copy[D * vec_lanes];
-  for (; i < last && i + vec_lanes <= batch.n; i += vec_lanes) {
-    const char* rows = rows_from<T>(batch, i, vec_lanes);
-    ELLIPSUM_UNROLL
-    for (int k = 0; k < D; ++k)
-      store(copy + k * vec_lanes, load<T>(rows + k * vec_lanes * int(sizeof(T))));
-    copied();
-    const auto read = [&](Vec(&y)[D]) {
-      load_columns<double>(reinterpret_cast<const char*>(copy), y);
-      if (is_boxed(region, batch)) move_eight(region, y);
-    };
-    Vec y[D], norm2;
-    if (!read_eight<T, D, task, true, Form::ellipsoid>(region, read, y, norm2, lanes)) break;
-    const Vec factor = factors_of_eight<task>(region, region.radius, norm2, lanes, sums.bins);
-    add_eight_rows<D, task>(y, factor, lanes);
-  }
+  add_ordinary<T, D, task, Form::ellipsoid, false, true>(
+      region, region.radius,
+      [&](std::size_t row, Vec(&y)[D]) {
+        load_columns<T>(rows_from<T>(batch, row, vec_lanes), y);
+        if (is_boxed(region, batch)) move_eight(region, y);
+      },
+      i, last < batch.n ? last : batch.n, lanes, sums.bins);
   add_lanes<D, task>(lanes, i - first, sums);
   sums.counts.nonfinite += lanes.counts.nonfinite;
   for (int j = 0; j < D; ++j) sums.absent[j] += std::int64_t(total_of(lanes.absent[j]));

@@ -163,12 +163,12 @@ inline VecInt add_bits(const VecInt& a, const Vec& b) {
   return r;
 }
 
-// The bits of a, from 0, modulo 2^64.
-inline VecInt minus_bits(const Vec& a) {
-  VecInt r;
+// Lanes of one register that come to what those of a do, modulo 2^64.
+ELLIPSUM_INLINE Mask folded_bits(const Vec& a) {
+  Words64 sum = Words64(a.part[0]);
   ELLIPSUM_UNROLL
-  for (int p = 0; p < vec_parts; ++p) r.part[p] = Mask(Words64{} - Words64(a.part[p]));
-  return r;
+  for (int p = 1; p < vec_parts; ++p) sum += Words64(a.part[p]);
+  return Mask(sum);
 }
 
 inline Vec magnitude(const Vec& a) {

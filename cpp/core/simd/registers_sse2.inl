@@ -2,7 +2,7 @@
 using Words32 = __m128i;
 using Ints = __m128i;
 using Doubles = __m128d;
-constexpr std::size_t quads = 1, lanes = 2, group = 2, registers = 16;
+constexpr std::size_t quads = 1, lanes = 2, group = 8, registers = 16;
 constexpr bool fused = false;
 
 inline __m128i* quad(void* p) { return static_cast<__m128i*>(p); }
