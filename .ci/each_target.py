@@ -3,8 +3,8 @@
     python .ci/each_target.py [SECONDS]     that all before it took
 
 Those of older processors with the kernels that NumPy and OpenBLAS take there, which round
-otherwise; on the oldest all of it runs. Where SECONDS are many, less (LATE). Where the compiled
-core is missing, on Numba: .ci/without_compiler.
+otherwise; on the oldest all of it runs. Where SECONDS are many, less (LATE, LATEST). Where the
+compiled core is missing, on Numba: .ci/without_compiler.
 """
 
 import os
@@ -47,8 +47,9 @@ ELSEWHERE = (
 
 
 #: CI has an hour. Where so many seconds are over, on slow machines, only those run that compare the
-#: kernels with their twins.
-LATE = 1500
+#: kernels with their twins, and on the slowest a few of them: the first run had all, on Numba too.
+LATE, LATEST = 1500, 2700
+FEW = ("backend", "clip_kernels", "noise", "run_means", "short_rows")
 
 
 def tests(elsewhere: tuple[str, ...]) -> list[Path]:
@@ -57,12 +58,15 @@ def tests(elsewhere: tuple[str, ...]) -> list[Path]:
     return [test for test in found if not any(fnmatch(test.name, name) for name in names)]
 
 
-def compares(test: Path) -> bool:
-    return any(word in test.read_text() for word in ("twins", "clip_cases"))
+def runs(test: Path, seconds: int) -> bool:
+    """Does a test run where so many seconds are over?"""
+    if seconds > LATEST:
+        return test.stem.removeprefix("test_") in FEW
+    return seconds <= LATE or any(word in test.read_text() for word in ("twins", "clip_cases"))
 
 
 def main() -> int:
-    late = len(sys.argv) > 1 and int(sys.argv[1]) > LATE
+    seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 0
     settings = [{"ELLIPSUM_BACKEND": "numba"}]
     if backend().name == "cpp":
         from ellipsum.kernels import _core
@@ -71,10 +75,11 @@ def main() -> int:
     for setting in settings:
         target = setting.get("ELLIPSUM_CPU", "")
         setting |= LIBRARIES.get(target, {})
-        print("--", *(f"{k}={v}" for k, v in setting.items()), "(late)" * late, flush=True)
+        known = (f"{k}={v}" for k, v in setting.items())
+        print("--", *known, f"(after {seconds} s)", flush=True)
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not slow"]
         elsewhere = EVERYWHERE_ONCE if target == "baseline" else ELSEWHERE
-        command += [str(test) for test in tests(elsewhere) if not late or compares(test)]
+        command += [str(test) for test in tests(elsewhere) if runs(test, seconds)]
         if subprocess.run(command, env={**os.environ, **setting}).returncode:
             return 1
     return 0

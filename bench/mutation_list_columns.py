@@ -286,15 +286,15 @@ COLUMNS = [
     Mutation(
         "columns, C++: an eight of short ones that is no ordinary one is added all the same",
         C + "clip/short_rows.inl",
-        "    if (!read_eight<T, D, task, false, form>(region, read, y, norm2, to)) break;",
-        "    read_eight<T, D, task, false, form>(region, read, y, norm2, to);",
+        "    if (!read_eight<T, D, task, holes, form>(region, read, y, norm2, to)) break;",
+        "    read_eight<T, D, task, holes, form>(region, read, y, norm2, to);",
         "tests/test_short_rows.py",
     ),
     Mutation(
         "columns, C++: magnitudes of short ones are dropped",
         C + "clip/short_columns.inl",
-        "if (task == Task::halves) add_to(",
-        "if (task == Task::ball) add_to(",
+        "if (task == Task::halves) add_total(",
+        "if (task == Task::ball) add_total(",
         "tests/test_short_rows.py",
     ),
     Mutation(

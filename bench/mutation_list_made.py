@@ -69,10 +69,31 @@ MADE = [
         "tests/test_cell_box.py",
     ),
     Mutation(
+        "boxed columns, C++: few that were made are moved once more",
+        C + "clip/short_columns.inl",
+        "to.move = s.region.lower && !made;",
+        "to.move = s.region.lower;",
+        "tests/test_cell_box.py -k moved_once",
+    ),
+    Mutation(
         "distances, C++: edges that are left over of four count no row",
         C + "clip/distances.inl",
         "k < bins.edges; k += edges_at_once",
         "k + edges_at_once <= bins.edges; k += edges_at_once",
         "tests/test_cell_box.py",
+    ),
+    Mutation(
+        "rows, C++: of eight rows the last register of a sum is dropped",
+        C + "simd/eight.hpp",
+        "  for (int p = 1; p < vec_parts; ++p) sum += Words64(a.part[p]);",
+        "  for (int p = 1; p + 1 < vec_parts; ++p) sum += Words64(a.part[p]);",
+        "tests/test_short_rows.py",
+    ),
+    Mutation(
+        "boxes, C++: that a row is outside in the last lanes alone is not seen",
+        C + "clip/numbers.inl",
+        "    for (int p = 0; p < vec_parts; ++p)\n      norm2.part[0] = multiply_add(",
+        "    for (int p = 0; p + 1 < vec_parts; ++p)\n      norm2.part[0] = multiply_add(",
+        "tests/test_clip_kernels.py tests/test_exact_sum.py",
     ),
 ]

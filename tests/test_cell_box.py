@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from clip_cases import DTYPES, NONE, Region, gaussian_rows, hostile_rows
+from clip_cases import DTYPES, NONE, TYPES, Region, gaussian_rows, hostile_rows, left_out
 from ellipsum import PrivateMean
 from ellipsum.adaptive.domain import Domain, Frame
 from ellipsum.adaptive.part_pass import passes_over
@@ -96,19 +97,23 @@ def test_the_integers_are_those_of_rows_that_were_moved_before(kernels, kind, dt
 @pytest.mark.parametrize("kind", ["ball", "box", *KINDS])
 def test_cells_are_moved_once_and_holes_to_a_centre_that_may_lie_outside(kernels, kind, dtype):
     """A hole of a row that was moved already would go on to the nearer end."""
-    for d in (1, 2, 3, 7, 8, 9, 13, 33):
+    for d in (1, 2, 3, 5, 7, 8, 9, 13, 33):
         region = Region(kind, d, unit=2.0**20)
         beyond = np.linspace(0.5, 1.5, d) * np.where(np.arange(d) % 2, 1, -1)
         lower, upper = region.center - 1 + beyond, region.center + 0.25 + beyond
         box = np.where(np.arange(d) % 3, lower, lower - 4), np.where(np.arange(d) % 3, upper, 4.0)
         rows = hostile_rows(61, d, dtype)
         rows[17:] = gaussian_rows(44, d, dtype)
-        rows[5::7, d // 2] = np.nan
-        wanted = integers(region, twins, moved(rows, region.center, *box))
-        for view in layouts(rows):
-            for threads in (1, 3):
-                found = integers(region, kernels, view, box, threads)
-                np.testing.assert_array_equal(found, wanted, f"{d}, {view.strides}")
+        rows[5::7, d // 2], rows[20:28, 0] = np.nan, np.inf
+        with np.errstate(over="ignore"):  # to a hole
+            rows[:, ::2] = rows[:, ::2].astype(np.float32)  # as columns of mixed types have them
+        for some in (rows, rows[20:27], rows[20:28]):
+            wanted = integers(region, twins, moved(some, region.center, *box))
+            tables = [left_out(some, ~np.isfinite(some), at, t) for at in (0, 5) for t in TYPES[1:]]
+            for place, view in enumerate([*layouts(some), *tables]):
+                for threads in (1, 3):
+                    found = integers(region, kernels, view, box, threads)
+                    np.testing.assert_array_equal(found, wanted, f"{d}, {len(some)}, {place}")
 
 
 def test_a_plan_whose_centre_leaves_its_box_answers_alike_in_every_layout(monkeypatch):
@@ -119,12 +124,15 @@ def test_a_plan_whose_centre_leaves_its_box_answers_alike_in_every_layout(monkey
     rows = np.ones((1003, 3))
     rows[rng.random(rows.shape) < 0.3] = np.nan
     rows[::50], rows[-3:, 0] = 0.5, np.nan
+    names = ["a", "b", "c"]
+    nulls = [pa.array(column, mask=np.isnan(column)) for column in rows.T]
+    tables = [pa.table(nulls, names), pa.table(list(rows.T.copy()), names)]
     mean = PrivateMean(lower=np.zeros(3), upper=np.ones(3), mu=0.3)
     for seed in range(3):
         releases = []
         for how in KERNEL_SETS:
             with use_kernels(how):
-                releases += [mean(view, seed=seed) for view in layouts(rows)]
+                releases += [mean(view, seed=seed) for view in (*layouts(rows), *tables)]
         for release in releases[1:]:
             for one, two in zip(release.transcript, releases[0].transcript, strict=True):
                 np.testing.assert_array_equal(one, two)

@@ -15,9 +15,9 @@ torch.set_num_threads(1)
 
 
 def test_laws_of_any_scale_are_met():
-    """36 random laws with columns of unlike size."""
+    """18 random laws with columns of unlike size."""
     rng = np.random.default_rng(1)
-    for case in range(36):
+    for case in range(18):
         k, r = int(rng.integers(1, 4)), int(rng.integers(1, 6))
         root = rng.normal(size=(k + r, k + r)) * np.exp(rng.normal(size=k + r))
         law, observe = root @ root.T / (k + r), ["useful", "full", "useful"][case % 3]

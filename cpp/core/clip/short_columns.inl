@@ -31,10 +31,13 @@ template <class T>
 static void find_columns(const Columns& s, std::size_t i, std::size_t end, double* memory,
                          FewColumns& to) {
   const std::size_t n = (end - i) / vec_lanes * vec_lanes;  // others are read elsewhere
-  to.move = s.region.lower;
+  // With bitmaps each column is made, which moves it, and a hole's centre may lie outside of the box. (Whole numbers
+  // that are made without one are moved twice, which is once where there is no hole.)
+  const bool made = s.region.lower && s.batch.valid;
+  to.move = s.region.lower && !made;
   for (std::size_t j = 0; j < s.batch.d; ++j) {
     to.at[j] = number_at(s.batch, j, i), to.type[j] = type_of_column(s.batch, j);
-    if (has_runs<T>(s) && (!is_loaded(to.type[j]) || (to.move && s.batch.valid))) {
+    if (has_runs<T>(s) && (made || !is_loaded(to.type[j]))) {
       make_run(s.batch, s.region, j, i, n, memory);
       to.at[j] = reinterpret_cast<const char*>(memory), to.type[j] = Dtype::float64;
       memory += n;

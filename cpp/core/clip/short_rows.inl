@@ -147,11 +147,11 @@ static ELLIPSUM_INLINE void add_ordinary(const Region& region, double most, cons
   constexpr bool late = few && (task == Task::ball || task == Task::halves);
   Vec waiting[D], factor = fill(0.0);
   // Nothing waits at first: it adds the magic number.
-  const Mask less_magic = Mask(Words64{} - Words64(folded_bits(fill(rounding_magic))));
+  const Words64 magic = Words64(folded_bits(fill(rounding_magic)));
   ELLIPSUM_UNROLL
   for (int j = 0; late && j < D; ++j) {
     waiting[j] = fill(0.0);
-    to.sum[j] = to.upper[j] = less_magic;
+    to.sum[j] = Mask(Words64(to.sum[j]) - magic), to.upper[j] = Mask(Words64(to.upper[j]) - magic);
   }
   for (; next + vec_lanes <= end; next += vec_lanes) {
     Vec y[D], norm2;

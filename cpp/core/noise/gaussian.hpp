@@ -24,6 +24,7 @@ constexpr std::int64_t twice_reciprocal_bits = 0x7ff0000000000000;  // bits of 2
 // Vectors in lockstep: enough independent chains to fill the arithmetic units.
 constexpr std::size_t width = simd::group;
 constexpr std::size_t samples_at_once = width * simd::lanes;
+static_assert(samples_at_once <= 32, "a mask has a bit for each");
 
 template <std::size_t size>
 inline void horner(const double (&c)[size], const Doubles* x, Doubles* y) {
