@@ -137,9 +137,8 @@ static ELLIPSUM_INLINE void add_eight_rows(const Vec (&y)[D], const Vec& factor,
 }
 
 // Runs of eight ordinary rows, from row `next` on, to before `end`, where `read_at` reads them; with `holes` also
-// those that have some. Where what waits
-// costs less than that (`few`: it has registers, too), each is added while the next one is read: nothing waits for
-// its factors, a square root and a division after the last of its norms.
+// those that have some. Where what waits costs less than that (`few`: it has registers, too), each is added while the
+// next one is read: nothing waits for its factors, a square root and a division after the last of its norms.
 template <class T, int D, Task task, Form form, bool few, bool holes = false, class ReadAt>
 static ELLIPSUM_INLINE void add_ordinary(const Region& region, double most, const ReadAt& read_at,
                                          std::size_t& next, std::size_t end, EightSums<D>& to,
@@ -269,7 +268,8 @@ static __attribute__((noinline)) void add_eights(const Region& given, const Batc
   i = next;
 }
 
-// Eights with holes, `careful_eights` of them at most; were there so many?
+// Eights with holes, `careful_eights` of them at most; were there so many? What is used more than once is held as
+// soon as it is read (read_eight, move).
 constexpr std::size_t careful_eights = 64;
 template <class T, int D, Task task>
 __attribute__((noinline)) static bool add_careful_eights(const Region& region, const Batch& batch,
