@@ -89,11 +89,4 @@ MADE = [
         "  for (int p = 1; p + 1 < vec_parts; ++p) sum += Words64(a.part[p]);",
         "tests/test_short_rows.py",
     ),
-    Mutation(
-        "boxes, C++: that a row is outside in the last lanes alone is not seen",
-        C + "clip/numbers.inl",
-        "    for (int p = 0; p < vec_parts; ++p)\n      norm2.part[0] = multiply_add(",
-        "    for (int p = 0; p + 1 < vec_parts; ++p)\n      norm2.part[0] = multiply_add(",
-        "tests/test_clip_kernels.py tests/test_exact_sum.py",
-    ),
 ]

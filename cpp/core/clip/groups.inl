@@ -49,7 +49,7 @@ static inline Vec read_group(Stream& s, const Batch& rows, std::size_t i, RowsAh
       ask_rows<T>(from, j, ahead);
       const Vec x = j + vec_lanes <= s.d ? load<T>(from) : load_first<T>(from, s.d - j);
       Vec y = (x - center) * scale;
-      add_square_of_row<task>(norm2[r], y, limit);
+      norm2[r] = add_square<task>(norm2[r], y, limit);
       store(record + y_slot(task) + r * vec_lanes, y);
     }
   }

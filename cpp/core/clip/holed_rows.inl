@@ -28,7 +28,7 @@ static ELLIPSUM_INLINE void holed_step(Group<R>& g, VecInt (&found)[R], double* 
     const Holes holes = holes_of(x);
     found[r] = count_holes(found[r], holes);
     Vec y = empty_holes((x - center) * scale, holes);
-    add_square_of_row<task>(g.norm2[r], y, limit);
+    g.norm2[r] = add_square<task>(g.norm2[r], y, limit);
     store(at, mark_holes(y, holes, x));
   }
   store(integers_at(record + sum_slot), sum);

@@ -101,20 +101,6 @@ static ELLIPSUM_INLINE Vec add_square(const Vec& norm2, Vec& y, const Vec& limit
   return multiply_add(outside, outside, norm2);
 }
 
-// The same where all lanes are of one row: in a box one register of them, since no more is asked of the sum than
-// whether it is 0, or huge.
-template <Task task, bool exact = false>
-static ELLIPSUM_INLINE void add_square_of_row(Vec& norm2, Vec& y, const Vec& limit) {
-  if constexpr (task != Task::box) {
-    norm2 = add_square<task, exact>(norm2, y, limit);
-  } else {
-    const Vec outside = bring_inside(y, limit);
-    ELLIPSUM_UNROLL
-    for (int p = 0; p < vec_parts; ++p)
-      norm2.part[0] = multiply_add(outside.part[p], outside.part[p], norm2.part[0]);
-  }
-}
-
 // Clipped coordinates to the sums (halves: those above 0 to sums of their own, too).
 template <Task task>
 static ELLIPSUM_INLINE void add_clipped(const Vec& clipped, VecInt& sum, VecInt& upper) {

@@ -55,7 +55,8 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
         const char* at = g.row[r] + c * vec_lanes * int(sizeof(T));
         const Vec x = c + 1 < chunks || left == vec_lanes ? load<T>(at) : load_first<T>(at, left);
         y[c][r] = scaled<T, task, form>(x, center[c], scale[c]);
-        add_square_of_row<task, squares_are_exact<T, task, form>>(g.norm2[r], y[c][r], limit[c]);
+        g.norm2[r] =
+            add_square<task, squares_are_exact<T, task, form>>(g.norm2[r], y[c][r], limit[c]);
       }
     }
     Vec norm2 = sum_lanes_of_each<R>(g.norm2);

@@ -125,7 +125,7 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const double* centers, const 
     else x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
     if (boxed) move(x, lower, center, upper_end);
     Vec y = scaled<T, task, form>(x, center, scale);
-    add_square_of_row<task, squares_are_exact<T, task, form>>(g.norm2[r], y, limit);
+    g.norm2[r] = add_square<task, squares_are_exact<T, task, form>>(g.norm2[r], y, limit);
     if (task != Task::distances && !keeps) store(at, y);
   }
   if (task != Task::distances) store(integers_at(record + sum_slot), sum);
@@ -209,7 +209,7 @@ __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin&
   for (std::size_t j = 0; j < s.d; j += vec_lanes, record += s.stride) {
     Vec y = (load<double>(s.alone.x + j) - load<double>(s.center + j)) * load<double>(s.scale + j);
     const Vec limit = load<double>(record + limit_slot);
-    add_square_of_row<task>(norm2, y, limit);
+    norm2 = add_square<task>(norm2, y, limit);
     if (keeps) store(s.alone.y + j, y);
     else if (task != Task::distances) store(record + y_slot(task) + r * vec_lanes, y);
   }

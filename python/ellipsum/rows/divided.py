@@ -91,10 +91,8 @@ class Divided:
     def _keep(self, part: Array, words: Words) -> None:
         with self._lock:
             self._first = words[0] if self._first is None else self._first
-            if self._same and (words[-1] == self._first).all():
-                self._same = bool((words == self._first).all())
-            else:
-                self._same = False
+            ends_alike = self._same and bool((words[-1] == self._first).all())
+            self._same = ends_alike and bool((words == self._first).all())
             self._rows.append((part, words))
             self._bytes += part.nbytes + words.nbytes + _BYTES_OF_BLOCK
             if self._bytes > MEMORY_BYTES:
@@ -203,8 +201,8 @@ def dropped(data: Any) -> Iterator[None]:
 
 
 def _together(words: Words) -> tuple[NDArray[np.int64], Words]:
-    """Rows' places in an order in which equal ones stand together, those of one user too, and the
-    rows in it.
+    """Places of rows of words in an order in which equal ones stand together, those of one user
+    too, and the words in it.
 
     One sort by the first word tells nearly all apart: it is a digest's.
     """
