@@ -19,6 +19,7 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -46,12 +47,19 @@ def pass_of(
 
     ``order``: "C" for rows that lie in rows, "F" in columns. ``holes``: the share of cells that are
     NaN; ``stretch``: norms are of the present ones. ``cells``: so far from the centre they are
-    moved, if not 0.
+    moved, if not 0. ``dtype``: several, or integers, are those of
+    columns in turn.
     """
-    n = max(int(megabytes * 2**20) // np.dtype(dtype).itemsize // d, 8)
-    rows = np.random.default_rng(0).standard_normal((n, d)).astype(dtype, order=order)
+    types = dtype.split("+")
+    n = max(int(megabytes * 2**20) // np.dtype(types[0]).itemsize // d, 8)
+    rows = np.random.default_rng(0).standard_normal((n, d))
     if holes:
         rows[np.random.default_rng(1).random((n, d)) < holes] = np.nan
+    if len(types) == 1 and (order == "C" or "float" in dtype):
+        rows = rows.astype(dtype, order=order)
+    else:
+        columns = [column.astype(types[j % len(types)]) for j, column in enumerate(3 * rows.T)]
+        rows = SimpleNamespace(n=n, columns=columns, valid=[None] * d, first_bits=[0] * d)
     center, scale = np.linspace(-0.01, 0.01, d), np.full(d, RADIUS / np.sqrt(d))
     if form == "ball-at-0":
         center[:] = 0
@@ -118,6 +126,7 @@ def main() -> None:
     parser.add_argument("--megabytes", type=float, default=0.25)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
     parser.add_argument("--form", choices=FORMS, default=FORMS[0])
+    parser.add_argument("--types", nargs="+", default=("float32", "float64"), help="int64+float32")
     parser.add_argument("--columns", action="store_true", help="rows that lie in columns")
     parser.add_argument("--holes", type=float, default=0.0, help="share of cells that are NaN")
     parser.add_argument("--ignore", action="store_true", help="norms are of the present cells")
@@ -128,7 +137,7 @@ def main() -> None:
     if options.worker:
         return work()
     workers = [start(p, options.backend, options.target) for p in options.packages]
-    for dtype in ("float32", "float64"):
+    for dtype in options.types:
         for d in options.d:
             for task in options.tasks:
                 if task == "matrix" and d > 128:

@@ -265,14 +265,14 @@ COLUMNS = [
     Mutation(
         "columns, C++: blocks read numbers of float32 among float64 as these",
         C + "clip/column_blocks.inl",
-        "if (!made && is_narrow(s.batch, j))",
-        "if (!made && is_narrow(s.batch, j) && j > s.batch.d)",
+        "if (!made && type_of_column(s.batch, j) == Dtype::float32)",
+        "if (!made && type_of_column(s.batch, j) == Dtype::float32 && j > s.batch.d)",
         "tests/test_arrangements.py -k bitmap",
     ),
     Mutation(
         "columns, C++: short ones read numbers of float32 among float64 as these",
         C + "clip/short_columns.inl",
-        "x[j] = runs ? load_as(from.type[j], eight, first) : load<T>(eight);",
+        "if (narrow) x[j] = load<float>(eight);\n      else x[j] = load<T>(eight);",
         "x[j] = load<T>(eight);",
         "tests/test_short_rows.py",
     ),
@@ -366,7 +366,7 @@ COLUMNS = [
     Mutation(
         "rows, C++: eights side by side leave their magic numbers in the sums",
         C + "clip/rows.inl",
-        "  s.quantised += next - i;",
+        "  s.quantised += i - first;",
         "",
         "tests/test_short_rows.py",
     ),

@@ -50,18 +50,20 @@ static void move_numbers(const char* from, const Validity& valid, std::size_t n,
   }
 }
 
-// Are cells of rows moved where a pass reads them?
-static ELLIPSUM_INLINE bool is_boxed(const Region& region, const Batch& rows) {
-  return region.lower && !rows.made;
+// What is left to do with rows whose cells are moved already. Twice is not once: a hole's centre may lie outside
+// of the box. So whoever moves cells hands their rows on with a region that has no box.
+static Region without_box(const Region& region) {
+  Region rest = region;
+  rest.lower = rest.upper = nullptr, rest.box = nullptr;
+  return rest;
 }
 
-// copy_row of a row whose cells are moved into the region's box if it is `boxed`: then there are no holes. Those
-// of a row that was made are moved already, and once is not twice: a hole's centre may lie outside of the box.
+// copy_row, with cells moved into the region's box if it has one: then there are no holes.
 template <class T>
-static std::int64_t read_row(const char* row, const Region& region, bool boxed, double* x,
+static std::int64_t read_row(const char* row, const Region& region, double* x,
                              std::int64_t* absent) {
   const std::size_t d = region.d;
-  if (!boxed) return copy_row<T>(row, d, region.center, x, absent);
+  if (!region.lower) return copy_row<T>(row, d, region.center, x, absent);
   for (std::size_t j = 0; j < d; j += vec_lanes) {
     const auto ends = [&](const double* of) { return load_some<double>(of + j, d - j); };
     store(x + j, moved(load_some<T>(row + j * sizeof(T), d - j), ends(region.lower),

@@ -90,11 +90,6 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
   return batch.types ? batch.types[j] : batch.dtype;
 }
 
-// Is column j one of float32 among those of float64?
-[[maybe_unused]] inline bool is_narrow(const Batch& batch, std::size_t j) {
-  return batch.types && batch.types[j] == Dtype::float32;
-}
-
 // Bytes of n numbers of column j, whole ones.
 [[maybe_unused]] inline std::size_t bytes_of(const Batch& batch, std::size_t j, std::size_t n) {
   if (!batch.types) return n * std::size_t(batch.row_stride);

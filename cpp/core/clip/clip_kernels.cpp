@@ -53,13 +53,13 @@ bool has_finite_zeros(const Region& region) {
   return true;
 }
 
-// `size`: bytes of a number of the batch; `boxed`: are cells moved into a box on the way?
+// `size`: bytes of a number of the batch.
 Stream make_stream(const Region& region, const Arrangement& arrangement, std::size_t size,
-                   std::int64_t* absent, Scratch& scratch, const Units& units, bool boxed) {
+                   std::int64_t* absent, Scratch& scratch, const Units& units) {
   const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;
   Stream s{};
   s.d = d, s.form = units.form, s.absent = absent;
-  s.boxed = boxed;
+  const bool boxed = s.boxed = region.lower;
   s.keeps = arrangement.keeps && size == 4 && !is_mixed(region) && region.task != Task::distances &&
             has_finite_zeros(region);
   s.center = scratch.padded(is_mixed(region) ? nullptr : region.center, 0.0, d);
@@ -231,9 +231,8 @@ template <Task task> void add_sums(const Stream& s, std::int64_t* partial) {
 
 // The whole vectors of a batch in columns, from its first row on: `rows` of them.
 template <class T, Task task, Form form>
-ClipCounts run_columns(const Batch& batch, const Region& region, const Units& units,
-                       const Arrangement& arrangement, double* memory, std::size_t& rows,
-                       std::int64_t* partial) {
+ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangement& arrangement,
+                       double* memory, std::size_t& rows, std::int64_t* partial) {
   Scratch scratch{memory};
   const std::size_t d = batch.d, slab = d * most_column_vectors * vec_lanes;
   double *sums = scratch.take(d * column_slots * vec_lanes), *y = scratch.take(slab);
@@ -242,7 +241,7 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Units& un
   const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
   Columns s{region, batch, sums, y, copies, alone, make_bins(region, scratch), {0, 0}, batch.first};
   s.valid = region.lower ? nullptr : batch.valid;
-  s.radius = region.radius / units.scale;
+  s.radius = region.radius / units_of(region, sizeof(T)).scale;
   rows = 0;
   constexpr bool may_keep = sizeof(T) == 4 && task != Task::distances;
   if (d <= (arrangement.registers ? most_eights_of_columns : most_short_columns))
@@ -282,11 +281,9 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   std::int64_t* absent = partial + sums_of(region);
   ClipCounts counts{0, 0};
   std::size_t done = 0;
-  const bool boxed = plan.in_place && region.lower;
-  const Units units = boxed ? Units{Form::ellipsoid, 1} : units_of(region, sizeof(T));
   if (plan.columns)
-    with_form<T, task>(units.form, [&](auto form) {
-      counts = run_columns<T, task, form>(batch, region, units, given, memory, done, partial);
+    with_form<T, task>(units_of(region, sizeof(T)).form, [&](auto form) {
+      counts = run_columns<T, task, form>(batch, region, given, memory, done, partial);
     });
   Arrangement arrangement = given;
   if (arrangement.rows > most_in_flight) arrangement.rows = most_in_flight;
@@ -296,23 +293,25 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
     arrangement.takes = Takes::all, arrangement.keeps = false;
     arrangement.rows = rows_made_in_flight(region, arrangement.rows);
   }
-  if (boxed) arrangement.keeps = false;
+  const Region rest = plan.in_place ? region : without_box(region);  // what is made is moved
+  if (rest.lower) arrangement.keeps = false;
+  const Units units = units_of(rest, sizeof(T));
   Scratch scratch{memory};
   MadeRows made = make_none<T>(batch, region, plan, arrangement.rows, done, scratch);
   if (made.ahead) arrangement.fetch = Fetch::made, arrangement.ahead = made.ahead;
   const Batch rows = readable_rows<T>(batch, plan, made);
   if (plan.side_by_side) {
-    ShortSums sums{partial, absent, units, make_bins(region, scratch), counts};
-    short_rows<T, task>(region, rows, done, sums);
+    ShortSums sums{partial, absent, units, make_bins(rest, scratch), counts};
+    short_rows<T, task>(rest, rows, done, sums);
     if (task == Task::distances) add_counts(sums.bins, batch.n - done, partial);
     return sums.counts;
   }
-  Stream s = make_stream(region, arrangement, sizeof(T), absent, scratch, units, boxed);
+  Stream s = make_stream(rest, arrangement, sizeof(T), absent, scratch, units);
   s.counts = counts;
   const MatrixScratch matrix =
-      is_mixed(region) ? make_matrix_scratch(region, plan, scratch) : MatrixScratch{};
-  if (is_mixed(region)) matrix_rows<T, task>(s, rows, region, plan, matrix, arrangement);
-  else stream<T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, arrangement, done);
+      is_mixed(rest) ? make_matrix_scratch(rest, plan, scratch) : MatrixScratch{};
+  if (is_mixed(rest)) matrix_rows<T, task>(s, rows, rest, plan, matrix, arrangement);
+  else stream<T, task>(s, rows, {rest, rows, nullptr, 0, nullptr}, arrangement, done);
   if (task == Task::distances) add_counts(s.bins, batch.n - done, partial);
   else add_sums<task>(s, partial);
   return s.counts;
@@ -339,8 +338,7 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
   const ClipPlan plan = clip_plan(rows, region);
   Scratch scratch{memory};
   const Arrangement arrangement{"groups", most_in_groups, 0, 0, Fetch::hardware, false};
-  Stream s =
-      make_stream(region, arrangement, sizeof(T), to.absent, scratch, {Form::ellipsoid, 1}, false);
+  Stream s = make_stream(region, arrangement, sizeof(T), to.absent, scratch, {Form::ellipsoid, 1});
   if (!is_mixed(region)) {
     all_to_groups<T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);
     return s.counts;

@@ -189,7 +189,7 @@ static __attribute__((noinline)) void read_typed(const Columns& s, const Block& 
     make_run(s.batch, s.region, j, i, b.rows, run);
     runs[0] = reinterpret_cast<const char*>(run);
   }
-  if (!made && is_narrow(s.batch, j))
+  if (!made && type_of_column(s.batch, j) == Dtype::float32)
     read_columns<float, task, how, form, adds>(s, b, i, j, place, runs, all, size);
   else read_columns<T, task, how, form, adds>(s, b, i, j, place, runs, all, size);
 }

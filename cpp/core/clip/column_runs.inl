@@ -31,29 +31,26 @@ static ELLIPSUM_INLINE Vec load_as(Dtype type, const char* from, unsigned first)
   return load<float>(from);
 }
 
-// Is column j read from runs, where many of its numbers are read at a time?
+// Is column j made, where many of its numbers are read at a time?
 static ELLIPSUM_INLINE bool is_made(const Batch& batch, const Region& region, std::size_t j) {
   return region.lower || !is_floating(type_of_column(batch, j));
 }
 
-// n numbers of column j from row i on, no floats; what is left out is any number.
+// n numbers of column j from row i on; what is left out is any number.
 static void convert_run(const Batch& batch, std::size_t j, std::size_t i, std::size_t n,
                         double* to) {
   convert_numbers_of(batch.types[j], batch.columns[j], batch.first + i, n, to);
 }
 
-// The same of a column of any type, moved into the box if there is one; without one floats are not copied, and
-// nothing is written.
+// The same, moved into the box if there is one.
 static __attribute__((noinline)) void make_run(const Batch& batch, const Region& region,
                                                std::size_t j, std::size_t i, std::size_t n,
                                                double* to) {
   const Dtype type = type_of_column(batch, j);
   const char* from = number_at(batch, j, i);
-  if (batch.columns && batch.types && !is_floating(type)) {
-    convert_run(batch, j, i, n, to);
-    from = reinterpret_cast<const char*>(to);
-  }
+  if (!region.lower || !is_floating(type)) convert_run(batch, j, i, n, to);
   if (!region.lower) return;
+  if (!is_floating(type)) from = reinterpret_cast<const char*>(to);
   Validity valid = batch.valid ? batch.valid[j] : Validity{};
   valid.first += batch.first + i;
   const CellEnds ends{region.lower[j], region.center[j], region.upper[j]};

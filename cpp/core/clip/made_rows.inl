@@ -97,9 +97,21 @@ static ELLIPSUM_INLINE const char* asked_from(const Batch& rows, std::size_t i, 
   return rows.made && rows.made->ahead ? row_at(rows.made->from, i) : row;
 }
 
-// Asks for what n rows from row i on were made of, so far ahead.
-static inline void ask_for_made(const MadeRows& made, std::size_t i, std::size_t n) {
-  const char* at = made.ahead ? row_at(made.from, i) + made.ahead : nullptr;
-  const std::size_t bytes = made.ahead ? n * made.from.d * size_of(made.from.dtype) : 0;
-  for (std::size_t k = 0; k < bytes; k += 64) __builtin_prefetch(at + k, 0, 2);
+// Rows that lie one after the other, each `stride` bytes from the last, to before row `end`; and from where on, and
+// from one to the next, what is asked for meanwhile is counted.
+struct LyingRows {
+  const char *from, *asked;
+  std::ptrdiff_t stride, asked_stride;
+  std::size_t end;
+};
+// Those of a batch from row i on; of one whose rows are made, those that are made by now, at least `count`. (A loop that
+// makes rows itself keeps no sums in registers, around that call.)
+template <class T>
+static LyingRows lying_rows(const Batch& rows, std::size_t i, std::size_t count) {
+  const char* from = rows_from<T>(rows, i, count);
+  if (!rows.made) return {from, from, rows.row_stride, rows.row_stride, rows.n};
+  const MadeRows& made = *rows.made;
+  const std::ptrdiff_t stride = std::ptrdiff_t(made.bytes);
+  return {from, asked_from(rows, i, from), stride, made.ahead ? made.from.row_stride : stride,
+          made.end};
 }

@@ -16,11 +16,11 @@ __attribute__((noinline, cold)) static double read_alone(Stream& s, const Origin
   return 0;
 }
 
-// Rows of `chunks` vectors: the walk's operations, but nothing leaves the registers between a row's
-// first number and the sums. What was seen of an exceptional row is dropped, and it is read alone.
-template <class T, int R, int chunks, Task task, Form form, bool made>
+// Rows of `chunks` vectors, all of them or those that are made by now: the walk's operations, but nothing leaves the
+// registers between a row's first number and the sums. What was seen of an exceptional row is dropped, and it is read alone.
+template <class T, int R, int chunks, Task task, Form form>
 static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::size_t& i,
-                       const Arrangement& arrangement) {
+                       const Arrangement& arrangement, HoledWindow& window) {
   const Vec radius = fill(s.radius), numerator = fill(s.numerator);
   const std::size_t left = s.d - (chunks - 1) * vec_lanes;
   Vec center[chunks], scale[chunks], limit[chunks];
@@ -35,18 +35,18 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
   }
   std::uint64_t quantised = 0;
   const Ahead ahead = plan_ahead(rows, sizeof(T), R, arrangement);
-  HoledWindow window(i, s.counts);
-  for (; i + R <= rows.n; i += R) {
+  LyingRows lying = lying_rows<T>(rows, i, R);
+  for (; i + R <= lying.end; i += R) {
     if (window.ends(i) && window.count(i, s.counts) > often_holed && s.spare) {
       s.holed = true;
       break;
     }
     Vec y[chunks][R];
     Group<R> g;
-    find_group<T, made>(g, rows, i);
-    Asking asking{g.asked + ahead.offset, ahead.length};
+    Asking asking{lying.asked + ahead.offset, ahead.length};
     ELLIPSUM_UNROLL
-    for (int r = 0; r < R; ++r) g.norm2[r] = fill(0.0);
+    for (int r = 0; r < R; ++r) g.norm2[r] = fill(0.0), g.row[r] = lying.from + r * lying.stride;
+    lying.from += R * lying.stride, lying.asked += R * lying.asked_stride;
     ELLIPSUM_UNROLL
     for (int c = 0; c < chunks; ++c) {
       ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
@@ -111,25 +111,16 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
 // Rows of 9 to 14 coordinates, eight of them side by side, as in short_rows.inl: of two vectors for each row up to
 // half would be nothing. Cost of eight rows: 7 vector operations a coordinate (8 of float32) and the permutations
 // of load_columns. From row i on, while they are ordinary.
-template <class T, int D, Task task, Form form, Eight how>
-static __attribute__((noinline)) void add_eights_of_rows(Stream& s, const Batch& rows,
-                                                         const Region& region, std::size_t& i,
-                                                         const Arrangement& arrangement) {
-  const Batch batch = rows;  // copies, which no store can change
-  Bins bins = s.bins;
-  std::size_t next = i;
+template <class T, int D, Task task, Form form>
+static void add_eights_of_rows(Stream& s, const Batch& rows, const Region& region, std::size_t& i,
+                               const Arrangement& arrangement) {
+  const std::size_t first = i;
   EightSums<D> lanes{};
-  // Halves of 11 and more have no registers left for what waits (Zen 4: 0.7 to 1 of the time without).
-  constexpr bool few = register_lanes == 8 && (task != Task::halves || D <= 10);
-  add_ordinary<T, D, task, form, few>(
-      region, s.radius,
-      reader_of_eights<T, D, how>(region, batch, std::ptrdiff_t(arrangement.ahead),
-                                  arrangement.fetch == Fetch::far),
-      next, batch.n, lanes, bins);
-  s.bins = bins;
+  const bool far = arrangement.fetch == Fetch::far || arrangement.fetch == Fetch::made;
+  add_all_eights<T, D, task, form>(region, rows, i, s.radius,
+                                   {std::ptrdiff_t(arrangement.ahead), far}, lanes, s.bins);
   s.counts.clipped += lanes.counts.clipped;
-  s.quantised += next - i;
-  i = next;
+  s.quantised += i - first;
   each_index<task == Task::distances ? 0 : D>([&](int j) {
     double* record = s.records + j / vec_lanes * std::ptrdiff_t(s.stride) + j % vec_lanes;
     add_total(*integers_at(record + sum_slot), lanes.sum[j]);
@@ -152,9 +143,7 @@ static void add_eights_of_long_rows(Stream& s, const Batch& rows, const Region& 
   if constexpr (D <= most_eights<task>) {
     constexpr Form its = is_unscaled<T, task, form> ? form : Form::ellipsoid;
     if (rows.d == std::size_t(D))
-      return with_eights<T, task, its>(region, rows, [&](auto how) {
-        add_eights_of_rows<T, D, task, its, how>(s, rows, region, i, arrangement);
-      });
+      return add_eights_of_rows<T, D, task, its>(s, rows, region, i, arrangement);
     add_eights_of_long_rows<T, task, form, D + 1>(s, rows, region, i, arrangement);
   }
 }
@@ -173,9 +162,11 @@ static void stream_vectors(Stream& s, const Batch& rows, const Origin& from, std
     if (s.boxed) return stream_groups<T, 1, task, false, form, true>(s, rows, from, i, arrangement);
   }
   if constexpr (register_lanes == 8) {
+    constexpr Form its = is_unscaled<T, task, form> ? form : Form::ellipsoid;
+    HoledWindow window(i, s.counts);
     if (arrangement.registers && s.d > std::size_t(most_eights<task>) && s.d <= most_in_registers)
-      rows.made ? stream_few<T, 8, 2, task, form, may_be_made<T>>(s, rows, from, i, arrangement)
-                : stream_few<T, 8, 2, task, form, false>(s, rows, from, i, arrangement);
+      while (!s.holed && i + 8 <= rows.n)
+        stream_few<T, 8, 2, task, its>(s, rows, from, i, arrangement, window);
   }
   constexpr int most = most_in_flight;
   if constexpr (sizeof(T) == 4 && task != Task::distances) {

@@ -18,31 +18,36 @@ template <std::size_t d> constexpr std::size_t place_of(std::size_t j) {
   return place;
 }
 
-// Where a few columns are read from a row on, and as what; are they moved into the region's box on the way?
+// Where a few columns are read from a row on, and which of them as float32; what is asked for meanwhile, and how much
+// of it for eight rows: a column's own next numbers, or those that it is made of next. Are cells moved into the region's
+// box on the way?
 struct FewColumns {
-  const char* at[most_side_by_side];
-  Dtype type[most_side_by_side];
-  std::size_t bytes[most_side_by_side];  // of eight rows
+  const char *at[most_side_by_side], *asked[most_side_by_side];
+  std::size_t bytes[most_side_by_side];
+  bool narrow[most_side_by_side];
   bool move;
 };
+// Half of the first level of cache: columns a power of two apart have the same lines of it.
+constexpr std::size_t columns_ahead(std::size_t d) { return d > 4 ? short_ahead / 2 : short_ahead; }
 
-// Columns from row i on to before `end`, those that are read from runs one after the other in `memory`.
+// Columns from row i on to before `end`; integers are made, to runs one after the other in `memory`, and with bitmaps
+// all are, which moves them into the box.
 template <class T>
 static void find_columns(const Columns& s, std::size_t i, std::size_t end, double* memory,
                          FewColumns& to) {
   const std::size_t n = (end - i) / vec_lanes * vec_lanes;  // others are read elsewhere
-  // With bitmaps each column is made, which moves it, and a hole's centre may lie outside of the box. (Whole numbers
-  // that are made without one are moved twice, which is once where there is no hole.)
-  const bool made = s.region.lower && s.batch.valid;
-  to.move = s.region.lower && !made;
+  const bool moved = s.region.lower && s.batch.valid;
+  const Region made = moved ? s.region : without_box(s.region);
+  to.move = s.region.lower && !moved;
   for (std::size_t j = 0; j < s.batch.d; ++j) {
-    to.at[j] = number_at(s.batch, j, i), to.type[j] = type_of_column(s.batch, j);
-    if (has_runs<T>(s) && (made || !is_loaded(to.type[j]))) {
-      make_run(s.batch, s.region, j, i, n, memory);
-      to.at[j] = reinterpret_cast<const char*>(memory), to.type[j] = Dtype::float64;
-      memory += n;
-    }
-    to.bytes[j] = bytes_of_eight(to.type[j]);
+    const Dtype type = type_of_column(s.batch, j);
+    to.at[j] = number_at(s.batch, j, i), to.narrow[j] = type == Dtype::float32;
+    to.asked[j] = to.at[j] + columns_ahead(s.batch.d), to.bytes[j] = bytes_of_eight(type);
+    if (!has_runs<T>(s) || !(moved || !is_floating(type))) continue;
+    to.asked[j] = to.at[j] + bytes_of(s.batch, j, n);
+    make_run(s.batch, made, j, i, n, memory);
+    to.at[j] = reinterpret_cast<const char*>(memory), to.narrow[j] = false;
+    memory += n;
   }
 }
 
@@ -50,8 +55,6 @@ static void find_columns(const Columns& s, std::size_t i, std::size_t end, doubl
 template <class T, int D, Task task, Form form, bool runs>
 static __attribute__((noinline)) void add_eights_of_columns(Columns& s, const FewColumns& from,
                                                             std::size_t& i, std::size_t end) {
-  // Half of the first level of cache: columns a power of two apart have the same lines of it.
-  constexpr int ahead = D > 4 ? short_ahead / 2 : short_ahead;
   // Each eight waits while the next is read; of more than eight columns only float32 that is scaled gains by it
   // (Zen 4: 1.09 to 1.24 times as fast, unscaled 0.9).
   constexpr bool few =
@@ -63,16 +66,19 @@ static __attribute__((noinline)) void add_eights_of_columns(Columns& s, const Fe
   const char* at[D];
   ELLIPSUM_UNROLL
   for (int j = 0; j < D; ++j) at[j] = from.at[j];
-  const unsigned first = unsigned(s.before % 8);
   Bins bins = s.bins;
   EightSums<D> lanes{};
   const auto read_at = [&](std::size_t row, Vec(&x)[D]) {
     ELLIPSUM_UNROLL
     for (int j = 0; j < D; ++j) {
-      const char* eight = at[j] + (runs ? row / vec_lanes * from.bytes[j] : row * sizeof(T));
-      if (far) __builtin_prefetch(eight + ahead, 0, 2);
-      else __builtin_prefetch(eight + ahead);
-      x[j] = runs ? load_as(from.type[j], eight, first) : load<T>(eight);
+      const bool narrow = runs && from.narrow[j];
+      const char* eight = at[j] + row * (narrow ? sizeof(float) : sizeof(T));
+      const char* asked = runs ? from.asked[j] + row / vec_lanes * from.bytes[j]
+                               : eight + columns_ahead(std::size_t(D));
+      if (far) __builtin_prefetch(asked, 0, 2);
+      else __builtin_prefetch(asked);
+      if (narrow) x[j] = load<float>(eight);
+      else x[j] = load<T>(eight);
     }
     if (runs && from.move) move_eight(region, x);
   };

@@ -18,7 +18,7 @@ template <class T, Task task>
 static void short_row(const Region& region, const Batch& batch, std::size_t i, ShortSums& sums) {
   const char* row = rows_from<T>(batch, i, 1);
   double x[vec_lanes] = {}, y[vec_lanes] = {}, limit[vec_lanes] = {}, h[vec_lanes];
-  const std::int64_t holes = read_row<T>(row, region, is_boxed(region, batch), x, sums.absent);
+  const std::int64_t holes = read_row<T>(row, region, x, sums.absent);
   sums.counts.nonfinite += holes > 0;
   for (std::size_t j = 0; j < region.d; ++j) {
     y[j] = (x[j] - region.center[j]) * region.scale[j];
@@ -206,66 +206,80 @@ static ELLIPSUM_INLINE void add_lanes(const EightSums<D>& lanes, std::size_t row
   sums.counts.clipped += lanes.counts.clipped;
 }
 
-// How eight rows are read: as they lie, after they were made, or while their cells are moved into the box.
-enum class Eight { lies, made, boxed };
-
-// Are there eights that are made? Of float32 fewer rows are, the rest of columns.
-template <class T> constexpr bool may_be_made = std::is_same_v<T, double>;
+// Are there cells that a pass moves into a box? (Else its rows are made: boxes_on_the_way, units_of.)
 template <Task task, Form form>
 constexpr bool may_be_boxed = form == Form::ellipsoid && task != Task::box;
 
-// Calls f with how eights of a batch are read as a constant.
-template <class T, Task task, Form form, class F>
-static ELLIPSUM_INLINE void with_eights(const Region& region, const Batch& batch, const F& f) {
-  if constexpr (may_be_made<T>)
-    if (batch.made) return f(std::integral_constant<Eight, Eight::made>());
-  if constexpr (may_be_boxed<task, form>)
-    if (is_boxed(region, batch)) return f(std::integral_constant<Eight, Eight::boxed>());
-  f(std::integral_constant<Eight, Eight::lies>());
+// How eights are asked for: so many bytes ahead, to the first level of cache or to the second.
+struct EightsAhead {
+  std::ptrdiff_t bytes;
+  bool far;
+};
+
+// Reads eight rows that follow each other, the row-th of them and on, moves their cells into the box if there is one,
+// and asks for others.
+template <class T, int D, bool boxed>
+static ELLIPSUM_INLINE auto reader_of_eights(const Region& region, const LyingRows& rows,
+                                             const EightsAhead& ahead) {
+  const char *const from = rows.from, *const asked = rows.asked + ahead.bytes;
+  const std::ptrdiff_t stride = rows.stride, asked_stride = rows.asked_stride;
+  return
+      [&region, from, asked, stride, asked_stride, far = ahead.far](std::size_t row, Vec(&y)[D]) {
+        constexpr int line = 64, eight = D * vec_lanes * int(sizeof(T));
+        const char* next = asked + std::ptrdiff_t(row) * asked_stride;
+        if (far) {
+          ELLIPSUM_UNROLL
+          for (int at = 0; at < eight; at += line) __builtin_prefetch(next + at, 0, 2);
+        } else {
+          ELLIPSUM_UNROLL
+          for (int at = 0; at < eight; at += line) __builtin_prefetch(next + at);
+        }
+        load_columns<T>(from + std::ptrdiff_t(row) * stride, y);
+        if (boxed) move_eight(region, y);
+      };
 }
 
-// Reads eight rows that follow each other, and asks for those so many bytes ahead, to the first level of cache or
-// to the second. Those that are made have a loop of their own: around a call sums would leave their registers.
-template <class T, int D, Eight how>
-static ELLIPSUM_INLINE auto reader_of_eights(const Region& region, const Batch& batch,
-                                             std::ptrdiff_t ahead, bool far) {
-  const char* const data = static_cast<const char*>(batch.data);
-  const std::ptrdiff_t stride = batch.row_stride;
-  return [&region, &batch, data, stride, ahead, far](std::size_t row, Vec(&y)[D]) {
-    constexpr int line = 64, eight = D * vec_lanes * int(sizeof(T));
-    const char* rows = data + std::ptrdiff_t(row) * stride;
-    if constexpr (how == Eight::made) {
-      rows = rows_from<T>(batch, row, vec_lanes);
-      ask_for_made(*batch.made, row, vec_lanes);
-    } else if (far) {
-      ELLIPSUM_UNROLL
-      for (int at = 0; at < eight; at += line) __builtin_prefetch(rows + ahead + at, 0, 2);
-    } else {
-      ELLIPSUM_UNROLL
-      for (int at = 0; at < eight; at += line) __builtin_prefetch(rows + ahead + at);
-    }
-    load_columns<T>(rows, y);
-    if (how == Eight::boxed) move_eight(region, y);
-  };
-}
+// Each eight waits while the next one is read, where there are registers for it: halves of 11 and more have none left
+// (Zen 4: 0.7 to 1 of the time without).
+template <int D, Task task>
+constexpr bool waits_in_registers =
+    D <= vec_lanes || (register_lanes == 8 && (task != Task::halves || D <= 10));
 
-// Runs of eight ordinary rows, from row i on. A function of its own, and copies, which no store can change: among
-// others its sums left their registers.
-template <class T, int D, Task task, Form form, Eight how>
-static __attribute__((noinline)) void add_eights(const Region& given, const Batch& rows,
-                                                 std::size_t& i, ShortSums& sums) {
+// Runs of eight ordinary rows, from the first of `given` on; how many rows? A function of its own, and copies, which no
+// store can change: among others its sums left their registers.
+template <class T, int D, Task task, Form form, bool boxed>
+static __attribute__((noinline)) std::size_t add_eights(const Region& given, const LyingRows& rows,
+                                                        std::size_t n, double most,
+                                                        const EightsAhead& ahead, EightSums<D>& to,
+                                                        Bins& to_bins) {
   const Region region = given;
-  const Batch batch = rows;
-  Bins bins = sums.bins;
-  std::size_t next = i;
-  const double most = is_unscaled<T, task, form> ? region.radius / sums.units.scale : region.radius;
-  EightSums<D> lanes{};
-  add_ordinary<T, D, task, form, true>(
-      region, most, reader_of_eights<T, D, how>(region, batch, short_ahead, false), next, batch.n,
-      lanes, bins);
-  sums.bins = bins;
-  add_lanes<D, task>(lanes, next - i, sums);
-  i = next;
+  EightSums<D> lanes = to;
+  Bins bins = to_bins;
+  std::size_t next = 0;
+  add_ordinary<T, D, task, form, waits_in_registers<D, task>>(
+      region, most, reader_of_eights<T, D, boxed>(region, rows, ahead), next, n, lanes, bins);
+  to = lanes, to_bins = bins;
+  return next;
+}
+
+// From row i on, of all rows or of those that are made step by step, until one is exceptional or less than eight are
+// left; `most`: the radius in their units.
+template <class T, int D, Task task, Form form>
+static void add_all_eights(const Region& region, const Batch& batch, std::size_t& i, double most,
+                           const EightsAhead& ahead, EightSums<D>& to, Bins& bins) {
+  while (i + vec_lanes <= batch.n) {
+    const LyingRows rows = lying_rows<T>(batch, i, vec_lanes);
+    const std::size_t n = rows.end - i;
+    const auto add = [&] {
+      if constexpr (may_be_boxed<task, form>)
+        if (region.lower)
+          return add_eights<T, D, task, form, true>(region, rows, n, most, ahead, to, bins);
+      return add_eights<T, D, task, form, false>(region, rows, n, most, ahead, to, bins);
+    };
+    const std::size_t done = add();
+    i += done;
+    if (done + vec_lanes <= n) break;
+  }
 }
 
 // Eights with holes, `careful_eights` of them at most; were there so many? What is used more than once is held as
@@ -280,7 +294,7 @@ __attribute__((noinline)) static bool add_careful_eights(const Region& region, c
       region, region.radius,
       [&](std::size_t row, Vec(&y)[D]) {
         load_columns<T>(rows_from<T>(batch, row, vec_lanes), y);
-        if (is_boxed(region, batch)) move_eight(region, y);
+        if (region.lower) move_eight(region, y);
       },
       i, last < batch.n ? last : batch.n, lanes, sums.bins);
   add_lanes<D, task>(lanes, i - first, sums);
@@ -294,11 +308,16 @@ template <class T, int D, Task task>
 static void short_rows_of(const Region& region, const Batch& batch, std::size_t i,
                           ShortSums& sums) {
   while (i < batch.n) {
+    EightSums<D> lanes{};
+    const std::size_t first = i;
+    const bool made = batch.made && batch.made->ahead;
     with_form<T, task>(sums.units.form, [&](auto form) {
-      with_eights<T, task, form>(region, batch, [&](auto how) {
-        add_eights<T, D, task, form, how>(region, batch, i, sums);
-      });
+      const double scale = is_unscaled<T, task, form> ? sums.units.scale : 1;
+      add_all_eights<T, D, task, form>(region, batch, i, region.radius / scale,
+                                       {made ? std::ptrdiff_t(made_ahead) : short_ahead, made},
+                                       lanes, sums.bins);
     });
+    add_lanes<D, task>(lanes, i - first, sums);
     if (add_careful_eights<T, D, task>(region, batch, i, sums)) continue;
     for (int r = 0; r < vec_lanes && i < batch.n; ++r, ++i)
       short_row<T, task>(region, batch, i, sums);

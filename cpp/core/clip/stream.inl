@@ -80,11 +80,11 @@ template <int R> struct Group {
   const char* asked;  // asked_from of the first
 };
 
-// Where R rows are from row i on; with `made` they may have to be made.
-template <class T, bool made = true, int R>
+// Where R rows are from row i on.
+template <class T, int R>
 static ELLIPSUM_INLINE void find_group(Group<R>& g, const Batch& rows, std::size_t i) {
-  const char* first = made ? rows_from<T>(rows, i, R) : lying_row(rows, i);
-  g.asked = made ? asked_from(rows, i, first) : first;
+  const char* first = rows_from<T>(rows, i, R);
+  g.asked = asked_from(rows, i, first);
   ELLIPSUM_UNROLL
   for (int r = 0; r < R; ++r) g.row[r] = first + r * rows.row_stride;
 }
@@ -201,7 +201,7 @@ template <class T, Task task, bool keeps>
 __attribute__((noinline, hot)) static double walk_alone(Stream& s, const Origin& from,
                                                         std::size_t i, int r) {
   const char* row = row_at(from.batch, i);
-  const std::int64_t holes = read_row<T>(row, from.region, s.boxed, s.alone.x, s.absent);
+  const std::int64_t holes = read_row<T>(row, from.region, s.alone.x, s.absent);
   s.counts.nonfinite += holes > 0;
   s.alone.stretch = stretch_of(from.region, holes);
   Vec norm2 = fill(0.0);
