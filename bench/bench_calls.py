@@ -36,10 +36,15 @@ WANTED = {
     "import ellipsum": ("s", 0.4),
     "first mean on Numba, nothing compiled": ("s", 5.0),
     "first mean on Numba, compiled before": ("s", None),
+    "first region of a covariance on Numba, nothing compiled": ("s", 5.0),
 }
 FIRST = (
     "import ellipsum, numpy; region = ellipsum.Ellipsoid.ball(4, d=16); "
     "ellipsum.PrivateMean(region, mu=1)(numpy.ones((1000, 16)))"
+)
+FIRST_REGION = (
+    "import ellipsum, numpy; ellipsum.Ellipsoid.for_covariance(numpy.eye(16) + 0.5); "
+    "ellipsum.QuadraticForm(numpy.arange(1.0, 17)).isf(1e-9)"
 )
 
 
@@ -66,16 +71,16 @@ def process(code: str, rounds: int = 5, **more: str) -> float:
     return min(spent[1:])
 
 
-def first_on_numba() -> tuple[float, float]:
-    """Wall seconds of a first mean on Numba, and of the same again."""
+def on_numba(*codes: str) -> list[float]:
+    """Wall seconds of processes on Numba, one after the other, of which the first compiles."""
+    taken = []
     with tempfile.TemporaryDirectory() as cache:
         more = {"ELLIPSUM_BACKEND": "numba", "NUMBA_CACHE_DIR": cache}
-        taken = []
-        for _ in range(2):
+        for code in codes:
             start = time.perf_counter()
-            subprocess.run([sys.executable, "-c", FIRST], env={**os.environ, **more}, check=True)
+            subprocess.run([sys.executable, "-c", code], env={**os.environ, **more}, check=True)
             taken.append(time.perf_counter() - start)
-    return taken[0], taken[1]
+    return taken
 
 
 def figures() -> list[float]:
@@ -92,7 +97,8 @@ def figures() -> list[float]:
         each(lambda: wide.add(table), 10) / table.num_columns,
         process("import numpy"),
         process("import ellipsum"),
-        *first_on_numba(),
+        *on_numba(FIRST, FIRST),
+        *on_numba(FIRST_REGION),
     ]
 
 

@@ -53,6 +53,12 @@ def region(request) -> Ellipsoid:
 
 
 @pytest.fixture
+def compiled_twins(monkeypatch):
+    """Numba's own functions, however few their steps are."""
+    monkeypatch.setattr("ellipsum.kernels.twins.jit.FEW_STEPS", 0)
+
+
+@pytest.fixture
 def same_noise_everywhere():
     """Noise of seeds that no last bit of a processor's libraries changes."""
     with noise_of_seeds():

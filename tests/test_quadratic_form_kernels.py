@@ -7,6 +7,8 @@ from ellipsum.kernels import backend as _backend
 from ellipsum.kernels import twins
 from regions import KERNEL_SETS
 
+pytestmark = pytest.mark.usefixtures("compiled_twins")
+
 
 def table(module, weights, dof=1.0, noncentrality=0.0, normal_sd=0.0):
     weights = np.asarray(weights, dtype=np.float64)

@@ -8,6 +8,8 @@ from ellipsum.kernels import backend as _backend
 from ellipsum.kernels import twins
 from reference_tables import reference_cases
 
+pytestmark = pytest.mark.usefixtures("compiled_twins")
+
 BACKENDS = {"numba": twins, _backend.backend().name: _backend.kernels()}
 CASES = list(reference_cases("quadratic_form_low_dof.npz"))
 

@@ -11,6 +11,8 @@ from ellipsum.kernels import backend as _backend
 from ellipsum.kernels import twins
 from reference_tables import reference_cases
 
+pytestmark = pytest.mark.usefixtures("compiled_twins")
+
 CLASSES = ("few", "both signs", "normal", "spike", "conflict", "edge", "single", "decades")
 
 

@@ -27,6 +27,7 @@ Array = NDArray[Any]
 _D = 3
 _ROWS = np.random.default_rng(0).normal(size=(64, _D))  # made up: no data are read
 _KEYS = np.arange(64) % 4
+_MANY = 3000  # that Python does not compute them
 
 
 def _layouts() -> list[Array]:
@@ -90,8 +91,8 @@ def _forms() -> None:
     forms += [QuadraticForm([], normal_sd=1.0), QuadraticForm(1 / np.arange(1, 400.0))]
     for form in forms:
         for tail in (1e-9, 0.3, 1 - 1e-9):
-            q = float(form.isf(tail))
-            form.evaluate(np.array([q, q + 1]))
+            q = float(np.asarray(form.isf(np.full(_MANY, tail)))[0])
+            form.evaluate(np.linspace(q, q + 1, _MANY))
             form.partial_mean(q)
             form.hockey_stick(abs(q))
     forms[0].contour(1.0)

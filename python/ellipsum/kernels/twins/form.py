@@ -1,7 +1,7 @@
 """Twin of ``prepare.cpp`` and ``batch.cpp``: a prepared form, and many q at once.
 
 The same regimes, contours and tolerances as the C++; each weight is evaluated by itself (no
-clusters, no shared contours).
+clusters, no shared contours). A few tails and quantiles are Python's: some compile for a minute.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .form_quantile import form_quantile
 from .form_saddle import Form
 from .form_tail import form_tail
 from .gaussian_pair import form_hockey_sticks
-from .jit import in_parts, jit
+from .jit import in_parts, jit, run
 
 
 @jit
@@ -64,23 +64,30 @@ class FormTable:
             third=8 * float(np.sum(w * w * w * (k + 3 * nc))),
         )
 
+    def _steps(self, evaluations):
+        """Of so many tails or quantiles: one takes about as long as ten weights more."""
+        return evaluations * (10 + self._form.weights.size)
+
     def tail(self, q):
         """(log of the smaller tail, log density, their errors, is it the upper?, nodes)."""
-        return tuple(form_tail(self._form, float(q)))
+        return tuple(run(self._steps(1), form_tail, self._form, float(q)))
 
     def tails(self, q, out, threads=1):
         """The same for many q, a row each."""
-        in_parts(lambda part: _tails(self._form, q[part], out[part]), q.size, threads)
+        steps = self._steps(q.size)
+        in_parts(lambda part: run(steps, _tails, self._form, q[part], out[part]), q.size, threads)
 
     def quantile(self, log_tail, upper):
         """(q, error, evaluations) where the tail's logarithm is log_tail <= log 1/2."""
-        return form_quantile(self._form, float(log_tail), bool(upper))
+        return run(self._steps(1), form_quantile, self._form, float(log_tail), bool(upper))
 
     def quantiles(self, log_tail, upper, out, threads=1):
         """(q, error) of many, a row each."""
 
+        steps = self._steps(log_tail.size)
+
         def fill(part):
-            _quantiles(self._form, log_tail[part], upper[part] != 0, out[part])
+            run(steps, _quantiles, self._form, log_tail[part], upper[part] != 0, out[part])
 
         in_parts(fill, log_tail.size, threads)
 

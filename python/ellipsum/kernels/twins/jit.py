@@ -2,6 +2,7 @@
 
 Numba compiles a function's callees into it, but checks only its own file's time before it
 takes it from the cache. So the hash of all the sources here is part of the name in the cache.
+What would take longer to compile than Python needs for all of it, Python runs: `run`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ import functools
 import hashlib
 import itertools
 import sys
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
+import numpy as np
 from numba import njit
+from numba.core.dispatcher import Dispatcher
 from numba.core.event import Listener, register
 
 _SOURCES = sorted(Path(__file__).parent.glob("*.py"))
@@ -63,6 +68,48 @@ inner = functools.partial(jit, no_cpython_wrapper=True)
 
 #: ``jit`` of a short function that is written into those that call it: it compiles with them.
 inlined = functools.partial(jit, inline="always")
+
+
+#: Steps that Python takes: some four seconds, where a quadratic form's functions compile for a
+#: minute.
+FEW_STEPS = 20_000
+
+
+def run(steps: int, function: Any, *arguments: Any) -> Any:
+    """``function(*arguments)``, by Python itself if its ``steps`` are few.
+
+    They alone decide, not what is compiled by now, so that a call has the same bits in every
+    process. Where Python raises, compiled functions have an infinity or a NaN: they take over.
+    """
+    if steps <= FEW_STEPS:
+        try:
+            with _lock:
+                by_python = _by_python(function)
+            with np.errstate(all="ignore"):
+                return by_python(*arguments)
+        except (ArithmeticError, ValueError):
+            pass
+    return function(*arguments)
+
+
+_scopes: dict[str, dict[str, Any]] = {}
+_lock = threading.Lock()
+
+
+def _by_python(function: Dispatcher) -> FunctionType:
+    """The same function, and all that it calls, as Python runs it."""
+    plain = function.py_func
+    scope = _scope_by_python(plain.__globals__)
+    return FunctionType(plain.__code__, scope, plain.__name__, plain.__defaults__)
+
+
+def _scope_by_python(scope: dict[str, Any]) -> dict[str, Any]:
+    name = scope["__name__"]
+    if name not in _scopes:
+        _scopes[name] = dict(scope)  # first, since modules import each other's functions
+        ours = {k: v for k, v in scope.items() if isinstance(v, Dispatcher)}
+        _scopes[name] |= {k: _by_python(v) for k, v in ours.items()}
+    return _scopes[name]
 
 
 def in_parts(call: Callable[[slice], object], n: int, threads: int) -> None:
