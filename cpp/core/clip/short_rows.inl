@@ -74,6 +74,12 @@ template <int D> struct EightSums {
   Mask sum[D], upper[D];  // upper: of those above 0, for the halves
   Mask absent[D];         // holes
   ClipCounts counts;
+  // What ordinary rows change, by whole registers: compilers copy others by pieces.
+  ELLIPSUM_INLINE void take(const EightSums& from) {
+    ELLIPSUM_UNROLL
+    for (int j = 0; j < D; ++j) sum[j] = from.sum[j], upper[j] = from.upper[j];
+    counts.clipped = from.counts.clipped;
+  }
 };
 
 // Reads eight rows, whose columns `read` gives, to y (clamped, in a box), and their squared norms, as a Group has
@@ -253,12 +259,13 @@ static __attribute__((noinline)) std::size_t add_eights(const Region& given, con
                                                         const EightsAhead& ahead, EightSums<D>& to,
                                                         Bins& to_bins) {
   const Region region = given;
-  EightSums<D> lanes = to;
+  EightSums<D> lanes{};
+  lanes.take(to);
   Bins bins = to_bins;
   std::size_t next = 0;
   add_ordinary<T, D, task, form, waits_in_registers<D, task>>(
       region, most, reader_of_eights<T, D, boxed>(region, rows, ahead), next, n, lanes, bins);
-  to = lanes, to_bins = bins;
+  to.take(lanes), to_bins = bins;
   return next;
 }
 
