@@ -90,7 +90,36 @@ def test_what_python_raises_is_left_to_compiled_functions():
         _quotient.py_func(1.0, 0.0)
 
 
-def test_steps_alone_decide(monkeypatch):
+HARD = (np.array([1, -1, 1e-3]), np.array([1, 1, 1e8]), np.zeros(3), 0.0)
+
+
+def test_python_gives_up_what_takes_too_many_calls(monkeypatch):
+    """One tail of this law takes 1.3 million of them."""
+    table = FormTable(*HARD)
+    monkeypatch.setattr(jit, "FEW_STEPS", 0)
+    compiled = table.tail(0.7)
+    monkeypatch.undo()
+    ran = []
+    monkeypatch.setattr(jit, "MOST_CALLS", 10_000)
+    monkeypatch.setattr(jit, "_by_python", lambda f, by=jit._by_python: ran.append(f) or by(f))
+    assert table.tail(0.7) == compiled and len(ran) == 1
+    out = np.empty((3, 6))
+    table.tails(np.full(3, 0.7), out)
+    np.testing.assert_array_equal(out, [compiled] * 3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_answer_hangs_on_threads(seed):
+    """Python raises at some of these: then all of a call is compiled, whatever its parts."""
+    table, rng = law(seed), np.random.default_rng(seed)
+    q = np.concatenate([[1e20, 0.0, 1e308, -1e308, 5e-62], rng.normal(size=7)])
+    once, twice = np.empty((2, q.size, 6))
+    table.tails(q, once, threads=1)
+    table.tails(q, twice, threads=2)
+    np.testing.assert_array_equal(once, twice)
+
+
+def test_the_arguments_alone_decide(monkeypatch):
     """Not what was compiled by then: a call has the same bits in every process."""
     taken = []
     monkeypatch.setattr(jit, "_by_python", lambda f: taken.append("python") or f.py_func)

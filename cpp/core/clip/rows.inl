@@ -36,6 +36,7 @@ static void stream_few(Stream& s, const Batch& rows, const Origin& from, std::si
   std::uint64_t quantised = 0;
   const Ahead ahead = plan_ahead(rows, sizeof(T), R, arrangement);
   LyingRows lying = lying_rows<T>(rows, i, R);
+  lying.end = std::min(lying.end, rows.n);
   for (; i + R <= lying.end; i += R) {
     if (window.ends(i) && window.count(i, s.counts) > often_holed && s.spare) {
       s.holed = true;

@@ -15,7 +15,7 @@ from .form_quantile import form_quantile
 from .form_saddle import Form
 from .form_tail import form_tail
 from .gaussian_pair import form_hockey_sticks
-from .jit import in_parts, jit, run
+from .jit import are_few, in_parts, jit, run
 
 
 @jit
@@ -68,14 +68,26 @@ class FormTable:
         """Of so many tails or quantiles: one takes about as long as ten weights more."""
         return evaluations * (10 + self._form.weights.size)
 
+    def _each(self, function, threads, out, *given):
+        """A function of the form and of each of ``given``, a row of ``out`` each.
+
+        Few of them in one part: no number of threads decides what Python computes.
+        """
+        steps = self._steps(len(out))
+        parts = 1 if are_few(steps) else threads
+        in_parts(
+            lambda part: run(steps, function, self._form, *(of[part] for of in given), out[part]),
+            len(out),
+            parts,
+        )
+
     def tail(self, q):
         """(log of the smaller tail, log density, their errors, is it the upper?, nodes)."""
         return tuple(run(self._steps(1), form_tail, self._form, float(q)))
 
     def tails(self, q, out, threads=1):
         """The same for many q, a row each."""
-        steps = self._steps(q.size)
-        in_parts(lambda part: run(steps, _tails, self._form, q[part], out[part]), q.size, threads)
+        self._each(_tails, threads, out, q)
 
     def quantile(self, log_tail, upper):
         """(q, error, evaluations) where the tail's logarithm is log_tail <= log 1/2."""
@@ -84,12 +96,7 @@ class FormTable:
     def quantiles(self, log_tail, upper, out, threads=1):
         """(q, error) of many, a row each."""
 
-        steps = self._steps(log_tail.size)
-
-        def fill(part):
-            run(steps, _quantiles, self._form, log_tail[part], upper[part] != 0, out[part])
-
-        in_parts(fill, log_tail.size, threads)
+        self._each(_quantiles, threads, out, log_tail, upper != 0)
 
     def contour(self, q):
         """Nodes t and weights whose real parts, times G(t), sum to a functional at q."""

@@ -70,46 +70,75 @@ inner = functools.partial(jit, no_cpython_wrapper=True)
 inlined = functools.partial(jit, inline="always")
 
 
-#: Steps that Python takes: some four seconds, where a quadratic form's functions compile for a
-#: minute.
-FEW_STEPS = 20_000
+#: Steps that Python takes, some four seconds of an ordinary quadratic form, whose functions compile
+#: for a minute; and calls of functions after which it gives a hard one up, about as long.
+FEW_STEPS, MOST_CALLS = 20_000, 2_000_000
+
+
+class _TooManyCalls(Exception):
+    pass
+
+
+def are_few(steps: int) -> bool:
+    return steps <= FEW_STEPS
 
 
 def run(steps: int, function: Any, *arguments: Any) -> Any:
     """``function(*arguments)``, by Python itself if its ``steps`` are few.
 
-    They alone decide, not what is compiled by now, so that a call has the same bits in every
-    process. Where Python raises, compiled functions have an infinity or a NaN: they take over.
+    The arguments decide, not what is compiled by now or how long it takes, so that a call has the
+    same bits in every process. Where Python raises, compiled functions have an infinity or a NaN:
+    those take over, and where it would take too long.
     """
-    if steps <= FEW_STEPS:
+    if are_few(steps) and isinstance(function, Dispatcher):
+        _calls.left = MOST_CALLS
         try:
-            with _lock:
-                by_python = _by_python(function)
             with np.errstate(all="ignore"):
-                return by_python(*arguments)
-        except (ArithmeticError, ValueError):
+                return _by_python(function)(*arguments)
+        except (ArithmeticError, ValueError, _TooManyCalls):
             pass
     return function(*arguments)
 
 
-_scopes: dict[str, dict[str, Any]] = {}
-_lock = threading.Lock()
+_calls = threading.local()
+_scopes: dict[
+    str, dict[str, Any]
+] = {}  # whole ones, of modules: what their functions see by Python
 
 
-def _by_python(function: Dispatcher) -> FunctionType:
+def _by_python(function: Dispatcher) -> Any:
     """The same function, and all that it calls, as Python runs it."""
-    plain = function.py_func
-    scope = _scope_by_python(plain.__globals__)
-    return FunctionType(plain.__code__, scope, plain.__name__, plain.__defaults__)
+    module = function.py_func.__module__
+    if module not in _scopes:
+        made: dict[str, dict[str, Any]] = {}
+        _add_scope(function.py_func.__globals__, made)
+        _scopes.update(made)  # at once: an interrupt leaves all of them or none
+    return _plain(function, _scopes[module])
 
 
-def _scope_by_python(scope: dict[str, Any]) -> dict[str, Any]:
+def _add_scope(scope: dict[str, Any], made: dict[str, dict[str, Any]]) -> None:
     name = scope["__name__"]
-    if name not in _scopes:
-        _scopes[name] = dict(scope)  # first, since modules import each other's functions
-        ours = {k: v for k, v in scope.items() if isinstance(v, Dispatcher)}
-        _scopes[name] |= {k: _by_python(v) for k, v in ours.items()}
-    return _scopes[name]
+    if name in made:  # modules import each other's functions
+        return
+    plain = made[name] = dict(scope)
+    for key, value in scope.items():
+        if isinstance(value, Dispatcher):
+            _add_scope(value.py_func.__globals__, made)
+            plain[key] = _plain(value, made[value.py_func.__module__])
+
+
+def _plain(function: Dispatcher, scope: dict[str, Any]) -> Any:
+    its = function.py_func
+    plain = FunctionType(its.__code__, scope, its.__name__, its.__defaults__)
+
+    @functools.wraps(plain)
+    def counted(*arguments: Any) -> Any:
+        _calls.left -= 1
+        if _calls.left < 0:
+            raise _TooManyCalls
+        return plain(*arguments)
+
+    return counted
 
 
 def in_parts(call: Callable[[slice], object], n: int, threads: int) -> None:
