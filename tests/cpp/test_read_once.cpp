@@ -286,6 +286,9 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
                         {Task::ball, false, false, 2},
                         {Task::halves, false, false, 9},
                         {Task::distances, false, false, 1},
+                        {Task::ball, false, true},
+                        {Task::box, false, true},
+                        {Task::ball, true, true},
                         {Task::halves, false, true},
                         {Task::distances, false, true},
                         {Task::ball, false, false, 0, Form::ball},
@@ -297,7 +300,7 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
                         {Task::halves, false, false, 0, Form::ball_at_zero},
                         {Task::distances, false, false, 0, Form::ball_at_zero}};
   for (Kind kind : kinds)
-    for (std::size_t d : {1u, 3u, 8u, 9u, 16u, 20u})
+    for (std::size_t d : {1u, 3u, 8u, 9u, 11u, 16u, 20u})
       for (std::size_t n : {std::size_t{1}, std::size_t{8}, std::size_t{9}, std::size_t{16},
                             std::size_t{32}, holed_rows, rows_in_blocks})
         for (Layout layout :
@@ -305,7 +308,7 @@ void test_variant(const Choice& kernels, bool first, bool of_columns) {
           const bool columns = layout == Layout::columns || layout == Layout::typed;
           const bool holed = layout == Layout::holed;
           if (holed != (n == holed_rows) || (holed && d <= 8)) continue;
-          if (layout == Layout::typed && d != 3 && d != 9 && d != 20) continue;
+          if (layout == Layout::typed && (d == 1 || d == 8 || d == 16)) continue;
           if ((columns && n == 1) || (!columns && n > 9 && !holed)) continue;
           if (n > 32 && d != 3 && !holed) continue;
           if (n <= 32 && n * d * 8 > page) continue;
