@@ -251,7 +251,7 @@ template <int D, Task task>
 constexpr bool waits_in_registers =
     D <= vec_lanes || (register_lanes == 8 && (task != Task::halves || D <= 10));
 
-// Runs of eight ordinary rows, from the first of `given` on; how many rows? A function of its own, and copies, which no
+// Runs of eight ordinary rows, from the first of n on; how many rows? A function of its own, and copies, which no
 // store can change: among others its sums left their registers.
 template <class T, int D, Task task, Form form, bool boxed>
 static __attribute__((noinline)) std::size_t add_eights(const Region& given, const LyingRows& rows,

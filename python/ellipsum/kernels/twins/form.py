@@ -95,7 +95,6 @@ class FormTable:
 
     def quantiles(self, log_tail, upper, out, threads=1):
         """(q, error) of many, a row each."""
-
         self._each(_quantiles, threads, out, log_tail, upper != 0)
 
     def contour(self, q):

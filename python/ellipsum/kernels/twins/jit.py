@@ -80,6 +80,7 @@ class _TooManyCalls(Exception):
 
 
 def are_few(steps: int) -> bool:
+    """Is it Python that takes so many first?"""
     return steps <= FEW_STEPS
 
 
@@ -101,9 +102,7 @@ def run(steps: int, function: Any, *arguments: Any) -> Any:
 
 
 _calls = threading.local()
-_scopes: dict[
-    str, dict[str, Any]
-] = {}  # whole ones, of modules: what their functions see by Python
+_scopes: dict[str, dict[str, Any]] = {}  # of modules: what their functions see by Python
 
 
 def _by_python(function: Dispatcher) -> Any:
@@ -131,7 +130,6 @@ def _plain(function: Dispatcher, scope: dict[str, Any]) -> Any:
     its = function.py_func
     plain = FunctionType(its.__code__, scope, its.__name__, its.__defaults__)
 
-    @functools.wraps(plain)
     def counted(*arguments: Any) -> Any:
         _calls.left -= 1
         if _calls.left < 0:
