@@ -47,7 +47,7 @@ def pass_of(
 
     ``order``: "C" for rows that lie in rows, "F" in columns. ``holes``: the share of cells that are
     NaN; ``stretch``: norms are of the present ones. ``cells``: so far from the centre they are
-    moved, if not 0. ``dtype``: of integers, or of several joined by +, are those of columns in turn.
+    moved, if not 0. ``dtype``: of integers, or several joined by +, of columns in turn.
     """
     types = dtype.split("+")
     n = max(int(megabytes * 2**20) // np.dtype(types[0]).itemsize // d, 8)

@@ -67,8 +67,7 @@ static bool clips(const Region& region) {
 }
 static Units units_of(const Region& region, std::size_t size) {
   if (is_mixed(region)) return {Form::ball_at_zero, 1};
-  if (region.lower)
-    return {Form::ellipsoid, 1};  // whose walk has each coordinate's ends anyway
+  if (region.lower) return {Form::ellipsoid, 1};  // whose walk has each coordinate's ends anyway
   if (!clips(region) || region.form == Form::ellipsoid || size != sizeof(float))
     return {region.form, 1};
   if (is_power(region.scale[0]) && std::all_of(region.center, region.center + region.d, is_near))
