@@ -49,7 +49,7 @@ COLUMNS = [
     ),
     Mutation(
         "columns, C++: converted columns have the nulls of the first rows",
-        C + "clip/column_runs.inl",
+        C + "clip/made_rows.inl",
         "left_out(batch.valid[j], batch.first + i + k)",
         "left_out(batch.valid[j], k)",
         "tests/test_number_columns.py tests/test_column_runs.py",
@@ -285,7 +285,7 @@ COLUMNS = [
     ),
     Mutation(
         "columns, C++: an eight of short ones that is no ordinary one is added all the same",
-        C + "clip/short_rows.inl",
+        C + "clip/eights.inl",
         "    if (!read_eight<T, D, task, holes, form>(region, read, y, norm2, to)) break;",
         "    read_eight<T, D, task, holes, form>(region, read, y, norm2, to);",
         "tests/test_short_rows.py",
@@ -306,7 +306,7 @@ COLUMNS = [
     ),
     Mutation(
         "rows, C++: the eight that waits at the end of short ones is dropped",
-        C + "clip/short_rows.inl",
+        C + "clip/eights.inl",
         "  if (late) add_eight_rows<D, task>(waiting, factor, to);\n}",
         "}",
         "tests/test_short_rows.py",
@@ -335,7 +335,7 @@ COLUMNS = [
     ),
     Mutation(
         "rows, C++: norms of short rows are added up in the order of the columns",
-        C + "clip/short_rows.inl",
+        C + "clip/eights.inl",
         "other = first + norm_lanes / size;",
         "other = first + half;",
         "tests/test_short_rows.py",

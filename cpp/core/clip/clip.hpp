@@ -149,6 +149,9 @@ constexpr std::uint64_t rounding_magic_bits = 0x4338000000000000u;
                                         : region.d * (region.task == Task::halves ? 2 : 1);
 }
 
+// Squared distances that wait to be counted, 32 bits of each: so many that adding up lanes costs little.
+constexpr std::size_t waiting_distances = 1024;
+
 // Doubles of the inputs of a product for each row of a block: matrix.inl.
 [[maybe_unused]] inline std::size_t inputs_stride(std::size_t inputs) {
   return round_up(inputs, 256) / 256 * 264;
@@ -264,7 +267,8 @@ constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
           ? 8 * batch.d * (column_slots + 2 * most_column_vectors) + 3 * plan.stride + block
           : 0;
   if (plan.doubles < columns) plan.doubles = columns;
-  if (region.task == Task::distances) plan.doubles += 2 * round_up(region.bins, 8) + 256;
+  if (region.task == Task::distances)
+    plan.doubles += 2 * round_up(region.bins, 8) + waiting_distances / 2;
   return plan;
 }
 

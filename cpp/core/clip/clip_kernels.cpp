@@ -2,9 +2,9 @@
 //
 // The integers of a row are a function of that row and the region alone (the rule: clip.hpp):
 // a float32 row gives the integers of the same values in float64, on every target, in any
-// place of a batch. Here: short rows go side by side (short_rows.inl, short_columns.inl, rows.inl),
-// longer ones stream (stream.inl) or are read by columns (columns.inl, column_blocks.inl), those with
-// a matrix by way of a block of scratch; what cannot be read where it lies is made first (made_rows.inl).
+// place of a batch. Here: short rows go side by side (short_rows.inl, rows.inl), longer ones stream
+// (stream.inl), those with a matrix by way of a block of scratch; what cannot be read where it lies is made
+// first (made_rows.inl). Columns: column_kernels.cpp.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "clip/clip.hpp"
+#include "clip/column_kernels.hpp"
 #include "dispatch.hpp"
 #include "simd/eight_rows.hpp"
 
@@ -35,15 +36,13 @@ constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 #include "clip/distances.inl"
 #include "clip/numbers.inl"
 #include "clip/made_rows.inl"
+#include "clip/eights.inl"
 #include "clip/short_rows.inl"
 #include "clip/matrix.inl"
 #include "clip/ahead.inl"
 #include "clip/stream.inl"
 #include "clip/holed_rows.inl"
 #include "clip/rows.inl"
-#include "clip/columns.inl"
-#include "clip/column_blocks.inl"
-#include "clip/short_columns.inl"
 #include "clip/groups.inl"
 
 // Zeros of a row that was added at once must have finite y (Stream::keeps).
@@ -229,51 +228,6 @@ template <Task task> void add_sums(const Stream& s, std::int64_t* partial) {
   }
 }
 
-// The whole vectors of a batch in columns, from its first row on: `rows` of them.
-template <class T, Task task, Form form>
-ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangement& arrangement,
-                       double* memory, std::size_t& rows, std::int64_t* partial) {
-  Scratch scratch{memory};
-  const std::size_t d = batch.d, slab = d * most_column_vectors * vec_lanes;
-  double *sums = scratch.take(d * column_slots * vec_lanes), *y = scratch.take(slab);
-  std::memset(sums, 0, d * column_slots * vec_lanes * sizeof *sums);
-  double* copies = scratch.take(slab);
-  const RowScratch alone{scratch.take(d), scratch.take(d), scratch.take(d), 1.0};
-  Columns s{region, batch, sums, y, copies, alone, make_bins(region, scratch), {0, 0}, batch.first};
-  s.valid = region.lower ? nullptr : batch.valid;
-  s.radius = region.radius / units_of(region, sizeof(T)).scale;
-  rows = 0;
-  constexpr bool may_keep = sizeof(T) == 4 && task != Task::distances;
-  if (d <= (arrangement.registers ? most_eights_of_columns : most_short_columns))
-    add_short_columns<T, task, form>(s, rows);
-  else if (arrangement.block) {
-    const std::size_t size = may_keep && arrangement.keeps ? sizeof(T) : sizeof(double);
-    const std::size_t most = rows_in_column_block(d, sizeof(T), size, arrangement.block);
-    double *lanes = scratch.take(norm_lanes * most), *factors = scratch.take(most);
-    HoleCounts<most_block_rows> holes;
-    const std::size_t ahead = arrangement.ahead / (most * sizeof(T));
-    const Block block{lanes,
-                      factors,
-                      &holes,
-                      scratch.take(d * most * size / sizeof(double)),
-                      reinterpret_cast<std::uint64_t*>(scratch.take(d * words_of_bits(most))),
-                      most,
-                      std::min(std::max(ahead, most_columns_at_once), d - 1),
-                      arrangement.fetch == Fetch::near};
-    if (may_keep && arrangement.keeps)
-      add_blocks<T, task, form, may_keep ? Reading::kept : Reading::plain>(s, block, rows);
-    else add_blocks<T, task, form>(s, block, rows);
-  } else {
-    if (arrangement.fetch == Fetch::beside) s.beside = arrangement.ahead / sizeof(double);
-    add_slabs<T, 4, task, form>(s, rows, batch.n);
-    add_slabs<T, 2, task>(s, rows, batch.n);
-  }
-  add_slabs<T, 1, task>(s, rows, batch.n);
-  if (task == Task::distances) add_counts(s.bins, rows, partial);
-  add_column_sums<task>(s, rows, partial, partial + sums_of(region));
-  return s.counts;
-}
-
 template <class T, Task task>
 ClipCounts run(const Batch& batch, const Region& region, const Arrangement& given, double* memory,
                std::int64_t* partial) {
@@ -281,10 +235,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   std::int64_t* absent = partial + sums_of(region);
   ClipCounts counts{0, 0};
   std::size_t done = 0;
-  if (plan.columns)
-    with_form<T, task>(units_of(region, sizeof(T)).form, [&](auto form) {
-      counts = run_columns<T, task, form>(batch, region, given, memory, done, partial);
-    });
+  if (plan.columns) counts = clip_columns<T>(batch, region, given, memory, done, partial);
   Arrangement arrangement = given;
   if (arrangement.rows > most_in_flight) arrangement.rows = most_in_flight;
   // Products are in the cache already, and what is made; what that was made of is asked for below.

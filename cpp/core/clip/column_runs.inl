@@ -57,31 +57,3 @@ static __attribute__((noinline)) void make_run(const Batch& batch, const Region&
   if (type == Dtype::float32) move_numbers<float>(from, valid, n, ends, to);
   else move_numbers<double>(from, valid, n, ends, to);
 }
-
-// n numbers of any column, also of an array with other strides; NaN where one is left out.
-static void copy_run(const Batch& batch, std::size_t j, std::size_t i, std::size_t n, double* to) {
-  if (!batch.columns || !batch.types || is_floating(batch.types[j])) {
-    for (std::size_t k = 0; k < n; ++k) to[k] = number_of(batch, j, i + k);
-    return;
-  }
-  convert_run(batch, j, i, n, to);
-  for (std::size_t k = 0; batch.valid && k < n; ++k)
-    to[k] = or_nan(to[k], left_out(batch.valid[j], batch.first + i + k));
-}
-
-// n rows from row i on, one after the other: eight columns at a time, so that their lines are read once.
-// make(j, i, n, to): a run of at most 64 numbers.
-template <class T, class Make>
-static void interleave_runs(std::size_t d, std::size_t i, std::size_t n, T* to, const Make& make) {
-  constexpr std::size_t run = 64;
-  alignas(64) double runs[vec_lanes][run];
-  for (std::size_t end = i + n; i < end; i += run, to += run * d) {
-    const std::size_t rows = end - i < run ? end - i : run;
-    for (std::size_t j = 0; j < d; j += vec_lanes) {
-      const std::size_t columns = d - j < vec_lanes ? d - j : vec_lanes;
-      for (std::size_t l = 0; l < columns; ++l) make(j + l, i, rows, runs[l]);
-      for (std::size_t k = 0; k < rows; ++k)
-        for (std::size_t l = 0; l < columns; ++l) to[k * d + j + l] = T(runs[l][k]);
-    }
-  }
-}

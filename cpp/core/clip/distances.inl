@@ -1,8 +1,6 @@
 // Rows counted by their distance. Every row is compared with every edge, so that neither a branch
 // nor an address depends on a distance: for 16 rows and an edge 2.25 vector operations (AVX-512).
 
-constexpr std::size_t waiting_rows = 256;  // 16 vectors, so that adding up lanes costs little
-
 struct Bins {
   std::size_t edges;      // one less than bins; behind them are some above everything
   std::int32_t* edge2;    // squares, as squared distances: their upper halves
@@ -35,14 +33,15 @@ static ELLIPSUM_INLINE UpperHalves count_lanes(UpperHalves count, UpperHalves a,
 }
 
 static __attribute__((noinline)) void count_waiting(Bins& bins) {
-  std::memset(bins.waiting + bins.filled, 0, (waiting_rows - bins.filled) * sizeof *bins.waiting);
+  const std::size_t end = round_up(bins.filled, upper_halves);
+  std::memset(bins.waiting + bins.filled, 0, (end - bins.filled) * sizeof *bins.waiting);
   bins.filled = 0;
   for (std::size_t k = 0; k < bins.edges; k += edges_at_once) {
     UpperHalves edge2[edges_at_once], above[edges_at_once];
     ELLIPSUM_UNROLL
     for (std::size_t e = 0; e < edges_at_once; ++e)
       edge2[e] = UpperHalves{} + bins.edge2[k + e], above[e] = UpperHalves{};
-    for (std::size_t i = 0; i < waiting_rows; i += upper_halves) {
+    for (std::size_t i = 0; i < end; i += upper_halves) {
       UpperHalves norm2;
       std::memcpy(&norm2, bins.waiting + i, sizeof norm2);
       ELLIPSUM_UNROLL
@@ -61,7 +60,7 @@ static __attribute__((noinline)) void count_waiting(Bins& bins) {
 static inline void count_distances(Bins& bins, const Vec& norm2) {
   store_upper_halves(bins.waiting + bins.filled, norm2);
   bins.filled += vec_lanes;
-  if (bins.filled == waiting_rows) count_waiting(bins);
+  if (bins.filled == waiting_distances) count_waiting(bins);
 }
 
 static Bins make_bins(const Region& region, Scratch& scratch) {
@@ -69,7 +68,7 @@ static Bins make_bins(const Region& region, Scratch& scratch) {
   Bins bins{};
   bins.edges = region.bins - 1;
   bins.edge2 = reinterpret_cast<std::int32_t*>(scratch.take(region.bins));
-  bins.waiting = reinterpret_cast<std::int32_t*>(scratch.take(waiting_rows));
+  bins.waiting = reinterpret_cast<std::int32_t*>(scratch.take(waiting_distances / 2));
   bins.above = reinterpret_cast<std::int64_t*>(scratch.take(region.bins));
   for (std::size_t k = 0; k < round_up(bins.edges, edges_at_once); ++k) {
     bins.edge2[k] = k < bins.edges ? upper_half(region.edges[k] * region.edges[k]) : INT32_MAX;

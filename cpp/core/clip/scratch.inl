@@ -15,3 +15,6 @@ struct Scratch {
     return to;
   }
 };
+
+// Sums lie beside doubles.
+static inline std::int64_t* integers_at(double* p) { return reinterpret_cast<std::int64_t*>(p); }

@@ -89,8 +89,6 @@ static ELLIPSUM_INLINE void find_group(Group<R>& g, const Batch& rows, std::size
   for (int r = 0; r < R; ++r) g.row[r] = first + r * rows.row_stride;
 }
 
-static inline std::int64_t* integers_at(double* p) { return reinterpret_cast<std::int64_t*>(p); }
-
 // Of the ends of a box, behind all else in a record: the lower ones, and 8 numbers on the upper ones.
 constexpr std::size_t ends_slots = 2 * vec_lanes;
 
