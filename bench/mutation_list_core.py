@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mutation import SUM_TESTS, C, Mutation, P
 
+BOXES = "tests/test_box_rows.py"
+
 CORE = [
     Mutation(
         "clip, C++: a huge row is not moved in",
@@ -139,8 +141,8 @@ CORE = [
     Mutation(
         "streams, C++: the rows that wait at the end are added unclipped",
         C + "clip/stream.inl",
-        "!keeps ? y : y * fill(s.factor()[r]), sum",
-        "!keeps ? y : y * fill(0.0 * s.factor()[r] + 1.0), sum",
+        "add_clipped<task>(y * fill(s.factor()[r]), sum, upper);",
+        "add_clipped<task>(y * fill(0.0 * s.factor()[r] + 1.0), sum, upper);",
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
@@ -151,24 +153,17 @@ CORE = [
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
-        "kept rows, C++: those that wait at the end are in no box",
-        C + "clip/stream.inl",
-        "if (task == Task::box && keeps) y = within(y, load<double>(record + limit_slot));",
-        ";",
-        "tests/test_arrangements.py -k every_arrangement",
-    ),
-    Mutation(
         "kept rows, C++: an exceptional row is in flight once more",
         C + "clip/stream.inl",
-        "else n2[r] = double(INFINITY), --s.counts.clipped;",
-        "else n2[r] = square, --s.counts.clipped;",
+        "n2[r] = double(INFINITY), --s.counts.clipped;",
+        "n2[r] = square, --s.counts.clipped;",
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
         "kept rows, C++: two of them go as four",
         C + "clip/rows.inl",
-        "else if (s.keeps && arrangement.rows == 2)",
-        "else if (s.keeps && arrangement.rows == 6)",
+        "else if (s.keeps && in_flight == 2)",
+        "else if (s.keeps && in_flight == 6)",
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
@@ -180,7 +175,7 @@ CORE = [
     ),
     Mutation(
         "clip, C++: the streaming clamp is at twice the limit",
-        C + "clip/stream.inl",
+        C + "clip/box_rows.inl",
         "own ? load<double>(record + limit_slot) : one_limit;",
         "own ? load<double>(record + limit_slot) * fill(2.0) : one_limit;",
         SUM_TESTS,
@@ -193,32 +188,32 @@ CORE = [
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
-        "kept rows, C++: a box's are added unclipped",
-        C + "clip/stream.inl",
-        "if (task == Task::box && keeps) y = within(y, limit);",
-        "if (task == Task::halves && keeps) y = within(y, limit);",
-        "tests/test_arrangements.py -k every_arrangement",
+        "boxes, C++: what was added of an exceptional row stays",
+        C + "clip/box_rows.inl",
+        "(Words64(right.part[p]) - Words64(wrong.part[p]))",
+        "Words64(right.part[p])",
+        BOXES,
     ),
     Mutation(
-        "kept rows, C++: an exceptional row of a box is added twice",
-        C + "clip/stream.inl",
-        "if (task == Task::box) s.factor()[r] = n2[r] = 0;",
-        "if (task == Task::box) n2[r] = 0;",
-        "tests/test_arrangements.py -k every_arrangement",
+        "boxes, C++: what is added again goes to the first stretch's sums",
+        C + "clip/box_rows.inl",
+        "add_again<R>(s, all, begin, first",
+        "add_again<R>(s, all, s.records, first",
+        BOXES,
     ),
     Mutation(
-        "kept rows, C++: an exceptional row of a box is scaled by a radius",
-        C + "clip/stream.inl",
-        "} else if (task != Task::box) {  // which",
-        "} else if (task != Task::distances) {  // which",
-        "tests/test_arrangements.py -k every_arrangement",
+        "boxes, C++: only the last stretch tells who was outside",
+        C + "clip/box_rows.inl",
+        "all.outside = all.outside + outside;",
+        "all.outside = outside;",
+        BOXES,
     ),
     Mutation(
-        "kept rows, C++: a box's later rows are not added",
-        C + "clip/stream.inl",
-        "if (task == Task::box && keeps) store(s.factor(), fill(1.0));",
-        "",
-        "tests/test_arrangements.py -k every_arrangement",
+        "boxes, C++: a row with holes in two stretches has none",
+        C + "clip/box_rows.inl",
+        "all.holed |= unsigned",
+        "all.holed ^= unsigned",
+        BOXES,
     ),
     Mutation(
         "clip, C++: boxes with a limit for each coordinate are taken for cubes",

@@ -176,7 +176,8 @@ std::size_t layout_of(const Batch& batch, const Region& region) {
 
 // Is a pass that keeps what it reads another one than that which does not?
 bool keeps_apart(const Batch& batch, const Region& region) {
-  return batch.dtype == Dtype::float32 && region.task != Task::distances && !region.lower;
+  const bool waits = region.task == Task::ball || region.task == Task::halves;
+  return batch.dtype == Dtype::float32 && waits && !region.lower;
 }
 
 template <class Take> void each_arrangement(const Kernels& target, const Take& take) {

@@ -42,6 +42,7 @@ constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 #include "clip/ahead.inl"
 #include "clip/stream.inl"
 #include "clip/holed_rows.inl"
+#include "clip/box_rows.inl"
 #include "clip/rows.inl"
 #include "clip/groups.inl"
 
@@ -52,20 +53,21 @@ bool has_finite_zeros(const Region& region) {
   return true;
 }
 
-// `size`: bytes of a number of the batch.
+// `size`: bytes of a number of the batch; so many rows wait in each record.
 Stream make_stream(const Region& region, const Arrangement& arrangement, std::size_t size,
-                   std::int64_t* absent, Scratch& scratch, const Units& units) {
+                   std::int64_t* absent, Scratch& scratch, const Units& units,
+                   std::size_t waiting) {
   const std::size_t d = region.d, chunks = round_up(d, vec_lanes) / vec_lanes;
   Stream s{};
   s.d = d, s.form = units.form, s.absent = absent;
   const bool boxed = s.boxed = region.lower;
-  s.keeps = arrangement.keeps && size == 4 && !is_mixed(region) && region.task != Task::distances &&
+  s.keeps = arrangement.keeps && size == 4 && !is_mixed(region) && clips(region) &&
             has_finite_zeros(region);
   s.center = scratch.padded(is_mixed(region) ? nullptr : region.center, 0.0, d);
   const bool scaled = units.scale == 1 && !is_mixed(region);
   s.scale = scratch.padded(scaled ? region.scale : nullptr, 1.0, d);
   s.stride = y_slot(region.task) - (s.form == Form::ellipsoid ? 0 : sum_slot) +
-             arrangement.rows * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double) +
+             waiting * vec_lanes * (s.keeps ? size : sizeof(double)) / sizeof(double) +
              (boxed ? ends_slots : 0);
   s.radius = region.radius / units.scale, s.numerator = region.radius;
   s.limit = region.task == Task::box ? region.limit[0] : 0;
@@ -257,12 +259,15 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
     if (task == Task::distances) add_counts(sums.bins, batch.n - done, partial);
     return sums.counts;
   }
-  Stream s = make_stream(rest, arrangement, sizeof(T), absent, scratch, units);
+  Stream s = make_stream(rest, arrangement, sizeof(T), absent, scratch, units,
+                         task == Task::box ? 0 : arrangement.rows);
   s.counts = counts;
-  const MatrixScratch matrix =
-      is_mixed(rest) ? make_matrix_scratch(rest, plan, scratch) : MatrixScratch{};
-  if (is_mixed(rest)) matrix_rows<T, task>(s, rows, rest, plan, matrix, arrangement);
-  else stream<T, task>(s, rows, {rest, rows, nullptr, 0, nullptr}, arrangement, done);
+  if (!is_mixed(rest)) {
+    stream<T, task>(s, rows, {rest, rows, nullptr, 0, nullptr}, arrangement, done);
+  } else if constexpr (task != Task::box) {  // which has no matrix
+    const MatrixScratch matrix = make_matrix_scratch(rest, plan, scratch);
+    matrix_rows<T, task>(s, rows, rest, plan, matrix, arrangement);
+  }
   if (task == Task::distances) add_counts(s.bins, batch.n - done, partial);
   else add_sums<task>(s, partial);
   return s.counts;
@@ -289,17 +294,20 @@ ClipCounts run_groups(const Batch& rows, const Region& region, const GroupSums& 
   const ClipPlan plan = clip_plan(rows, region);
   Scratch scratch{memory};
   const Arrangement arrangement{"groups", most_in_groups, 0, 0, Fetch::hardware, false};
-  Stream s = make_stream(region, arrangement, sizeof(T), to.absent, scratch, {Form::ellipsoid, 1});
+  Stream s = make_stream(region, arrangement, sizeof(T), to.absent, scratch, {Form::ellipsoid, 1},
+                         most_in_groups);
   if (!is_mixed(region)) {
     all_to_groups<T, task>(s, rows, {region, rows, nullptr, 0, nullptr}, to, 0);
     return s.counts;
   }
-  const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
-  matrix_products<T, task>(
-      s, rows, region, plan, matrix, [&](std::size_t row) { move_sums(s, to, row); },
-      [&](const Batch& product, const Origin& from, std::size_t start) {
-        all_to_groups<double, task>(s, product, from, to, start);
-      });
+  if constexpr (task != Task::box) {
+    const MatrixScratch matrix = make_matrix_scratch(region, plan, scratch);
+    matrix_products<T, task>(
+        s, rows, region, plan, matrix, [&](std::size_t row) { move_sums(s, to, row); },
+        [&](const Batch& product, const Origin& from, std::size_t start) {
+          all_to_groups<double, task>(s, product, from, to, start);
+        });
+  }
   return s.counts;
 }
 

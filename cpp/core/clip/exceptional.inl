@@ -4,8 +4,8 @@
 // with holes are copied, filled and scaled in vectors; huge rows are rare, and scalar. Included into
 // each target's namespace.
 //
-// The vector passes keep no copy of the numbers that they read. A row that they find exceptional
-// is copied (copy_row), and all that it adds follows from the copy: where its holes are, whether
+// The vector passes keep no copy of the numbers that they read (but box_rows.inl, of a stretch). A row that they
+// find exceptional is copied (copy_row), and all that it adds follows from the copy: where its holes are, whether
 // it is exceptional at all, and its integers. What the vectors saw of it is dropped. So a row
 // adds a function of one reading of its numbers, whoever else may write to them.
 

@@ -170,23 +170,29 @@ static void stream_vectors(Stream& s, const Batch& rows, const Origin& from, std
         stream_few<T, 8, 2, task, its>(s, rows, from, i, arrangement, window);
   }
   constexpr int most = most_in_flight;
-  if constexpr (sizeof(T) == 4 && task != Task::distances) {
-    if (s.keeps && most == 8 && arrangement.rows == 8)
-      stream_groups<T, most, task, true, form>(s, rows, from, i, arrangement);
-    else if (s.keeps && arrangement.rows == 2)
-      stream_groups<T, 2, task, true, form>(s, rows, from, i, arrangement);
-    else if (s.keeps) stream_groups<T, 4, task, true, form>(s, rows, from, i, arrangement);
+  const std::size_t in_flight = arrangement.rows;
+  if constexpr (task == Task::box) {
+    if (most == 8 && in_flight == 8) stream_box<T, most, form>(s, rows, i, arrangement);
+    else if (in_flight >= 4) stream_box<T, 4, form>(s, rows, i, arrangement);
+    else if (in_flight == 3) stream_box<T, 3, form>(s, rows, i, arrangement);
+    else if (in_flight == 2) stream_box<T, 2, form>(s, rows, i, arrangement);
+    stream_box<T, 1, form>(s, rows, i, arrangement);
+  } else {
+    if constexpr (sizeof(T) == 4 && task != Task::distances) {
+      if (s.keeps && most == 8 && in_flight == 8)
+        stream_groups<T, most, task, true, form>(s, rows, from, i, arrangement);
+      else if (s.keeps && in_flight == 2)
+        stream_groups<T, 2, task, true, form>(s, rows, from, i, arrangement);
+      else if (s.keeps) stream_groups<T, 4, task, true, form>(s, rows, from, i, arrangement);
+    }
+    if (s.keeps) return stream_groups<T, 1, task, false, form>(s, rows, from, i, arrangement);
+    if (most == 8 && in_flight == 8)
+      stream_groups<T, most, task, false, form>(s, rows, from, i, arrangement);
+    else if (in_flight >= 4) stream_groups<T, 4, task, false, form>(s, rows, from, i, arrangement);
+    else if (in_flight == 3) stream_groups<T, 3, task, false, form>(s, rows, from, i, arrangement);
+    else if (in_flight == 2) stream_groups<T, 2, task, false, form>(s, rows, from, i, arrangement);
+    stream_groups<T, 1, task, false, form>(s, rows, from, i, arrangement);
   }
-  if (s.keeps) return stream_groups<T, 1, task, false, form>(s, rows, from, i, arrangement);
-  if (most == 8 && arrangement.rows == 8)
-    stream_groups<T, most, task, false, form>(s, rows, from, i, arrangement);
-  else if (arrangement.rows >= 4)
-    stream_groups<T, 4, task, false, form>(s, rows, from, i, arrangement);
-  else if (arrangement.rows == 3)
-    stream_groups<T, 3, task, false, form>(s, rows, from, i, arrangement);
-  else if (arrangement.rows == 2)
-    stream_groups<T, 2, task, false, form>(s, rows, from, i, arrangement);
-  stream_groups<T, 1, task, false, form>(s, rows, from, i, arrangement);
 }
 
 // The same, by eights side by side where rows may go like that; a while behind an exceptional row as others.

@@ -3,8 +3,8 @@
 // that: take_turns; its factors are known by now) and overwrites them with the rows of this group, so that
 // memory is read evenly and
 // the sums, center and scale are loaded once a group.
-// Cost per 8 coordinates: 7 vector operations and 2.2 loads (a box off AVX-512 one more); of float32 two more to
-// convert, and in a ball one less, around 0 three (is_unscaled).
+// Cost per 8 coordinates: 7 vector operations and 2.2 loads; of float32 two more to convert, and in a ball one less,
+// around 0 three (is_unscaled). A box has no use for it: box_rows.inl.
 //
 // Cells of long rows are moved into their box on the way (boxed): the lower and the upper ends are the last slots of
 // each record. Such rows have no holes.
@@ -14,7 +14,7 @@
 // slots of the first two, which are the ends of the records before.
 constexpr std::size_t center_slot = 0, scale_slot = 8, sum_slot = 16;
 constexpr std::size_t limit_slot = 24;  // of a box; for the halves, sums above 0
-// One for each row in flight: clipped to the box, or not yet scaled to the ball.
+// One for each row in flight: not yet scaled to the ball (in groups: or clipped to the box).
 constexpr std::size_t y_slot(Task task) {
   return task == Task::box || task == Task::halves ? 32 : limit_slot;
 }
@@ -95,8 +95,8 @@ constexpr std::size_t ends_slots = 2 * vec_lanes;
 // One step of the walk, `count` <= 8 coordinates from j on.
 template <class T, int R, Task task, bool keeps, Form form, bool boxed>
 static ELLIPSUM_INLINE void walk_step(Group<R>& g, const double* centers, const Vec& one_scale,
-                                      const Vec& one_limit, double* record, const double* ends,
-                                      std::size_t j, std::size_t count) {
+                                      double* record, const double* ends, std::size_t j,
+                                      std::size_t count) {
   VecInt sum = load_ints(integers_at(record + sum_slot)), upper{};
   if (task == Task::halves) upper = load_ints(integers_at(record + limit_slot));
   constexpr bool own = form == Form::ellipsoid;  // of each coordinate
@@ -104,7 +104,6 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const double* centers, const 
                      : form == Form::ball ? load<double>(centers + j)
                                           : fill(0.0);
   const Vec scale = own ? load<double>(record + scale_slot) : one_scale;
-  const Vec limit = task == Task::box && own ? load<double>(record + limit_slot) : one_limit;
   Vec lower, upper_end;
   if (boxed) lower = load<double>(ends), upper_end = load<double>(ends + vec_lanes);
   ELLIPSUM_UNROLL
@@ -112,9 +111,8 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const double* centers, const 
     double* at = record + y_slot(task) + r * vec_lanes;
     char* kept = reinterpret_cast<char*>(record + y_slot(task)) + r * vec_lanes * int(sizeof(T));
     if (task != Task::distances) {
-      Vec y = keeps ? scaled<T, task, form>(load<T>(kept), center, scale) : load<double>(at);
-      if (task == Task::box && keeps) y = within(y, limit);
-      add_clipped<task>(task == Task::box && !keeps ? y : y * g.factor[r], sum, upper);
+      const Vec y = keeps ? scaled<T, task, form>(load<T>(kept), center, scale) : load<double>(at);
+      add_clipped<task>(y * g.factor[r], sum, upper);
     }
     const char* from = g.row[r] + j * sizeof(T);
     Vec x;
@@ -123,7 +121,7 @@ static ELLIPSUM_INLINE void walk_step(Group<R>& g, const double* centers, const 
     else x = count == vec_lanes ? load<T>(from) : load_first<T>(from, count);
     if (boxed) move(x, lower, center, upper_end);
     Vec y = scaled<T, task, form>(x, center, scale);
-    g.norm2[r] = add_square<task, squares_are_exact<T, task, form>>(g.norm2[r], y, limit);
+    g.norm2[r] = add_square<task, squares_are_exact<T, task, form>>(g.norm2[r], y, fill(0.0));
     if (task != Task::distances && !keeps) store(at, y);
   }
   if (task != Task::distances) store(integers_at(record + sum_slot), sum);
@@ -145,16 +143,16 @@ static inline void walk(Stream& stream, Group<R>& group) {
     g.factor[r] = fill(stream.factor()[r]);
   }
   const double* centers = stream.center;
-  const Vec scale = fill(stream.scale[0]), limit = fill(stream.limit);
+  const Vec scale = fill(stream.scale[0]);
   std::size_t j = 0;
   for (; j + vec_lanes <= d; j += vec_lanes, record += stride) {
     ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);
-    walk_step<T, R, task, keeps, form, boxed>(g, centers, scale, limit, record,
+    walk_step<T, R, task, keeps, form, boxed>(g, centers, scale, record,
                                               record + stride - ends_slots, j, vec_lanes);
   }
   if (j < d) {
     ask<R, vec_lanes* int(sizeof(T))>(ahead, asking);  // rows and centers are 0 beyond their ends
-    walk_step<T, R, task, keeps, form, boxed>(g, centers, scale, limit, record,
+    walk_step<T, R, task, keeps, form, boxed>(g, centers, scale, record,
                                               record + stride - ends_slots, j, d - j);
   }
   ELLIPSUM_UNROLL
@@ -175,8 +173,7 @@ static __attribute__((noinline)) void add_waiting_rows(Stream& s, int count) {
     for (int r = 0; r < count; ++r, waiting += vec_lanes * sizeof(Kept)) {
       Vec y = load<Kept>(waiting);
       if (keeps) y = (y - load<double>(s.center + j)) * load<double>(s.scale + j);
-      if (task == Task::box && keeps) y = within(y, load<double>(record + limit_slot));
-      add_clipped<task>(task == Task::box && !keeps ? y : y * fill(s.factor()[r]), sum, upper);
+      add_clipped<task>(y * fill(s.factor()[r]), sum, upper);
     }
     store(integers_at(record + sum_slot), sum);
     if (task == Task::halves) store(integers_at(record + limit_slot), upper);
@@ -263,8 +260,7 @@ template <Task task> static void add_alone(Stream& s, double factor) {
 }
 
 // The same where rows are kept as they were read: an exceptional row is added at once, and leaves
-// zeros and an infinite norm, whose factor is 0 (a box's is set); that it is counted as clipped, is
-// taken back.
+// zeros and an infinite norm, whose factor is 0; that it is counted as clipped, is taken back.
 template <class T, Task task>
 __attribute__((noinline, cold)) static Vec add_exceptional(Stream& s, const Origin& from,
                                                            std::size_t i, int rows,
@@ -277,7 +273,7 @@ __attribute__((noinline, cold)) static Vec add_exceptional(Stream& s, const Orig
     double factor = 1;
     if (!(square < exceptional_norm2)) {
       s.counts.clipped += clip_huge(s, from, i + std::size_t(r));
-    } else if (task != Task::box) {  // which has no radius, and is inside
+    } else {
       const double norm = std::sqrt(square);
       s.counts.clipped += norm > s.radius;
       factor = s.numerator / (norm > s.radius ? norm : s.radius);
@@ -287,8 +283,7 @@ __attribute__((noinline, cold)) static Vec add_exceptional(Stream& s, const Orig
       std::memset(reinterpret_cast<char*>(s.records + j / vec_lanes * s.stride + y_slot(task)) +
                       std::size_t(r) * vec_lanes * sizeof(T),
                   0, vec_lanes * sizeof(T));
-    if (task == Task::box) s.factor()[r] = n2[r] = 0;
-    else n2[r] = double(INFINITY), --s.counts.clipped;
+    n2[r] = double(INFINITY), --s.counts.clipped;
   }
   return load<double>(n2);
 }
@@ -297,14 +292,12 @@ __attribute__((noinline, cold)) static Vec add_exceptional(Stream& s, const Orig
 template <class T, int R, Task task, bool keeps>
 static inline void finish_group(Stream& s, const Group<R>& g, const Origin& from, std::size_t i) {
   Vec norm2 = sum_lanes_of_each<R>(g.norm2);
-  if (task == Task::box && keeps) store(s.factor(), fill(1.0));
   if (from.stretch) norm2 = norm2 * load<double>(from.stretch + i);
   if (__builtin_expect(!all_below(norm2, fill(exceptional_norm2)), 0))
     norm2 = keeps ? add_exceptional<T, task>(s, from, i, R, norm2)
                   : replace_exceptional<T, task>(s, from, i, R, norm2);
   if (task == Task::distances) count_distances(s.bins, norm2);
-  if (task == Task::box) s.counts.clipped += count_above(norm2, fill(0.0));
-  if (task == Task::box || task == Task::distances) return;
+  if (task == Task::distances) return;
   const Vec norm = square_root<R>(norm2), radius = fill(s.radius);
   s.counts.clipped += count_above(norm, radius);
   store(s.factor(), divide<R>(fill(s.numerator), maximum(norm, radius)));
