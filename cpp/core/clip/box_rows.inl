@@ -6,7 +6,7 @@
 // store; while y waited for its row's end, up to 2 loads and a store that left the first level from some 500
 // coordinates on.
 
-constexpr std::size_t copied_bytes = 8192;
+constexpr std::size_t copied_bytes = 8192;  // a quarter of the smallest first level
 
 // Eight coordinates, clamped, to `sum`; the squares of how far they were outside to norm2.
 template <Form form>
