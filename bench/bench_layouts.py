@@ -29,9 +29,9 @@ DS = (4, 10, 16, 64, 128, 1024, 16384)
 #: Least share of reading that a row may reach, by d, for float32 and float64 (the best target).
 WANTED = {10: (0.3, 0.75), 16: (0.5, 0.9)}
 WANTED |= dict.fromkeys((64, 128, 1024, 16384), (0.75, 0.75))
-#: Reading alone by columns goes by blocks of as many bytes of doubles as the kernels' own, and at
-#: last by whole columns.
-BLOCK_BYTES = (1 << 18, 1 << 20, 1 << 40)
+#: Reading alone by columns goes by blocks of as many bytes of doubles: as many as kernels' own that
+#: stay in a second level of cache.
+BLOCK_BYTES = 1 << 20
 #: A column may take this many times as long as a row.
 WANTED_COLUMNS, WANTED_HALVES = 1.5, 1.3
 
@@ -124,14 +124,17 @@ def tasks_table(megabytes: int, repeats: int) -> Table:
     return table
 
 
-def in_columns(rows: np.ndarray) -> dict[str, object]:
-    """The same rows by columns, in the containers that are installed."""
+def in_columns(rows: np.ndarray) -> dict[str, tuple[object, measure.Columns]]:
+    """The same rows by columns, in the containers that are installed, and these columns."""
     fortran = np.asfortranarray(rows)
     line = 64 // rows.itemsize
     apart = np.empty((rows.shape[1], rows.shape[0] + line), rows.dtype)[:, :-line]
     apart[...] = rows.T
     # The first has its columns a power of two apart, the second one has them a line more apart.
-    layouts: dict[str, object] = {"Fortran array": fortran, "Fortran, spaced": apart.T}
+    layouts: dict[str, tuple[object, measure.Columns]] = {
+        "Fortran array": (fortran, measure.Columns(list(fortran.T))),
+        "Fortran, spaced": (apart.T, measure.Columns(list(apart))),
+    }
     names = [f"x{j}" for j in range(rows.shape[1])]
     try:
         import pandas
@@ -139,39 +142,43 @@ def in_columns(rows: np.ndarray) -> dict[str, object]:
         import pyarrow
     except ImportError:
         return layouts
-    layouts["pandas"] = pandas.DataFrame(fortran, columns=names)
+    layouts["pandas"] = pandas.DataFrame(fortran, columns=names), layouts["Fortran array"][1]
     # Columns that their owners allocated, each by itself.
     columns = [pyarrow.array(c) for c in fortran.T]
-    layouts["Arrow"] = pyarrow.table([pyarrow.concat_arrays([c, c[:0]]) for c in columns], names)
-    layouts["Polars"] = polars.from_arrow(layouts["Arrow"]).select(polars.all().neg().neg())
+    arrow = pyarrow.table([pyarrow.concat_arrays([c, c[:0]]) for c in columns], names)
+    lie = [column.chunk(0).to_numpy(zero_copy_only=True) for column in arrow.columns]
+    layouts["Arrow"] = arrow, measure.Columns(lie)
+    frame = polars.from_arrow(arrow).select(polars.all().neg().neg())
+    lie = [column.to_numpy(allow_copy=False) for column in frame.get_columns()]
+    layouts["Polars"] = frame, measure.Columns(lie)
     return layouts
 
 
 def columns_table(megabytes: int, repeats: int) -> Table:
-    """GB/s by columns, and how many times slower than the same rows in row order."""
+    """GB/s by columns, and how many times slower than the same rows in row order; and reading
+    alone of the same columns, in blocks."""
     table: Table = []
     for dtype in DTYPES:
         for d in DS[:-1]:
             rows, region = measure.rows_of(d, dtype, megabytes), measure.half_clipped(d)
             layouts = in_columns(rows)
             wanted = total_of(rows, region)
-            assert all((total_of(x, region) == wanted).all() for x in layouts.values())
-            fortran = layouts["Fortran array"]
-            alone = [partial(measure.read_by_columns, fortran, size) for size in BLOCK_BYTES]
-            jobs = [partial(total_of, x, region) for x in layouts.values()]
-            read, in_l2, in_l3, in_all, by_rows, *seconds = measure.best(
+            assert all((total_of(x, region) == wanted).all() for x, _ in layouts.values())
+            blocks = [partial(columns.read_alone, BLOCK_BYTES) for _, columns in layouts.values()]
+            read, whole, by_rows, *seconds = measure.best(
                 partial(measure.read_alone, rows),
-                *alone,
+                partial(layouts["Fortran array"][1].read_alone, 1 << 40),
                 partial(total_of, rows, region),
-                *jobs,
+                *[partial(total_of, x, region) for x, _ in layouts.values()],
+                *blocks,
                 repeats=repeats,
             )
+            speed = [rows.nbytes / 1e9 / s for s in seconds]
             line: dict[str, object] = {"dtype": dtype, "d": d, "read": rows.nbytes / 1e9 / read}
-            for name, s in zip(("1/4 MiB", "1 MiB", "all"), (in_l2, in_l3, in_all), strict=True):
-                line[f"read by columns, {name}"] = rows.nbytes / 1e9 / s
-            line["rows"] = rows.nbytes / 1e9 / by_rows
-            for name, s in zip(layouts, seconds, strict=True):
-                line |= {name: rows.nbytes / 1e9 / s, f"rows / {name}": s / by_rows}
+            line |= {"read by columns": rows.nbytes / 1e9 / whole}
+            line |= {"rows": rows.nbytes / 1e9 / by_rows}
+            for name, ours, alone in zip(layouts, speed, speed[len(layouts) :], strict=False):
+                line |= {name: ours, f"{name}, read": alone, f"rows / {name}": line["rows"] / ours}
             table.append(show(line))
     return table
 
@@ -187,6 +194,15 @@ def again(d: int, dtype: str, what: str, megabytes: int) -> float:
         partial(measure.read_alone, rows), partial(total_of, row, regions[what]), repeats=3
     )
     return read / ours
+
+
+def again_by_columns(d: int, dtype: str, megabytes: int) -> float:
+    """GB/s over one column again and again, a part of it that stays in the first level of cache."""
+    column = measure.rows_of(d, dtype, megabytes)[: (1 << 14) // np.dtype(dtype).itemsize, 0].copy()
+    rows, region = np.broadcast_to(column[:, None], (len(column), d)), measure.half_clipped(d)
+    fortran = np.asfortranarray(measure.rows_of(d, dtype, megabytes))
+    total_of(fortran, region), total_of(fortran, region)  # what is fastest there is known by then
+    return rows.nbytes / 1e9 / measure.best(partial(total_of, rows, region), repeats=50)[0]
 
 
 def failures(tables: dict[str, Table], megabytes: int) -> list[str]:
@@ -210,12 +226,14 @@ def failures(tables: dict[str, Table], megabytes: int) -> list[str]:
                          f"{line['halves / ball']:.2f} times as long as the clip")  # fmt: skip
     for line in tables["Columns, GB/s"]:
         # A row's norm needs all of its columns: they are read in blocks, and no faster than that.
-        alone = line["rows"] / line["read by columns, 1 MiB"]
-        for name in [key for key in line if key.startswith("rows / ")]:
-            if line[name] > WANTED_COLUMNS:
-                found.append(f"{line['dtype']} d = {line['d']}: {name.removeprefix('rows / ')} "
-                             f"takes {line[name]:.2f} times as long as rows; reading a Fortran "
-                             f"array alone in blocks of 1 MiB: {alone:.2f}")  # fmt: skip
+        for key in [key for key in line if key.startswith("rows / ")]:
+            name = key.removeprefix("rows / ")
+            if line[key] > WANTED_COLUMNS:
+                alone = line["rows"] / line[f"{name}, read"]
+                cached = line["rows"] / again_by_columns(line["d"], line["dtype"], megabytes)
+                found.append(f"{line['dtype']} d = {line['d']}: {name} takes {line[key]:.2f} times "
+                             f"as long as rows; reading it alone in blocks of 1 MiB {alone:.2f}, "
+                             f"one column again and again {cached:.2f}")  # fmt: skip
     return found
 
 

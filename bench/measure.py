@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
-from numba import njit
+from numba import carray, njit, types
+from numba.extending import intrinsic
 
 import ellipsum
 
@@ -34,23 +35,40 @@ def read_alone(array: np.ndarray) -> int:
     return _sum_of_words(numbers[: numbers.size // 2 * 2].view(np.int64))
 
 
+@intrinsic
+def _words_at(typing, address):  # type: ignore[no-untyped-def]
+    def code(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return types.CPointer(types.int64)(types.intp), code
+
+
 @njit(nogil=True)
-def _sum_of_columns(words, block):
+def _sum_of_columns(addresses, words, block):
     total = np.int64(0)
-    for start in range(0, words.shape[1], block):
-        for j in range(words.shape[0]):
-            part = words[j, start : start + block]
-            for i in range(part.size):
+    for start in range(0, words, block):
+        size = min(block, words - start)
+        for address in addresses:
+            part = carray(_words_at(address + 8 * start), size)
+            for i in range(size):
                 total += part[i]
     return total
 
 
-def read_by_columns(array: np.ndarray, block_bytes: int) -> int:
-    """Read an array in Fortran order by blocks of rows, column by column, as a kernel has to that
-    needs a row's norm before it scales the row. ``block_bytes``: of a block in doubles. An even
-    number of rows."""
-    rows = max(block_bytes // (8 * array.shape[1]), 8)
-    return _sum_of_columns(array.T.view(np.int64), rows * array.itemsize // 8)
+class Columns:
+    """Columns of one type, wherever each of them lies, to be read alone. An even number of rows."""
+
+    def __init__(self, columns: Sequence[np.ndarray]) -> None:
+        self._columns = columns
+        self._at = np.array([c.__array_interface__["data"][0] for c in columns], np.intp)
+
+    def read_alone(self, block_bytes: int) -> int:
+        """Read them by blocks of rows, column by column, as a kernel has to that needs a row's
+        norm before it scales the row. ``block_bytes``: of a block in doubles."""
+        first = self._columns[0]
+        rows = max(block_bytes // (8 * len(self._columns)), 8)
+        words = first.nbytes // 8
+        return _sum_of_columns(self._at, words, min(rows * first.itemsize // 8, words))
 
 
 def best(

@@ -5,10 +5,15 @@
 #include <functional>
 #include <vector>
 
+#include "clip/arrangement.hpp"
 #include "clip/trials.hpp"
 
 namespace {
 
+using ellipsum::Batch;
+using ellipsum::Dtype;
+using ellipsum::Region;
+using ellipsum::Task;
 using ellipsum::Trials;
 
 int failures = 0;
@@ -135,6 +140,41 @@ void slices_that_do_not_fit_wait() {
   expect(job.trials.leader() == 0 && job.trials.fastest() < 0, "a stage may end, the next waits");
 }
 
+// Is a way that keeps what it reads among those that a pass is measured in?
+bool tries_kept(Dtype dtype, Task task, bool columns, bool moved) {
+  constexpr std::size_t n = std::size_t{1} << 25, d = 64;  // of which nothing is read
+  const std::ptrdiff_t size = dtype == Dtype::float32 ? 4 : 8, near = size;
+  const Batch batch{nullptr,
+                    dtype,
+                    n,
+                    d,
+                    columns ? near : size * std::ptrdiff_t(d),
+                    columns ? size * std::ptrdiff_t(n) : near};
+  const double ends[d] = {};
+  Region region{};
+  region.task = task, region.d = d;
+  if (moved) region.lower = region.upper = ends;
+  bool kept = false;
+  const ellipsum::Choice choice("");
+  choice.measure(batch, region, [&](const ellipsum::Variant& variant, std::size_t, std::size_t) {
+    kept |= variant.arrangement->keeps;
+    return std::int64_t{0};
+  });
+  return kept;
+}
+
+// Where that is another pass: of float32 whose numbers wait for the norm of their row, or (in columns, in a
+// box) for the block that they are in.
+void kept_numbers_are_tried_where_they_matter() {
+  for (bool columns : {false, true})
+    for (Task task : {Task::ball, Task::halves, Task::box, Task::distances}) {
+      const bool waits = task == Task::box ? columns : task != Task::distances;
+      expect(tries_kept(Dtype::float32, task, columns, false) == waits, "kept where they wait");
+      expect(!tries_kept(Dtype::float64, task, columns, false), "doubles are y");
+      expect(!tries_kept(Dtype::float32, task, columns, true), "moved cells are y");
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -144,6 +184,7 @@ int main() {
   with_noise_it_is_near_the_best();
   for (bool columns : {false, true}) among_outliers_it_is_near_the_best(columns);
   slices_that_do_not_fit_wait();
+  kept_numbers_are_tried_where_they_matter();
   std::printf(failures ? "%d failures\n" : "trials: all as they should be\n", failures);
   return failures != 0;
 }

@@ -174,9 +174,10 @@ std::size_t layout_of(const Batch& batch, const Region& region) {
   return region.form == Form::ellipsoid ? layout : of_balls + layout - of_table;
 }
 
-// Is a pass that keeps what it reads another one than that which does not?
+// Is a pass that keeps what it reads another one than that which does not? Distances keep nothing, nor do
+// rows in a box.
 bool keeps_apart(const Batch& batch, const Region& region) {
-  const bool waits = region.task == Task::ball || region.task == Task::halves;
+  const bool waits = region.task == Task::box ? in_columns(batch) : region.task != Task::distances;
   return batch.dtype == Dtype::float32 && waits && !region.lower;
 }
 

@@ -237,7 +237,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   std::int64_t* absent = partial + sums_of(region);
   ClipCounts counts{0, 0};
   std::size_t done = 0;
-  if (plan.columns) counts = clip_columns<T>(batch, region, given, memory, done, partial);
+  if (plan.columns) counts = clip_columns<T, task>(batch, region, given, memory, done, partial);
   Arrangement arrangement = given;
   if (arrangement.rows > most_in_flight) arrangement.rows = most_in_flight;
   // Products are in the cache already, and what is made; what that was made of is asked for below.

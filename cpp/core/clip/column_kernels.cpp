@@ -73,36 +73,25 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
   return s.counts;
 }
 
+}  // namespace
+
 template <class T, Task task>
-ClipCounts run(const Batch& batch, const Region& region, const Arrangement& arrangement,
-               double* scratch, std::size_t& rows, std::int64_t* partial) {
+ClipCounts clip_columns(const Batch& batch, const Region& region, const Arrangement& arrangement,
+                        double* scratch, std::size_t& rows, std::int64_t* partial) {
   ClipCounts counts{0, 0};
   with_form<T, task>(units_of(region, sizeof(T)).form, [&](auto form) {
     counts = run_columns<T, task, form>(batch, region, arrangement, scratch, rows, partial);
   });
   return counts;
 }
-
-}  // namespace
-
-template <class T>
-ClipCounts clip_columns(const Batch& batch, const Region& region, const Arrangement& arrangement,
-                        double* scratch, std::size_t& rows, std::int64_t* partial) {
-  switch (region.task) {
-    case Task::box:
-      return run<T, Task::box>(batch, region, arrangement, scratch, rows, partial);
-    case Task::halves:
-      return run<T, Task::halves>(batch, region, arrangement, scratch, rows, partial);
-    case Task::distances:
-      return run<T, Task::distances>(batch, region, arrangement, scratch, rows, partial);
-    default:
-      return run<T, Task::ball>(batch, region, arrangement, scratch, rows, partial);
-  }
-}
-template ClipCounts clip_columns<float>(const Batch&, const Region&, const Arrangement&, double*,
-                                        std::size_t&, std::int64_t*);
-template ClipCounts clip_columns<double>(const Batch&, const Region&, const Arrangement&, double*,
-                                         std::size_t&, std::int64_t*);
+template ColumnKernel clip_columns<float, Task::ball>;
+template ColumnKernel clip_columns<float, Task::box>;
+template ColumnKernel clip_columns<float, Task::halves>;
+template ColumnKernel clip_columns<float, Task::distances>;
+template ColumnKernel clip_columns<double, Task::ball>;
+template ColumnKernel clip_columns<double, Task::box>;
+template ColumnKernel clip_columns<double, Task::halves>;
+template ColumnKernel clip_columns<double, Task::distances>;
 
 }  // namespace ELLIPSUM_TARGET
 }  // namespace ellipsum

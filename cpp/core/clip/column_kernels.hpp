@@ -5,10 +5,12 @@
 namespace ellipsum {
 namespace ELLIPSUM_TARGET {
 
+using ColumnKernel = ClipCounts(const Batch& batch, const Region& region,
+                                const Arrangement& arrangement, double* scratch, std::size_t& rows,
+                                std::int64_t* partial);
+
 // Adds the whole vectors of a batch in columns, from its first row on: `rows` of them.
-template <class T>
-ClipCounts clip_columns(const Batch& batch, const Region& region, const Arrangement& arrangement,
-                        double* scratch, std::size_t& rows, std::int64_t* partial);
+template <class T, Task task> ColumnKernel clip_columns;
 
 }  // namespace ELLIPSUM_TARGET
 }  // namespace ellipsum
