@@ -32,8 +32,8 @@ WANTED |= dict.fromkeys((64, 128, 1024, 16384), (0.75, 0.75))
 #: Reading alone by columns goes by blocks of as many bytes of doubles: as many as kernels' own that
 #: stay in a second level of cache.
 BLOCK_BYTES = 1 << 20
-#: A column may take this many times as long as a row.
-WANTED_COLUMNS, WANTED_HALVES = 1.5, 1.3
+#: A column may take this many times as long as a row, and another pass as the clip to a ball.
+WANTED_COLUMNS, WANTED_PASSES = 1.5, 1.3
 
 
 def total_of(rows: object, region: Ellipsoid, target: str = "") -> np.ndarray:
@@ -99,21 +99,23 @@ def arrangements_table(megabytes: int, repeats: int, *, columns: bool) -> Table:
     return table
 
 
-def tasks_table(megabytes: int, repeats: int) -> Table:
-    """Boxes' share of reading; time of the other passes in times of the clip's to a ball."""
+def tasks_table(megabytes: int, repeats: int, *, columns: bool) -> Table:
+    """Boxes' share of reading; time of the other passes in times of the clip's to a ball. Of rows,
+    or of an array in Fortran order."""
     table: Table = []
     for dtype in DTYPES:
-        for d in DS:
+        for d in DS[:-1] if columns else DS:
             case = Case(d, dtype, megabytes)
+            data = np.asfortranarray(case.rows) if columns else case.rows
             region = measure.half_clipped(d)
             cube, own_box = boxes_of(d)
             read, ball, box, own, halves, distances = measure.best(
                 partial(measure.read_alone, case.rows),
-                partial(total_of, case.rows, region),
-                partial(total_of, case.rows, cube),
-                partial(total_of, case.rows, own_box),
-                partial(case.halves, case.rows),
-                partial(case.distances, case.rows),
+                partial(total_of, data, region),
+                partial(total_of, data, cube),
+                partial(total_of, data, own_box),
+                partial(case.halves, data),
+                partial(case.distances, data),
                 repeats=repeats,
             )
             line = {"dtype": dtype, "d": d, "read": case.rows.nbytes / 1e9 / read}
@@ -197,12 +199,17 @@ def again(d: int, dtype: str, what: str, megabytes: int) -> float:
 
 
 def again_by_columns(d: int, dtype: str, megabytes: int) -> float:
-    """GB/s over one column again and again, a part of it that stays in the first level of cache."""
-    column = measure.rows_of(d, dtype, megabytes)[: (1 << 14) // np.dtype(dtype).itemsize, 0].copy()
-    rows, region = np.broadcast_to(column[:, None], (len(column), d)), measure.half_clipped(d)
-    fortran = np.asfortranarray(measure.rows_of(d, dtype, megabytes))
-    total_of(fortran, region), total_of(fortran, region)  # what is fastest there is known by then
-    return rows.nbytes / 1e9 / measure.best(partial(total_of, rows, region), repeats=50)[0]
+    """GB/s over one column again and again, as many rows of it as make 16 MiB: they stay in the
+    second level of cache at least."""
+    fortran, region = (
+        np.asfortranarray(measure.rows_of(d, dtype, megabytes)),
+        measure.half_clipped(d),
+    )
+    column = fortran[: (16 << 20) // fortran[0].nbytes, 0].copy()
+    rows = np.broadcast_to(column[:, None], (len(column), d))
+    for _ in range(3):
+        total_of(fortran, region)  # what is fastest there is known by then
+    return rows.nbytes / 1e9 / measure.best(partial(total_of, rows, region), repeats=30)[0]
 
 
 def failures(tables: dict[str, Table], megabytes: int) -> list[str]:
@@ -220,10 +227,12 @@ def failures(tables: dict[str, Table], megabytes: int) -> list[str]:
     for line in tables["Rows, GB/s"]:
         if line["d"] > 8 and line["ellipsum / Numba"] < 1:
             found.append(f"{line['dtype']} d = {line['d']}: slower than Numba")
-    for line in boxes:
-        if line["halves / ball"] > WANTED_HALVES:
-            found.append(f"{line['dtype']} d = {line['d']}: halves take "
-                         f"{line['halves / ball']:.2f} times as long as the clip")  # fmt: skip
+    for lie, lines in (("", boxes), (" by columns", tables["Other passes by columns"])):
+        for line in lines:
+            for what in ("halves", "cube", "own box"):
+                if (times := line[f"{what} / ball"]) > WANTED_PASSES:
+                    found.append(f"{line['dtype']} d = {line['d']}: {what}{lie} takes "
+                                 f"{times:.2f} times as long as the ball")  # fmt: skip
     for line in tables["Columns, GB/s"]:
         # A row's norm needs all of its columns: they are read in blocks, and no faster than that.
         for key in [key for key in line if key.startswith("rows / ")]:
@@ -246,7 +255,8 @@ def main() -> None:
     tables = {
         "Rows, GB/s": targets_table(megabytes, repeats),
         "Columns, GB/s": columns_table(megabytes // 2, repeats),
-        "Other passes, times of the clip": tasks_table(megabytes // 2, repeats),
+        "Other passes, times of the clip": tasks_table(megabytes // 2, repeats, columns=False),
+        "Other passes by columns": tasks_table(megabytes // 2, repeats, columns=True),
         "Arrangements, of reading": arrangements_table(megabytes // 2, repeats, columns=False),
         "Arrangements of columns, of reading": arrangements_table(
             megabytes // 2, repeats, columns=True

@@ -16,6 +16,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -145,17 +146,28 @@ def growth(largest: float) -> Table:
 
 
 def noise(repeats: int, n: int = 1 << 22) -> Table:
-    """Nanoseconds per sample on one thread: ours on each instruction set, and NumPy's."""
-    from ellipsum.noise import rounded_gaussian
+    """Nanoseconds per sample on one thread: ours on each instruction set, and NumPy's; into a new
+    array, whose pages the system has to find, and into one that is in the cache."""
+    from ellipsum.noise import fill_rounded, rounded_gaussian
 
-    key, generator = bytes(32), np.random.default_rng(0)
-    (seconds,) = measure.best(partial(generator.standard_normal, n), repeats=repeats)
-    table: Table = [{"who": "NumPy ziggurat, PCG64 (not secure)", "ns": seconds / n * 1e9}]
+    key, generator, few = bytes(32), np.random.default_rng(0), n >> 2
+    numbers, integers, sigma = np.empty(few), np.empty(few, np.int64), np.full(1, 2.0**27)
+    jobs = (
+        partial(generator.standard_normal, n),
+        partial(generator.standard_normal, out=numbers),
+        partial(rounded_gaussian, n, sigma, key=key),
+        partial(fill_rounded, integers, sigma, key, 0, 1),
+    )
+
+    def line(who: str, *of_both: Callable[[], object]) -> dict[str, object]:
+        fresh, used = measure.best(*of_both, repeats=repeats)
+        return {"who": who, "ns": fresh / n * 1e9, "ns, array in use": used / few * 1e9}
+
+    table: Table = [line("NumPy ziggurat, PCG64 (not secure)", *jobs[:2])]
     core = kernels()
     for target in core.targets() if hasattr(core, "targets") else []:
         core.choose_target(target)
-        (seconds,) = measure.best(lambda: rounded_gaussian(n, 2.0**27, key=key), repeats=repeats)
-        table.append({"who": f"ellipsum, {target}", "ns": seconds / n * 1e9})
+        table.append(line(f"ellipsum, {target}", *jobs[2:]))
         print(table[-1], flush=True)
     if hasattr(core, "choose_target"):
         core.choose_target("")

@@ -38,7 +38,7 @@ constexpr std::size_t mebi = std::size_t{1} << 20;
 
 struct Job {
   Trials trials;
-  std::size_t bytes = 0;  // that were passed over
+  std::size_t bytes = 0;  // that were measured
   // Seconds a row of a variant.
   std::function<double(std::size_t variant)> seconds;
 
@@ -52,7 +52,8 @@ struct Job {
 
   // As many slices as a batch of so many bytes holds.
   void pass(std::size_t batch) {
-    while (trials.fastest() < 0) {
+    if (!trials.is_due(batch)) return;
+    while (trials.elects()) {
       const Trials::Slice slice = trials.next();
       if (slice.bytes > batch) break;
       batch -= slice.bytes;
@@ -140,6 +141,53 @@ void slices_that_do_not_fit_wait() {
   expect(job.trials.leader() == 0 && job.trials.fastest() < 0, "a stage may end, the next waits");
 }
 
+// Passes of 64 MiB, until so many bytes were passed over.
+void pass_on(Job& job, std::size_t gibi) {
+  for (std::size_t k = 0; k < 16 * gibi; ++k) job.pass(64 * mebi);
+}
+
+constexpr std::size_t best_of_all = 11;
+double true_seconds(std::size_t k) { return k == best_of_all ? 1 : 1.3 + 0.01 * double(k); }
+
+// The host is busy while one election runs, with the one before or behind it undisturbed.
+void a_disturbed_election_is_made_good() {
+  for (bool first : {false, true}) {
+    bool busy = first;
+    Job job(std::vector<bool>(25), [&](std::size_t k) {
+      return busy && k == best_of_all && job.trials.next().bytes < 12 * mebi ? 2 : true_seconds(k);
+    });
+    pass_on(job, 1);
+    expect((job.trials.fastest() == int(best_of_all)) != first, "the first election is believed");
+    const std::size_t bytes = job.bytes;
+    busy = !first;
+    pass_on(job, 3);
+    expect(job.bytes > bytes, "there is a second one");
+    expect(job.trials.fastest() == int(best_of_all), "and no second one does harm");
+  }
+}
+
+// One that was lucky in the second election does not beat who won before in the duel.
+void luck_does_not_last() {
+  std::size_t slices = 0;
+  Job job(std::vector<bool>(25), [&](std::size_t k) {
+    const bool second = job.trials.fastest() >= 0;
+    if (second && k == 3) return ++slices <= 7 ? 0.5 : 1.2;  // all of its slices but in the duel
+    return true_seconds(k);
+  });
+  pass_on(job, 4);
+  expect(slices == 11, "a duel");
+  expect(job.trials.fastest() == int(best_of_all), "which luck does not win");
+}
+
+void nothing_is_measured_for_ever() {
+  Job job(std::vector<bool>(25), true_seconds);
+  pass_on(job, 32);
+  const std::size_t bytes = job.bytes;
+  expect(bytes < 1536 * mebi, "three elections");
+  pass_on(job, 256);
+  expect(job.bytes == bytes, "and then no more");
+}
+
 // Is a way that keeps what it reads among those that a pass is measured in?
 bool tries_kept(Dtype dtype, Task task, bool columns, bool moved) {
   constexpr std::size_t n = std::size_t{1} << 25, d = 64;  // of which nothing is read
@@ -184,6 +232,9 @@ int main() {
   with_noise_it_is_near_the_best();
   for (bool columns : {false, true}) among_outliers_it_is_near_the_best(columns);
   slices_that_do_not_fit_wait();
+  a_disturbed_election_is_made_good();
+  luck_does_not_last();
+  nothing_is_measured_for_ever();
   kept_numbers_are_tried_where_they_matter();
   std::printf(failures ? "%d failures\n" : "trials: all as they should be\n", failures);
   return failures != 0;

@@ -318,15 +318,15 @@ Chosen Choice::choose(const Batch& batch, const Region& region) const {
 
 std::size_t Choice::measure(const Batch& batch, const Region& region, const Run& run) const {
   PassClass* pass = class_of(batch, region);
-  if (!pass || pass->trials.fastest() >= 0) return 0;
+  const std::size_t row = batch.d * element_size(batch);
+  if (!pass || !pass->trials.is_due(batch.n * row)) return 0;
   const std::unique_lock<std::mutex> held(pass->measuring, std::try_to_lock);
   if (!held) return 0;
   const std::vector<Variant>& variants = variants_of(batch);
   Trials& trials = pass->trials;
   pass->begin(variants, batch, region);
-  const std::size_t row = batch.d * element_size(batch);
   std::size_t done = 0;
-  while (trials.fastest() < 0) {
+  while (trials.elects()) {
     const Trials::Slice next = trials.next();
     const std::size_t slice = std::max(next.bytes / row / slice_rows, std::size_t{1}) * slice_rows;
     if (batch.n - done < slice) break;

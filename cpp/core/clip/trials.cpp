@@ -20,24 +20,48 @@ constexpr std::size_t mebi = std::size_t{1} << 20;
 constexpr Stage stages[] = {{2, mebi, 4 * mebi, 1.5, SIZE_MAX},
                             {2, 4 * mebi, 16 * mebi, 1.2, 8},
                             {2, 12 * mebi, 16 * mebi, 1.1, 3},
-                            {1, 12 * mebi, 16 * mebi, 1, 1}};
-constexpr std::size_t stage_count = sizeof stages / sizeof *stages;
+                            {1, 12 * mebi, 16 * mebi, 1, 1},
+                            {4, 12 * mebi, 16 * mebi, 1, 1}};
+// The last but one ends an election; in the last one who won meets who won before.
+constexpr std::size_t duel = sizeof stages / sizeof *stages - 1;
+
+// Bytes from one election to the next, after the last one never: the second costs some 2 % of them.
+constexpr std::int64_t rests[] = {std::int64_t{2} << 30, std::int64_t{16} << 30, INT64_MAX};
+constexpr std::size_t most_elections = sizeof rests / sizeof *rests;
 
 }  // namespace
 
 void Trials::begin(std::size_t n, const bool* out, bool columns) {
   variants_ = n;
-  std::copy_n(out, n, out_);
+  std::copy_n(out, n, never_);
   columns_ = columns;
+  begin_election();
+}
+
+bool Trials::is_due(std::size_t bytes) {
+  if (rest_.load(std::memory_order_relaxed) <= 0) return true;
+  return rest_.fetch_sub(std::int64_t(bytes), std::memory_order_relaxed) <= std::int64_t(bytes);
+}
+
+bool Trials::elects() {
+  if (!elects_ && rest_.load(std::memory_order_relaxed) <= 0) begin_election();
+  return elects_;
+}
+
+void Trials::begin_election() {
+  std::copy_n(never_, variants_, out_);
+  elects_ = true;
+  stage_ = 0;
   begin_stage();
 }
 
 // One slice in seven may take half as long again as the others (Zen 5, a host with neighbours): what
-// was seen on slices of the same length counts on.
+// was seen on slices of the same length counts on, but in a duel (a slice that is in the cache takes less
+// than any other).
 void Trials::begin_stage() {
-  const bool longer = stage_ == 0 || bytes_of(stage_) != bytes_of(stage_ - 1);
+  const bool anew = stage_ == 0 || stage_ == duel || bytes_of(stage_) != bytes_of(stage_ - 1);
   for (std::size_t k = 0; k < variants_; ++k)
-    if (longer || out_[k]) least_[k] = HUGE_VALF;
+    if (anew || out_[k]) least_[k] = HUGE_VALF;
   trial_ = 0;
   while (out_[trial_]) ++trial_;
 }
@@ -59,7 +83,9 @@ void Trials::record(double seconds) {
 
 void Trials::end_stage() {
   const int best = int(std::min_element(least_, least_ + variants_) - least_);
-  if (stage_ + 1 == stage_count) return fastest_.store(best, std::memory_order_release);
+  const int before = fastest_.load(std::memory_order_relaxed);
+  if (stage_ == duel || (stage_ + 1 == duel && (before < 0 || best == before)))
+    return end_election(best);
   leader_.store(best, std::memory_order_release);
   const Stage& stage = stages[stage_];
   float sorted[most_variants];
@@ -67,9 +93,17 @@ void Trials::end_stage() {
   std::sort(sorted, sorted + variants_);
   const double limit = std::min(stage.hopeless * double(least_[best]),
                                 double(sorted[std::min(stage.most, variants_) - 1]));
-  for (std::size_t k = 0; k < variants_; ++k) out_[k] |= double(least_[k]) > limit;
+  for (std::size_t k = 0; k < variants_; ++k)
+    out_[k] |= double(least_[k]) > limit && int(k) != before;
   ++stage_;
   begin_stage();
+}
+
+void Trials::end_election(int best) {
+  fastest_.store(best, std::memory_order_release);
+  elects_ = false;
+  rest_.store(rests[elections_], std::memory_order_relaxed);
+  if (elections_ + 1 < most_elections) ++elections_;
 }
 
 }  // namespace ellipsum

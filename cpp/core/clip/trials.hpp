@@ -3,11 +3,14 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace ellipsum {
 
-// Trials go by stages, until one is the fastest. One thread at a time calls what is not const; `fastest`
-// and `leader` are for all.
+// Trials go by stages, until one is the fastest; an election of some hundred megabytes, that is some ten
+// milliseconds, in which whatever else a host does is taken for the variants' own. So there are others, much
+// later, each among all variants, and who wins instead of the last winner meets it once more, by turns.
+// One thread at a time calls what is not const but `is_due`; that, `fastest` and `leader` are for all.
 class Trials {
  public:
   static constexpr std::size_t most_variants = 48;
@@ -21,7 +24,13 @@ class Trials {
   int fastest() const { return fastest_.load(std::memory_order_acquire); }
   int leader() const { return leader_.load(std::memory_order_acquire); }
 
-  // What is to be run next, while none is the fastest.
+  // Takes note of a pass over so many bytes. Is something to be measured in it?
+  bool is_due(std::size_t bytes);
+
+  // Is an election under way? Where one is due it begins.
+  bool elects();
+
+  // What is to be run next, in an election.
   struct Slice {
     std::size_t variant, bytes;
   };
@@ -30,12 +39,15 @@ class Trials {
   void record(double seconds_a_row);
 
  private:
+  void begin_election();
   void begin_stage();
   void end_stage();
+  void end_election(int best);
   std::size_t bytes_of(std::size_t stage) const;
   std::atomic<int> fastest_{-1}, leader_{-1};
-  std::size_t variants_ = 0, stage_ = 0, trial_ = 0;  // trial: of the stage
-  bool columns_ = false, out_[most_variants] = {};
+  std::atomic<std::int64_t> rest_{0};  // bytes to pass before the next election
+  std::size_t variants_ = 0, stage_ = 0, trial_ = 0, elections_ = 0;  // trial: of the stage
+  bool columns_ = false, elects_ = false, never_[most_variants] = {}, out_[most_variants] = {};
   float least_[most_variants];  // seconds a row, on slices as long as this stage's
 };
 
