@@ -125,14 +125,17 @@ bool in_columns(const Batch& batch) {
          batch.row_stride == std::ptrdiff_t(element_size(batch));
 }
 
-// Do the columns of a table begin at many places of a page, that is of the first level of cache? (What is
-// allocated by pages begins at the same one, and lines of more columns than it has ways push each other
-// out.) At random ones of 64 the fullest has a few.
+// Do columns begin at many places of a page, that is of the first level of cache? (What is allocated by pages,
+// or is a power of two apart, begins at the same one, and lines of more columns than it has ways push each
+// other out.) At random ones of 64 the fullest has a few.
 bool are_spread(const Batch& batch) {
   constexpr std::size_t places = 64, line = 64;
   std::size_t at[places] = {}, most = 0;
+  const auto first = reinterpret_cast<std::uintptr_t>(batch.data);
   for (std::size_t j = 0; j < batch.d; ++j) {
-    const auto address = reinterpret_cast<std::uintptr_t>(batch.columns[j]);
+    const std::uintptr_t address = batch.columns
+                                       ? reinterpret_cast<std::uintptr_t>(batch.columns[j])
+                                       : first + j * std::uintptr_t(batch.column_stride);
     most = std::max(most, ++at[address / line % places]);
   }
   return most * 8 <= batch.d;
@@ -148,16 +151,17 @@ enum Layout : std::size_t {
   of_boxed,
   of_gaps,
   of_table,
-  of_spread,
+  of_spread_table,
   of_columns,
+  of_spread_columns,
   of_rows,
   of_balls
 };
 constexpr std::size_t layouts =
-    of_balls + (of_balls - of_table);  // the last four once more, of balls
+    of_balls + (of_balls - of_table);  // the last five once more, of balls
 
 bool is_spread(const Batch& batch) {
-  return batch.columns && !batch.converts && !batch.valid && are_spread(batch);
+  return in_columns(batch) && !batch.converts && !batch.valid && are_spread(batch);
 }
 
 std::size_t layout_of(const Batch& batch, const Region& region) {
@@ -167,9 +171,9 @@ std::size_t layout_of(const Batch& batch, const Region& region) {
   const bool array = !batch.columns,
              dense = batch.row_stride == std::ptrdiff_t(batch.d * element_size(batch));
   if (array && !in_columns(batch) && !dense) return of_gaps;
-  const Layout layout = is_spread(batch)    ? of_spread
-                        : batch.columns     ? of_table
-                        : in_columns(batch) ? of_columns
+  const bool spread = is_spread(batch);
+  const Layout layout = batch.columns       ? (spread ? of_spread_table : of_table)
+                        : in_columns(batch) ? (spread ? of_spread_columns : of_columns)
                                             : of_rows;
   return region.form == Form::ellipsoid ? layout : of_balls + layout - of_table;
 }
