@@ -59,7 +59,7 @@ constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
 constexpr const Arrangement &slabs = columns[0], &blocks = columns[2],
                             &columns_in_registers = columns[6];
 // Of more columns what waits of a slab leaves the first level: blocks were faster on all that were met,
-// but for columns of their own memory that begin at many places of a page (a Zen 5, up to 1.1 times). Slabs
+// but for columns that begin at many places of a page (a Zen 5, up to 1.1 times, of memory of their own). Slabs
 // that are asked for beside are measured for any number.
 constexpr std::size_t most_in_slabs = 64, most_spread_in_slabs = 256;
 constexpr std::size_t column_count = sizeof columns / sizeof *columns,
@@ -128,16 +128,17 @@ bool in_columns(const Batch& batch) {
 // Do columns begin at many places of a page, that is of the first level of cache? (What is allocated by pages,
 // or is a power of two apart, begins at the same one, and lines of more columns than it has ways push each
 // other out.) At random ones of 64 the fullest has a few.
+// Counted from where the first one begins, so that all parts of a batch are alike.
 bool are_spread(const Batch& batch) {
   constexpr std::size_t places = 64, line = 64;
   std::size_t at[places] = {}, most = 0;
-  const auto first = reinterpret_cast<std::uintptr_t>(batch.data);
-  for (std::size_t j = 0; j < batch.d; ++j) {
-    const std::uintptr_t address = batch.columns
-                                       ? reinterpret_cast<std::uintptr_t>(batch.columns[j])
-                                       : first + j * std::uintptr_t(batch.column_stride);
-    most = std::max(most, ++at[address / line % places]);
-  }
+  const auto from_first = [&](std::size_t j) -> std::uintptr_t {
+    if (!batch.columns) return j * std::uintptr_t(batch.column_stride);
+    return reinterpret_cast<std::uintptr_t>(batch.columns[j]) -
+           reinterpret_cast<std::uintptr_t>(batch.columns[0]);
+  };
+  for (std::size_t j = 0; j < batch.d; ++j)
+    most = std::max(most, ++at[from_first(j) / line % places]);
   return most * 8 <= batch.d;
 }
 
@@ -160,8 +161,9 @@ enum Layout : std::size_t {
 constexpr std::size_t layouts =
     of_balls + (of_balls - of_table);  // the last five once more, of balls
 
-bool is_spread(const Batch& batch) {
-  return in_columns(batch) && !batch.converts && !batch.valid && are_spread(batch);
+bool is_spread(const Batch& batch, const Region& region) {
+  const bool lie = in_columns(batch) && !batch.converts && !batch.valid && !region.lower;
+  return lie && are_spread(batch);
 }
 
 std::size_t layout_of(const Batch& batch, const Region& region) {
@@ -171,7 +173,7 @@ std::size_t layout_of(const Batch& batch, const Region& region) {
   const bool array = !batch.columns,
              dense = batch.row_stride == std::ptrdiff_t(batch.d * element_size(batch));
   if (array && !in_columns(batch) && !dense) return of_gaps;
-  const bool spread = is_spread(batch);
+  const bool spread = is_spread(batch, region);
   const Layout layout = batch.columns       ? (spread ? of_spread_table : of_table)
                         : in_columns(batch) ? (spread ? of_spread_columns : of_columns)
                                             : of_rows;
@@ -253,7 +255,7 @@ struct Choice::PassClass {
     if (trials.begun()) return;
     const bool keeping_matters = keeps_apart(batch, region), columns = in_columns(batch),
                boxed = region.lower && !columns;
-    const std::size_t in_slabs = is_spread(batch) ? most_spread_in_slabs : most_in_slabs;
+    const std::size_t in_slabs = is_spread(batch, region) ? most_spread_in_slabs : most_in_slabs;
     bool out[most_variants];
     for (std::size_t k = 0; k < variants.size(); ++k) {
       const Arrangement& each = *variants[k].arrangement;
@@ -338,8 +340,11 @@ std::size_t Choice::measure(const Batch& batch, const Region& region, const Run&
     const std::int64_t holed = run(variants[next.variant], done, slice);
     const double seconds = watch.seconds();
     done += slice;
-    if (!in_columns(batch) && holed * many_holed > std::int64_t(slice)) break;
-    trials.record(seconds / double(slice));
+    if (!in_columns(batch) && holed * many_holed > std::int64_t(slice)) {
+      trials.break_off();
+      break;
+    }
+    trials.record(seconds / double(slice), slice * row);
   }
   return done;
 }

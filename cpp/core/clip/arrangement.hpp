@@ -91,7 +91,8 @@ class Choice {
   // Runs slices of the batch, from its first row on, in one variant after the other, until each
   // was timed as often as it should (in this call or earlier ones), the rows end, or a slice has so many
   // rows with holes that it tells how fast these are; returns how many rows were run. None where nothing
-  // is to be measured, or another thread is measuring. Run returns how many rows had holes.
+  // is to be measured, or another thread is measuring. Run returns how many rows had holes. What is found
+  // is measured anew later on, twice (Trials).
   using Run = std::function<std::int64_t(const Variant&, std::size_t first, std::size_t rows)>;
   std::size_t measure(const Batch& batch, const Region& region, const Run& run) const;
 

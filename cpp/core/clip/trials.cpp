@@ -25,9 +25,10 @@ constexpr Stage stages[] = {{2, mebi, 4 * mebi, 1.5, SIZE_MAX},
 // The last but one ends an election; in the last one who won meets who won before.
 constexpr std::size_t duel = sizeof stages / sizeof *stages - 1;
 
-// Bytes from one election to the next, after the last one never: the second costs some 2 % of them.
-constexpr std::int64_t rests[] = {std::int64_t{2} << 30, std::int64_t{16} << 30, INT64_MAX};
-constexpr std::size_t most_elections = sizeof rests / sizeof *rests;
+// So many times the bytes that elections measured pass before the next one, which costs some 3 % of the first
+// of them; after the last one there is none.
+constexpr std::int64_t rests[] = {8, 64}, never = INT64_MAX;
+constexpr std::size_t most_elections = 1 + sizeof rests / sizeof *rests;
 
 }  // namespace
 
@@ -72,7 +73,8 @@ std::size_t Trials::bytes_of(std::size_t stage) const {
 
 Trials::Slice Trials::next() const { return {trial_ % variants_, bytes_of(stage_)}; }
 
-void Trials::record(double seconds) {
+void Trials::record(double seconds, std::size_t bytes) {
+  bytes_ += std::int64_t(bytes);
   float& best = least_[trial_ % variants_];
   best = std::min(best, float(seconds));
   const std::size_t all = stages[stage_].rounds * variants_;
@@ -102,8 +104,19 @@ void Trials::end_stage() {
 void Trials::end_election(int best) {
   fastest_.store(best, std::memory_order_release);
   elects_ = false;
-  rest_.store(rests[elections_], std::memory_order_relaxed);
-  if (elections_ + 1 < most_elections) ++elections_;
+  ++elections_;
+  rest();
+}
+
+void Trials::break_off() {
+  if (fastest_.load(std::memory_order_relaxed) < 0) return;
+  elects_ = false;
+  rest();
+}
+
+void Trials::rest() {
+  const std::int64_t bytes = elections_ < most_elections ? rests[elections_ - 1] * bytes_ : never;
+  rest_.store(bytes, std::memory_order_relaxed);
 }
 
 }  // namespace ellipsum

@@ -7,10 +7,10 @@
 
 namespace ellipsum {
 
-// Trials go by stages, until one is the fastest; an election of some hundred megabytes, that is some ten
-// milliseconds, in which whatever else a host does is taken for the variants' own. So there are others, much
-// later, each among all variants, and who wins instead of the last winner meets it once more, by turns.
-// One thread at a time calls what is not const but `is_due`; that, `fastest` and `leader` are for all.
+// Trials go by stages, until one is the fastest: an election of some hundred megabytes (of long rows more), and
+// so of some ten milliseconds, in which whatever else a host does is taken for the variants' own. So there are
+// two others, much later, each among all variants, and who wins instead of the last winner meets it once more,
+// by turns. One thread at a time calls what is not const but `is_due`; that, `fastest` and `leader` are for all.
 class Trials {
  public:
   static constexpr std::size_t most_variants = 48;
@@ -35,17 +35,22 @@ class Trials {
     std::size_t variant, bytes;
   };
   Slice next() const;
-  // Takes what `next` took.
-  void record(double seconds_a_row);
+  // Takes what `next` took, a slice of so many bytes (at least some rows).
+  void record(double seconds_a_row, std::size_t bytes);
+  // What was run tells nothing. An election goes on; where a winner is known, it is put off: else what comes
+  // next in it would run for as long as that.
+  void break_off();
 
  private:
   void begin_election();
   void begin_stage();
   void end_stage();
   void end_election(int best);
+  void rest();
   std::size_t bytes_of(std::size_t stage) const;
   std::atomic<int> fastest_{-1}, leader_{-1};
   std::atomic<std::int64_t> rest_{0};  // bytes to pass before the next election
+  std::int64_t bytes_ = 0;             // that elections measured, all together
   std::size_t variants_ = 0, stage_ = 0, trial_ = 0, elections_ = 0;  // trial: of the stage
   bool columns_ = false, elects_ = false, never_[most_variants] = {}, out_[most_variants] = {};
   float least_[most_variants];  // seconds a row, on slices as long as this stage's
