@@ -38,8 +38,8 @@ HOLES = [
     Mutation(
         "trials: rows of which many have holes count as others",
         C + "clip/arrangement.cpp",
-        "if (!in_columns(batch) && holed * many_holed > std::int64_t(slice)) break;",
-        "if (holed < 0) break;",
+        "if (!in_columns(batch) && holed * many_holed > std::int64_t(slice)) {",
+        "if (holed < 0) {",
         "tests/test_arrangements.py -k holes",
     ),
     Mutation(
