@@ -25,8 +25,8 @@ constexpr Stage stages[] = {{2, mebi, 4 * mebi, 1.5, SIZE_MAX},
 // The last but one ends an election; in the last one who won meets who won before.
 constexpr std::size_t duel = sizeof stages / sizeof *stages - 1;
 
-// So many times the bytes that elections measured pass before the next one, which costs some 3 % of the first
-// of them; after the last one there is none.
+// So many times the bytes that elections measured pass before the next one, which by count costs 2 to 3 % of the
+// time of the first of them; after the last one there is none.
 constexpr std::int64_t rests[] = {8, 64}, never = INT64_MAX;
 constexpr std::size_t most_elections = 1 + sizeof rests / sizeof *rests;
 

@@ -8,7 +8,7 @@
 namespace ellipsum {
 
 // Trials go by stages, until one is the fastest: an election of some hundred megabytes (of long rows more), and
-// so of some ten milliseconds, in which whatever else a host does is taken for the variants' own. So there are
+// so of some tens of milliseconds, in which whatever else a host does is taken for the variants' own. So there are
 // two others, much later, each among all variants, and who wins instead of the last winner meets it once more,
 // by turns. One thread at a time calls what is not const but `is_due`; that, `fastest` and `leader` are for all.
 class Trials {
