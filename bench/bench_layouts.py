@@ -32,6 +32,10 @@ WANTED |= dict.fromkeys((64, 128, 1024, 16384), (0.75, 0.75))
 #: Reading alone by columns goes by blocks of as many bytes of doubles: as many as kernels' own that
 #: stay in a second level of cache.
 BLOCK_BYTES = 1 << 20
+#: Of more bytes than any array here has: each column to its end.
+WHOLE = 1 << 40
+#: What one column makes, again and again: 256 KiB of it at d = 64.
+AGAIN_BYTES = 16 << 20
 #: A column may take this many times as long as a row, and another pass as the clip to a ball.
 WANTED_COLUMNS, WANTED_PASSES = 1.5, 1.3
 
@@ -169,7 +173,7 @@ def columns_table(megabytes: int, repeats: int) -> Table:
             blocks = [partial(columns.read_alone, BLOCK_BYTES) for _, columns in layouts.values()]
             read, whole, by_rows, *seconds = measure.best(
                 partial(measure.read_alone, rows),
-                partial(layouts["Fortran array"][1].read_alone, 1 << 40),
+                partial(layouts["Fortran array"][1].read_alone, WHOLE),
                 partial(total_of, rows, region),
                 *[partial(total_of, x, region) for x, _ in layouts.values()],
                 *blocks,
@@ -199,13 +203,11 @@ def again(d: int, dtype: str, what: str, megabytes: int) -> float:
 
 
 def again_by_columns(d: int, dtype: str, megabytes: int) -> float:
-    """GB/s over one column again and again, as many rows of it as make 16 MiB: they stay in the
-    second level of cache at least."""
-    fortran, region = (
-        np.asfortranarray(measure.rows_of(d, dtype, megabytes)),
-        measure.half_clipped(d),
-    )
-    column = fortran[: (16 << 20) // fortran[0].nbytes, 0].copy()
+    """GB/s over one column again and again, a part of it that stays in the cache: all that columns
+    cost, but for the memory that they come from."""
+    fortran = np.asfortranarray(measure.rows_of(d, dtype, megabytes))
+    region = measure.half_clipped(d)
+    column = fortran[: AGAIN_BYTES // fortran[0].nbytes, 0].copy()
     rows = np.broadcast_to(column[:, None], (len(column), d))
     for _ in range(3):
         total_of(fortran, region)  # what is fastest there is known by then

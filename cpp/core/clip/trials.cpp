@@ -27,7 +27,7 @@ constexpr std::size_t duel = sizeof stages / sizeof *stages - 1;
 
 // So many times the bytes that elections measured pass before the next one, which by count costs 2 to 3 % of the
 // time of the first of them; after the last one there is none.
-constexpr std::int64_t rests[] = {8, 64}, never = INT64_MAX;
+constexpr std::int64_t rests[] = {8, 64};
 constexpr std::size_t most_elections = 1 + sizeof rests / sizeof *rests;
 
 }  // namespace
@@ -115,7 +115,8 @@ void Trials::break_off() {
 }
 
 void Trials::rest() {
-  const std::int64_t bytes = elections_ < most_elections ? rests[elections_ - 1] * bytes_ : never;
+  const std::int64_t bytes =
+      elections_ < most_elections ? rests[elections_ - 1] * bytes_ : INT64_MAX;
   rest_.store(bytes, std::memory_order_relaxed);
 }
 
