@@ -7,8 +7,8 @@ from mutation import Mutation, P
 INPUT = [
     Mutation(
         "CSV: one cell decides how all of its line are read",
-        P + "rows/csv_file.py",
-        "parts.append(mark.join(map(_cell_as_utf8, part.split(mark))))",
+        P + "rows/csv_chunks.py",
+        "parts.append(self._mark.join(map(_cell_as_utf8, part.split(self._mark))))",
         'parts.append(part.decode("latin-1").encode())',
         "tests/test_csv_lines.py",
     ),
@@ -189,8 +189,8 @@ INPUT = [
     ),
     Mutation(
         "csv: a byte order mark is stripped from the first line alone",
-        P + "rows/csv_file.py",
-        '.replace(b"\\n" + _MARK, b"\\n")',
+        P + "rows/csv_chunks.py",
+        '.replace(b"\\n" + _BYTE_ORDER_MARK, b"\\n")',
         "",
         "tests/test_csv.py",
     ),

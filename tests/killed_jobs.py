@@ -178,11 +178,11 @@ def die_at(step: int, share: float) -> None:
 def small_blocks() -> None:
     """Blocks of a few rows, so that a small file has many; a checkpoint for each that asks."""
     from ellipsum.jobs import checkpoint
-    from ellipsum.rows import csv_file, divided, parquet_file, sources
+    from ellipsum.rows import csv_chunks, divided, parquet_file, sources
 
     checkpoint.REST = 0
     divided.MEMORY_BYTES = 1 << 13  # of users' rows, so that they go to files
-    csv_file.CHUNK_BYTES = 1 << 11
+    csv_chunks.CHUNK_BYTES = 1 << 11
     parquet_file.PART_BYTES = 1 << 11
     sources.SPLIT_BYTES = 1 << 12  # so that files are read in several parts
 

@@ -10,7 +10,7 @@ import pytest
 
 from ellipsum import Ellipsoid, ExactSum, PrivateCounts, PrivateGroupMean, PrivateMean, open_rows
 from ellipsum.groups.keys import KeyBook
-from ellipsum.rows import csv_file
+from ellipsum.rows import csv_chunks
 from ellipsum.rows.divided import Divided
 
 REGION, BUDGET = Ellipsoid.ball(3.0, d=2), {"epsilon": 1, "delta": 1e-6}
@@ -28,7 +28,7 @@ JOBS = {
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     """CSV files, which several threads read, in many chunks."""
-    monkeypatch.setattr(csv_file, "CHUNK_BYTES", 1 << 11)
+    monkeypatch.setattr(csv_chunks, "CHUNK_BYTES", 1 << 11)
     rows = np.random.default_rng(0).normal(size=(3000, 2))
     lines = [f"{x},{y},u{k % 300},g{k % 7}" for k, (x, y) in enumerate(rows)]
     paths = [tmp_path / f"{k}.csv" for k in range(3)]

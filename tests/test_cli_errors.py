@@ -167,7 +167,7 @@ def test_bad_input_is_one_sentence_and_an_exit_code(capfd, case):
 def test_a_file_cut_short_half_way_leaves_nothing_behind(capsys, folder, tmp_path, monkeypatch):
     path = tmp_path / "x.csv"
     path.write_bytes((folder / "rows.csv").read_bytes())
-    monkeypatch.setattr("ellipsum.rows.csv_file.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("ellipsum.rows.csv_chunks.CHUNK_BYTES", 1000)
     shape = _cli_release.known_of_rows
     monkeypatch.setattr(
         _cli_release,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from cli_folder import CANARY, NAMES, N, folder, inside, rows, run
 from ellipsum.cli.exit import Exit
 from ellipsum.records import RecordRelease
-from ellipsum.rows import csv_file
+from ellipsum.rows import csv_chunks
 
 __all__ = ["folder", "inside", "rows"]
 
@@ -103,7 +103,7 @@ def test_a_csv_line_that_is_no_record_keeps_its_place(capsys, monkeypatch, rows)
 
 def test_a_records_place_in_a_batch_does_not_follow_from_others(capsys, monkeypatch, rows):
     sizes, transform = [], RecordRelease.transform
-    monkeypatch.setattr(csv_file, "CHUNK_BYTES", 512)
+    monkeypatch.setattr(csv_chunks, "CHUNK_BYTES", 512)
     monkeypatch.setattr(
         RecordRelease, "transform", lambda self, x: (sizes.append(len(x)), transform(self, x))[1]
     )

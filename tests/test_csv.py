@@ -116,7 +116,7 @@ def test_the_holder_is_told_of_rows_that_are_no_numbers(tmp_path):
 @pytest.mark.parametrize("size", [3, 60, 70, 200, 5000])
 def test_the_length_of_a_line_decides_nothing_about_the_others(tmp_path, size, monkeypatch):
     """A long line ended the first chunk, and turned the verdict that was made from it."""
-    monkeypatch.setattr("ellipsum.rows.csv_file.CHUNK_BYTES", 64)
+    monkeypatch.setattr("ellipsum.rows.csv_chunks.CHUNK_BYTES", 64)
     path = tmp_path / "x.csv"
     path.write_text("1," + "0" * size + "\n" + "a,b\n" * 11 + "1,2\n" * 20)
     found = np.concatenate(list(open_rows(path, header=False).batches(2)))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ellipsum.rows import csv_cells, csv_file, csv_lines
+from ellipsum.rows import csv_cells, csv_chunks, csv_lines
 from ellipsum.rows.files import open_rows
 
 NAN = float("nan")
@@ -139,8 +139,8 @@ def test_a_line_is_read_alike_and_in_its_place_alone_and_in_company(lines, d):
 
 
 def test_a_line_that_is_too_long_is_a_row_of_nan(tmp_path, monkeypatch):
-    monkeypatch.setattr(csv_file, "CHUNK_BYTES", 64)
-    monkeypatch.setattr(csv_file, "LINE_BYTES", 200)
+    monkeypatch.setattr(csv_chunks, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(csv_chunks, "LINE_BYTES", 200)
     path = tmp_path / "x.csv"
     for size, want in ((200, [1, 0]), (201, [NAN, NAN]), (700, [NAN, NAN])):
         line = b"1,0." + b"0" * (size - 4)
@@ -152,13 +152,13 @@ def test_a_line_that_is_too_long_is_a_row_of_nan(tmp_path, monkeypatch):
 
 
 def test_the_parts_of_a_line_are_joined_once_and_those_of_a_long_one_dropped():
-    line, parts = csv_file._Line(), [bytes([k]) * 3 for k in range(100)]
+    line, parts = csv_chunks._Line(), [bytes([k]) * 3 for k in range(100)]
     for part in parts:
         line.append(part)
     assert all(mine is given for mine, given in zip(line._parts, parts, strict=True))
     assert line.take() == b"".join(parts)
     assert line.empty and line.take() == b""
     whole = bytes(1 << 20)
-    for _ in range(csv_file.LINE_BYTES // len(whole) + 1):
+    for _ in range(csv_chunks.LINE_BYTES // len(whole) + 1):
         line.append(whole)
     assert not line._parts and not line.empty and line.take() == b" "

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ellipsum import Ellipsoid, PrivateCounts, PrivateMean
-from ellipsum.rows import csv_file
+from ellipsum.rows import csv_chunks
 from ellipsum.rows.files import open_rows
 from file_rows import CANARY, fails, gather
 
@@ -115,7 +115,7 @@ def test_a_note_beside_an_id_makes_no_other_user_of_it(tmp_path):
 
 @pytest.mark.parametrize("mark, name", [(b",", "x.csv"), (b"\t", "x.tsv")])
 def test_a_long_line_of_cells_that_are_not_utf8_is_read_in_parts(tmp_path, monkeypatch, mark, name):
-    monkeypatch.setattr(csv_file, "_PART_BYTES", 7)
+    monkeypatch.setattr(csv_chunks, "_PART_BYTES", 7)
     cells = [b"\xe9", "ä".encode(), b"a"] * 20
     (tmp_path / name).write_bytes(mark.join([*cells, "Ω".encode()]) + b"\n")
     rows = open_rows(tmp_path / name, ["f0"], header=False, by=[f"f{k}" for k in range(1, 61)])

@@ -44,7 +44,7 @@ def write(path, rows):
 @pytest.fixture
 def small(monkeypatch):
     monkeypatch.setattr(sources, "SPLIT_BYTES", 1 << 12)
-    for constant in ("numpy_file.BLOCK_BYTES", "npz_file.BLOCK_BYTES", "csv_file.CHUNK_BYTES"):
+    for constant in ("numpy_file.BLOCK_BYTES", "npz_file.BLOCK_BYTES", "csv_chunks.CHUNK_BYTES"):
         monkeypatch.setattr(f"ellipsum.rows.{constant}", 1 << 11)
 
 

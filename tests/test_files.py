@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from ellipsum import Ellipsoid, PrivateMean
 from ellipsum.rows import arrow
 from ellipsum.rows import columns as _columns
+from ellipsum.rows import csv_chunks as _chunks
 from ellipsum.rows import csv_file as _csv
 from ellipsum.rows import npz_file as _npz
 from ellipsum.rows import numpy_file as _numpy
@@ -104,7 +105,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(_parquet, "BLOCK_BYTES", 2400)
     monkeypatch.setattr(_npz, "BLOCK_BYTES", 2400)
     monkeypatch.setattr(_parquet, "PART_BYTES", 24000)
-    monkeypatch.setattr(_csv, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(_chunks, "CHUNK_BYTES", 1000)
 
 
 # ---- every format ----------------------------------------------------------------------

@@ -131,7 +131,7 @@ def test_every_format_is_read_on_from_every_place(job, name):
         for module in (
             "rows.parquet_file.PART_BYTES",
             "rows.numpy_file.BLOCK_BYTES",
-            "rows.csv_file.CHUNK_BYTES",
+            "rows.csv_chunks.CHUNK_BYTES",
         ):
             patch.setattr(f"ellipsum.{module}", 1 << 12)
         (source,) = open_rows(folder / name).splits(1, 2)

@@ -45,7 +45,7 @@ __all__ = [
 
 #: The version of what a checkpoint holds, and of how files are cut into blocks: a run of another
 #: one does not go on from it.
-_FORMAT = 6
+_FORMAT = 7
 #: Of a plan: what was begun before there were marks may have been of other rows, unseen.
 _STEPS = "marked"
 

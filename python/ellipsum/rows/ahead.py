@@ -64,7 +64,8 @@ def mapped_ahead(
 ) -> Generator[Any, None, None]:
     """Yield ``work(item)`` of each item, in their order, made by so many threads at the same time.
 
-    One item more waits for a thread. Errors and early ends are as of :func:`read_ahead`.
+    Two items more wait for a thread: one is there when another is done while a block is used.
+    Errors and early ends are as of :func:`read_ahead`.
     """
     coming: deque[Future[Any]] = deque()
     with closing(items), ThreadPoolExecutor(workers, "ellipsum-read-ahead") as pool:
@@ -79,7 +80,7 @@ def mapped_ahead(
                     failed = error
                     break
                 coming.append(pool.submit(work, item))
-                if len(coming) > workers:
+                if len(coming) > workers + 1:
                     yield coming.popleft().result()
             while coming:
                 yield coming.popleft().result()

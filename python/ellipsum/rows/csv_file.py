@@ -11,9 +11,8 @@ from __future__ import annotations
 import codecs
 import csv
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any
 
 import numpy as np
 
@@ -22,31 +21,20 @@ from .arrow import UsesPyarrow, pyarrow
 from .arrow_columns import ArrowBlock
 from .columns import ColumnBlock
 from .csv_cells import as_numbers
+from .csv_chunks import Chunks, Text
 from .csv_lines import Parser
 from .sources import LabelledBlock, Source, check_labels, reading
 
 __all__ = ["CsvFile"]
 
-#: Bytes of text that a thread parses at once, and the most threads: by then cutting chunks takes
-#: as long. (Arrow's own threads would share out one chunk, and wait for each other at its end.) Of
-#: larger ones one thread parses more of the end alone; of smaller ones columns cost more.
-CHUNK_BYTES, _MOST_PARSERS = 3 << 19, 8
-
-#: Bytes of the longest line that is read: a longer one is a row of NaN, and is not kept. (pyarrow
-#: counts the bytes of a chunk in 31 bits; a line of ten million numbers is shorter.)
-LINE_BYTES = 1 << 28
+#: The most threads that parse: by then cutting chunks takes as long. (Arrow's own threads would
+#: share out one chunk, and wait for each other at its end.)
+_MOST_PARSERS = 8
 
 _DOUBLES = [np.dtype(np.float64)]
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
-_MARK = codecs.BOM_UTF8
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
-#: Bytes of a line that is not UTF-8, whose cells are looked at one by one: so many at a time.
-_PART_BYTES = 1 << 20
-
-#: What a line that is too long is read as: no number, and too few cells.
-_NO_ROW = b" "
 
 #: Characters of no text: of what is compressed, or binary, a line that has none of them is rare.
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff]")
@@ -91,8 +79,8 @@ class CsvFile(UsesPyarrow, Source):
         self._given = columns
         self.quotable = columns is not None
         self.by = by
-        with self._lines() as lines:
-            first = lines.header()
+        with self._chunks() as chunks:
+            first = chunks.header()
         if header:
             names = self._names(first)
             check_labels(path, names, columns, by)
@@ -206,8 +194,8 @@ class CsvFile(UsesPyarrow, Source):
             if list(columns).count(name) != 1:
                 raise ValueError(f"columns must name column {name!r} exactly once")
 
-    def _lines(self) -> _Lines:
-        return _Lines(self._pa, self.path, self._delimiter.encode())
+    def _chunks(self) -> Chunks:
+        return Chunks(self._pa, self.path, self._delimiter.encode())
 
     def _labelled(self, d: int) -> Iterator[LabelledBlock]:
         parser = (
@@ -216,10 +204,11 @@ class CsvFile(UsesPyarrow, Source):
             else Parser(self._pa, self._delimiter, self._width, self._chosen, self._labels)
         )
 
-        def rows_of(chunk: tuple[bytes, int]) -> tuple[LabelledBlock, int]:
-            lines, position = chunk
-            numbers = parser.numbers(lines)
-            table = parser.parse(lines)[0] if numbers is None else numbers
+        def rows_of(read: tuple[Text, int]) -> tuple[LabelledBlock, int]:
+            chunk, position = read
+            numbers = parser.numbers(chunk)
+            table = parser.parse(chunk)[0] if numbers is None else numbers
+            chunks.take_back(chunk)  # the table holds copies
             last = table.num_columns - len(self._labels)
             labels = [table.column(j) for j in range(last, table.num_columns)]
             if not last:
@@ -231,143 +220,12 @@ class CsvFile(UsesPyarrow, Source):
             return (ArrowBlock(self._pa, batch, _DOUBLES * last), labels), position
 
         parsers = max(1, min(self._pa.cpu_count() // self.jobs, _MOST_PARSERS))
-        with self._lines() as lines:
-            with closing(mapped_ahead(rows_of, lines.rest(self._header), parsers)) as blocks:
+        with self._chunks() as chunks:
+            with closing(mapped_ahead(rows_of, chunks.rest(self._header), parsers)) as blocks:
                 for block, self.position in blocks:
                     yield block
-            if lines.position < self.nbytes:
+            if chunks.position < self.nbytes:
                 raise OSError(f"{self.path} was cut short while it was read: write it again")
-
-
-class _Lines:
-    """A text file in chunks that end with a line; every line ends with one newline."""
-
-    def __init__(self, pa: Any, path: str, mark: bytes) -> None:
-        self._pa, self._path, self._mark = pa, path, mark
-        self._ahead = b""
-
-    def __enter__(self) -> _Lines:
-        with reading(self._path):
-            self._file = self._stream = self._pa.OSFile(self._path)
-        try:
-            codec = self._pa.Codec.detect(self._path)
-        except (TypeError, ValueError):  # no suffix of a compression
-            return self
-        self._stream = self._pa.CompressedInputStream(self._file, codec.name)
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._stream.close()
-        self._file.close()
-
-    @property
-    def position(self) -> int:
-        return int(self._file.tell())
-
-    def header(self) -> bytes:
-        """Take the first line, newline and all; nothing if there is none."""
-        line = _Line()
-        while more := self._read():
-            part, newline, self._ahead = more.partition(b"\n")
-            line.append(part)
-            if newline:
-                return (line.take() + newline).removeprefix(_MARK)
-        return line.take().removeprefix(_MARK)
-
-    def rest(self, header: bool) -> Generator[tuple[bytes, int], None, None]:
-        """Yield the lines that are left, behind the first one if that is a header, and how far the
-        file was read."""
-        if header:
-            self.header()
-        line = _Line()
-        while more := self._read():
-            first, last = more.find(b"\n"), more.rfind(b"\n")
-            if first < 0:
-                line.append(more)
-                continue
-            line.append(more[:first])
-            whole = b"".join((line.take(), memoryview(more)[first : last + 1]))
-            yield _clean(whole, self._mark), self.position
-            line.append(more[last + 1 :])
-        if not line.empty:
-            yield _clean(line.take() + b"\n", self._mark), self.position
-
-    def _read(self) -> bytes:
-        if more := self._ahead:
-            self._ahead = b""
-            return more
-        with reading(self._path):
-            return bytes(self._stream.read(CHUNK_BYTES))
-
-
-class _Line:
-    """One line in parts, joined once; of a line that is too long nothing is kept."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def append(self, part: bytes) -> None:
-        self._size += len(part)
-        if self._size <= LINE_BYTES:
-            self._parts.append(part)
-        else:
-            self._parts.clear()
-
-    def take(self) -> bytes:
-        """The line, and begin another."""
-        line = b"".join(self._parts) if self._size <= LINE_BYTES else _NO_ROW
-        self._parts, self._size = [], 0
-        return line
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is no line: not a byte of one."""
-        return self._size == 0
-
-
-def _clean(chunk: bytes, mark: bytes) -> bytes:
-    # A lone carriage return would start a new record for pyarrow, and a ragged line that is
-    # not UTF-8 makes it print a byte of the line. A byte order mark may begin any line: files
-    # that are joined bring theirs along, and the first line is a record like the others. Another
-    # one behind it is text: pyarrow would take it off the first line of what it is given.
-    if b"\r" in chunk:
-        chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b" ")
-    if chunk.isascii():
-        return chunk
-    chunk = (b"\n" + chunk).replace(b"\n" + _MARK, b"\n").replace(b"\n" + _MARK, b"\n??")[1:]
-    if _is_utf8(chunk):
-        return chunk
-    return b"\n".join([_as_utf8(line, mark) for line in chunk.split(b"\n")])
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _as_utf8(line: bytes, mark: bytes) -> bytes:
-    """The line; what stands between two marks, and is not UTF-8, as Latin-1.
-
-    What a cell is follows from its own bytes, or a note beside an id would make another user of
-    it (claim users-2). A long line is looked at in parts that end before a mark.
-    """
-    if _is_utf8(line):
-        return line
-    parts, start = [], 0
-    while start < len(line):
-        end = line.find(mark, start + _PART_BYTES)
-        part = line[start : end if end >= 0 else len(line)]
-        parts.append(mark.join(map(_cell_as_utf8, part.split(mark))))
-        start += len(part)
-    return b"".join(parts)
-
-
-def _cell_as_utf8(cell: bytes) -> bytes:
-    return cell if _is_utf8(cell) else cell.decode("latin-1").encode()
 
 
 def _cells(line: bytes, delimiter: str) -> int:

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .csv_chunks import Text
+
 __all__ = ["Parser"]
 
 # Only a quote that begins a cell counts. Each part of a line can match in one way alone, so that
@@ -25,7 +27,7 @@ _COUNTED_BYTES = 1 << 18
 _MOST_PAUSE = 63
 
 
-def _count_lines(chunk: bytes) -> int:
+def _count_lines(chunk: Text) -> int:
     """Newlines, in vectors: `bytes.count` goes byte by byte."""
     text = np.frombuffer(chunk, np.uint8)
     parts = range(0, len(text), _COUNTED_BYTES)
@@ -57,7 +59,7 @@ class Parser:
         self._open = re.compile(_OPEN_QUOTE.replace(b",", mark))
         self._next = re.compile(_CELL.replace(b",", mark) + mark)
 
-    def numbers(self, chunk: bytes) -> Any:
+    def numbers(self, chunk: Text) -> Any:
         """A row for each line, chosen cells as float64: of a chunk all of whose lines are rows and
         all of whose chosen cells are numbers or nulls. None of another one.
 
@@ -75,7 +77,7 @@ class Parser:
         self._pause = self._waits = min(2 * self._pause + 1, _MOST_PAUSE)
         return None
 
-    def parse(self, chunk: bytes) -> tuple[Any, int]:
+    def parse(self, chunk: Text) -> tuple[Any, int]:
         """A row for each line, in their order, all cells as text, and how many lines could not be
         split into ``width`` cells.
 
@@ -94,7 +96,7 @@ class Parser:
         places = np.cumsum(right) - 1
         return table.take(self._pa.array(places, mask=~right)), lines - rows
 
-    def _read(self, chunk: bytes, types: dict[str, Any]) -> Any:
+    def _read(self, chunk: Text, types: dict[str, Any]) -> Any:
         """Whatever pyarrow makes of the lines; no table where it refuses one, or a cell.
 
         One block: within an open quote, another one would end with the newline in its last cell;
@@ -122,13 +124,13 @@ class Parser:
         except (self._pa.ArrowException, ValueError):
             return None
 
-    def _ends_open(self, chunk: bytes) -> bool:
+    def _ends_open(self, chunk: Text) -> bool:
         """Whether the last line leaves a quote open, which would take its newline in."""
         end = len(chunk) - 1
         start = chunk.rfind(b"\n", 0, end) + 1
         return b'"' in chunk[start:] and bool(self._open.fullmatch(chunk, start, end))
 
-    def _straight(self, chunk: bytes) -> tuple[bytes, NDArray[np.bool_]]:
+    def _straight(self, chunk: Text) -> tuple[bytes, NDArray[np.bool_]]:
         """The lines of ``width`` cells, each quote closed, and which of all lines they are."""
         chunk, quoted = self._closed(chunk)
         text = np.frombuffer(chunk, np.uint8)
@@ -142,10 +144,10 @@ class Parser:
         kept = text[np.repeat(right, sizes)]
         return kept.tobytes(), right
 
-    def _closed(self, chunk: bytes) -> tuple[bytes, dict[int, int]]:
+    def _closed(self, chunk: Text) -> tuple[bytes, dict[int, int]]:
         """The lines, a quote at the end of each that leaves one open; and the cells of each line
         with a quote in it, by where the line then ends."""
-        parts: list[bytes] = []
+        parts: list[Text] = []
         cells: dict[int, int] = {}
         done, at = 0, chunk.find(b'"')
         while at >= 0:
@@ -157,14 +159,14 @@ class Parser:
             at = chunk.find(b'"', end)
         return b"".join([*parts, chunk[done:]]), cells
 
-    def _count(self, chunk: bytes, start: int, end: int) -> int:
+    def _count(self, chunk: Text, start: int, end: int) -> int:
         """Cells of a line."""
         count = 1
         while cell := self._next.match(chunk, start, end):
             start, count = cell.end(), count + 1
         return count
 
-    def _halves(self, chunk: bytes) -> tuple[Any, int]:
+    def _halves(self, chunk: Text) -> tuple[Any, int]:
         """What pyarrow refuses after all, down to the line that it is."""
         if _count_lines(chunk) == 1:
             return self._blank(1), 1
