@@ -14,6 +14,7 @@ from ellipsum.rows.arrays import numeric_rows, read_records
 from ellipsum.rows.divided import Divided
 from ellipsum.rows.labels import labels_of
 from ellipsum.rows.words import changes, nonzero, order_within, taken
+from ellipsum.users import UserRows
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -153,3 +154,45 @@ def test_numpys_masked_arrays_may_be_on_their_way_in_another_thread(monkeypatch)
     np.testing.assert_array_equal(rows, [[1, 2], [np.nan, np.nan], [1, 1]])
     assert labels_of("users", np.arange(3)).kind == "integer"
     assert numeric_rows("rows", np.ones((2, 2)), d=2).shape == (2, 2)
+
+
+LAYOUTS = {
+    "as it is": (lambda rows: rows, True),
+    "float32": (lambda rows: rows.astype(np.float32), True),
+    "rows of a larger one": (lambda rows: np.repeat(rows, 2, axis=0)[: len(rows)], True),
+    "every second row": (lambda rows: np.repeat(rows, 2, axis=0)[::2], False),
+    "Fortran order": (np.asfortranarray, False),
+    "float16": (lambda rows: rows.astype(np.float16), False),
+    "integers": (lambda rows: (100 * rows).astype(np.int64), False),
+    "another byte order": (lambda rows: rows.astype(">f8"), False),
+}
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 17, 1 << 14])
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("case", LAYOUTS)
+def test_rows_of_an_array_stay_where_they_are(monkeypatch, case, named, memory):
+    """They are not copied, nor written to files, where digests alone have room; and nothing else
+    than without that comes out."""
+    monkeypatch.setattr(divided, "MEMORY_BYTES", memory)
+    rng = np.random.default_rng(0)
+    layout, stays = LAYOUTS[case]
+    data = layout(rng.normal(size=(2000, 16)))
+    users = np.where(rng.random(2000) < (0 if named else 0.1), np.nan, rng.integers(0, 300, 2000))
+    before, kept, files = data.copy(), [], []
+    add, file = divided.Divided._keep, divided._File
+    monkeypatch.setattr(
+        divided.Divided,
+        "_keep",
+        lambda self, part, *rest: (kept.append(part), add(self, part, *rest)),
+    )
+    monkeypatch.setattr(divided, "_File", lambda: files.append(file()) or files[-1])
+    means = np.concatenate(list(UserRows(data, 16, users).batches()))
+    in_place = [np.may_share_memory(part, data) for part in kept]
+    assert all(in_place) if stays and named else not any(in_place)
+    assert bool(files) is (memory < 1 << 17 or (memory < 1 << 30 and not all(in_place)))
+    assert (data == before).all()
+    for user in range(0, 300, 30):
+        own = data[users == user].astype(np.float64)
+        assert (np.abs(means - own.mean(0)).max(1) < 1e-12 * (1 + np.abs(own).max())).sum() == 1
+    assert len(means) == len(np.unique(users[~np.isnan(users)]))

@@ -119,7 +119,8 @@ class UserRows:
     anybody's guarantee (claim users-3).
 
     With ``grouped``, each user's rows stand together, and memory is O(d). Otherwise rows are
-    collected; beyond 256 MiB they go to temporary files, divided by a hash of the user. The
+    collected, but for those of an array, which stay where they are if they are floats in C order;
+    beyond 256 MiB they go to temporary files, divided by a hash of the user. The
     files hold the rows as they are, are readable by this user of the machine alone (mode 0600),
     have no name where the system allows it, and are gone when they are closed, whatever ends the
     process. ``TMPDIR`` says where (claim users-5).
@@ -180,7 +181,8 @@ class UserRows:
         if self._grouped:
             yield None, self._of_users(self._labelled(self._data))
             return
-        with Divided(self.d, done=done) as divided:
+        held = self._data if type(self._data) is np.ndarray else None
+        with Divided(self.d, done=done, held=held) as divided:
             self._read(divided)
             for number, batches in divided.parts():
                 yield number, self._of_users(batches)

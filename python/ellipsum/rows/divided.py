@@ -45,10 +45,14 @@ class Divided:
         Which 6 bits of a digest divide the files: of the first part they are the first.
     done : collection of int
         Parts of the first place whose rows are left out: they are dealt with.
+    held : array, optional
+        The caller's, which stays as it is: rows that lie in it are not copied.
     """
 
-    def __init__(self, d: int, place: int = 0, *, done: Collection[int] = ()) -> None:
-        self.d, self._place = d, place
+    def __init__(
+        self, d: int, place: int = 0, *, done: Collection[int] = (), held: Array | None = None
+    ) -> None:
+        self.d, self._place, self._held = d, place, held
         self._done = np.array(sorted(done), np.uint64)
         self._lock = threading.Lock()
         self._rows: list[tuple[Array, Words]] = []
@@ -76,25 +80,32 @@ class Divided:
         if self._done.size:
             left = ~np.isin(self._part_of(words), self._done)
             rows, words = taken(rows, left), taken(words, left)
-        dtype = _kept_as(rows)
-        step, size = (
-            self._step,
-            dtype.itemsize * self.d * len(rows) + words.nbytes + _BYTES_OF_BLOCK,
-        )
-        if self._bytes + size <= MEMORY_BYTES:
+        dtype, stays = _kept_as(rows), self._stays(rows)
+        own = 0 if stays else dtype.itemsize * self.d * len(rows)
+        step = self._step
+        if self._bytes + own + words.nbytes + _BYTES_OF_BLOCK <= MEMORY_BYTES:
             step = max(1, len(rows))  # one part: no copy later
         for start in range(0, len(rows), step):
-            with np.errstate(all="ignore"):  # a warning would tell of a value
-                part = np.array(rows[start : start + step], dtype, order="C")
-            self._keep(part, np.array(words[start : start + step]))
+            part = rows[start : start + step]
+            if not stays:
+                with np.errstate(all="ignore"):  # a warning would tell of a value
+                    part = np.array(part, dtype, order="C")
+            self._keep(part, np.array(words[start : start + step]), 0 if stays else part.nbytes)
 
-    def _keep(self, part: Array, words: Words) -> None:
+    def _stays(self, rows: Array) -> bool:
+        """Whether rows are kept where they lie."""
+        held = self._held
+        if held is None or rows.dtype != _kept_as(rows) or not rows.flags.c_contiguous:
+            return False
+        return np.may_share_memory(rows, held)  # not what was taken out of it
+
+    def _keep(self, part: Array, words: Words, own: int) -> None:
         with self._lock:
             self._first = words[0] if self._first is None else self._first
             ends_alike = self._same and bool((words[-1] == self._first).all())
             self._same = ends_alike and bool((words == self._first).all())
             self._rows.append((part, words))
-            self._bytes += part.nbytes + words.nbytes + _BYTES_OF_BLOCK
+            self._bytes += own + words.nbytes + _BYTES_OF_BLOCK
             if self._bytes > MEMORY_BYTES:
                 self._spill()
 
