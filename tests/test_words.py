@@ -7,11 +7,15 @@ import tracemalloc
 from types import ModuleType
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from ellipsum.rows import cells, divided
 from ellipsum.rows.arrays import numeric_rows, read_records
 from ellipsum.rows.divided import Divided
+from ellipsum.rows.labelled import rows_of_table
 from ellipsum.rows.labels import labels_of
 from ellipsum.rows.words import changes, nonzero, order_within, taken
 from ellipsum.users import UserRows
@@ -180,15 +184,11 @@ def test_rows_of_an_array_stay_where_they_are(monkeypatch, case, named, memory):
     data = layout(rng.normal(size=(2000, 16)))
     users = np.where(rng.random(2000) < (0 if named else 0.1), np.nan, rng.integers(0, 300, 2000))
     before, kept, files = data.copy(), [], []
-    add, file = divided.Divided._keep, divided._File
-    monkeypatch.setattr(
-        divided.Divided,
-        "_keep",
-        lambda self, part, *rest: (kept.append(part), add(self, part, *rest)),
-    )
+    real, file = divided._joined, divided._File
+    monkeypatch.setattr(divided, "_joined", lambda some: kept.append([*some]) or real(some))
     monkeypatch.setattr(divided, "_File", lambda: files.append(file()) or files[-1])
     means = np.concatenate(list(UserRows(data, 16, users).batches()))
-    in_place = [np.may_share_memory(part, data) for part in kept]
+    in_place = [np.may_share_memory(part, data) for part, _ in kept[0]]  # before files
     assert all(in_place) if stays and named else not any(in_place)
     assert bool(files) is (memory < 1 << 17 or (memory < 1 << 30 and not all(in_place)))
     assert (data == before).all()
@@ -196,3 +196,36 @@ def test_rows_of_an_array_stay_where_they_are(monkeypatch, case, named, memory):
         own = data[users == user].astype(np.float64)
         assert (np.abs(means - own.mean(0)).max(1) < 1e-12 * (1 + np.abs(own).max())).sum() == 1
     assert len(means) == len(np.unique(users[~np.isnan(users)]))
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 17])
+@pytest.mark.parametrize("kinds", [["f8"] * 5, ["f4"] * 5, ["f4", "f4", "f8", "f4", "f8"]])
+@pytest.mark.parametrize("expected", [0, 10, 2500, 10**12])
+def test_rows_whose_number_is_known_are_the_same_as_others(monkeypatch, kinds, expected, memory):
+    """However many come, of whatever types, and whether they fit the memory or not."""
+    monkeypatch.setattr(divided, "MEMORY_BYTES", memory)
+    rng, joined = np.random.default_rng(0), []
+    parts = [
+        ((9 * rng.normal(size=(500, 3))).astype(kind), rng.integers(0, 2**64, (500, 2), np.uint64))
+        for kind in kinds
+    ]
+    real = divided._joined
+    monkeypatch.setattr(divided, "_joined", lambda some: joined.append(len(some)) or real(some))
+    with Divided(3, expected=expected) as kept:
+        for rows, words in parts:
+            changed, there = rows.copy(), words.copy()
+            kept.add(changed, there)
+            changed[:], there[:] = 7, 7  # the caller's own, to be used again
+        got = [np.column_stack([words, rows]) for _, part in kept.parts() for rows, words in part]
+    wanted = np.concatenate([np.column_stack([words, rows]) for rows, words in parts])
+    assert sorted(np.concatenate(got).tolist()) == sorted(wanted.tolist())
+    if expected == 2500 and len(set(kinds)) == 1 and memory > 1 << 20:
+        assert joined == [1]
+
+
+def test_tables_tell_how_many_rows_come():
+    frame = pd.DataFrame(np.ones((9, 2)))
+    tables = [frame, pl.DataFrame(np.ones((9, 2))), pa.table({"a": np.ones(9), "b": np.ones(9)})]
+    assert [rows_of_table(table) for table in tables] == [9, 9, 9]
+    others = [frame[0], pl.Series(np.ones(9)), pl.LazyFrame({"a": [1]}), iter([frame]), [frame], 1]
+    assert [rows_of_table(other) for other in others] == [0] * 6

@@ -24,7 +24,7 @@ from .rows.batches import OF_USERS
 from .rows.cells import CellDigests
 from .rows.divided import Divided, Store
 from .rows.files import Rows
-from .rows.labelled import labelled_batches, one_kind
+from .rows.labelled import labelled_batches, one_kind, rows_of_table
 from .rows.labels import mixed
 from .rows.partitioned import Partitioned
 from .rows.words import changes, nonzero, order_within, taken
@@ -182,7 +182,8 @@ class UserRows:
             yield None, self._of_users(self._labelled(self._data))
             return
         held = self._data if type(self._data) is np.ndarray else None
-        with Divided(self.d, done=done, held=held) as divided:
+        expected = rows_of_table(self._data)
+        with Divided(self.d, done=done, held=held, expected=expected) as divided:
             self._read(divided)
             for number, batches in divided.parts():
                 yield number, self._of_users(batches)

@@ -47,12 +47,21 @@ class Divided:
         Parts of the first place whose rows are left out: they are dealt with.
     held : array, optional
         The caller's, which stays as it is: rows that lie in it are not copied.
+    expected : int
+        Rows that come at most, 0 where nobody knows: what has room for them need not be joined.
     """
 
     def __init__(
-        self, d: int, place: int = 0, *, done: Collection[int] = (), held: Array | None = None
+        self,
+        d: int,
+        place: int = 0,
+        *,
+        done: Collection[int] = (),
+        held: Array | None = None,
+        expected: int = 0,
     ) -> None:
         self.d, self._place, self._held = d, place, held
+        self._room: _Room | None = _Room(expected, d) if expected else None
         self._done = np.array(sorted(done), np.uint64)
         self._lock = threading.Lock()
         self._rows: list[tuple[Array, Words]] = []
@@ -85,12 +94,23 @@ class Divided:
         step = self._step
         if self._bytes + own + words.nbytes + _BYTES_OF_BLOCK <= MEMORY_BYTES:
             step = max(1, len(rows))  # one part: no copy later
+        if self._room is not None and not stays:
+            with self._lock, np.errstate(all="ignore"):  # a warning would tell of a value
+                if (whole := self._room.put(rows, words, dtype)) is not None:
+                    self._rows = [whole]
+                    self._count(words, own)
+                    return
+                self._room = None
         for start in range(0, len(rows), step):
-            part = rows[start : start + step]
+            part, here = rows[start : start + step], np.array(words[start : start + step])
             if not stays:
                 with np.errstate(all="ignore"):  # a warning would tell of a value
                     part = np.array(part, dtype, order="C")
-            self._keep(part, np.array(words[start : start + step]), 0 if stays else part.nbytes)
+            with self._lock:
+                self._rows.append((part, here))
+                self._count(here, 0 if stays else part.nbytes)
+                if self._bytes > MEMORY_BYTES:
+                    self._spill()
 
     def _stays(self, rows: Array) -> bool:
         """Whether rows are kept where they lie."""
@@ -99,15 +119,12 @@ class Divided:
             return False
         return np.may_share_memory(rows, held)  # not what was taken out of it
 
-    def _keep(self, part: Array, words: Words, own: int) -> None:
-        with self._lock:
-            self._first = words[0] if self._first is None else self._first
-            ends_alike = self._same and bool((words[-1] == self._first).all())
-            self._same = ends_alike and bool((words == self._first).all())
-            self._rows.append((part, words))
-            self._bytes += own + words.nbytes + _BYTES_OF_BLOCK
-            if self._bytes > MEMORY_BYTES:
-                self._spill()
+    def _count(self, words: Words, own: int) -> None:
+        """What was kept: its digests, and bytes of rows of its own."""
+        self._first = words[0].copy() if self._first is None else self._first
+        ends_alike = self._same and bool((words[-1] == self._first).all())
+        self._same = ends_alike and bool((words == self._first).all())
+        self._bytes += own + words.nbytes + _BYTES_OF_BLOCK
 
     @property
     def _step(self) -> int:
@@ -166,6 +183,35 @@ class Divided:
                 divided.take(blocks)
                 for _, batches in divided.parts():
                     yield from batches
+
+
+class _Room:
+    """One array for rows that come batch by batch, and one for their digests.
+
+    Parameters
+    ----------
+    n : int, rows that it has room for
+    d : int
+    """
+
+    def __init__(self, n: int, d: int) -> None:
+        self._n, self._d, self._used = n, d, 0
+        self._arrays: tuple[Array, Words] | None = None
+
+    def put(self, rows: Array, words: Words, dtype: np.dtype[Any]) -> tuple[Array, Words] | None:
+        """All rows and digests so far, with these; None where they do not go in."""
+        if self._arrays is None:
+            if self._n * (self._d * dtype.itemsize + 8 * words.shape[1]) > MEMORY_BYTES:
+                return None
+            space = np.empty((self._n, self._d), dtype)
+            self._arrays = space, np.empty((self._n, words.shape[1]), np.uint64)
+        all_rows, all_words = self._arrays
+        start, end = self._used, self._used + len(rows)
+        if dtype != all_rows.dtype or end > self._n:
+            return None
+        all_rows[start:end], all_words[start:end] = rows, words
+        self._used = end
+        return all_rows[:end], all_words[:end]
 
 
 def _kept_as(rows: Array) -> np.dtype[Any]:

@@ -30,6 +30,7 @@ __all__ = [
     "labelled_batches",
     "number_batches",
     "one_kind",
+    "rows_of_table",
 ]
 
 _Batch = tuple[NDArray[Any], list[Labels]]
@@ -194,6 +195,14 @@ def column_of(data: Any, name: str) -> Any:
         return data[name]
     except (KeyError, TypeError, IndexError, ValueError):
         raise _missing(name) from None
+
+
+def rows_of_table(data: Any) -> int:
+    """How many rows a table of a known library has, whatever batches it comes in; 0 of others."""
+    package = type(data).__module__.partition(".")[0]
+    known = package in ("pandas", "polars", "pyarrow")
+    shape: tuple[int, ...] = getattr(data, "shape", ()) if known else ()
+    return int(shape[0]) if len(shape) == 2 else 0
 
 
 def one_kind(known: list[str] | None, here: list[str]) -> list[str]:
