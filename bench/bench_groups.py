@@ -41,6 +41,8 @@ class Case:
         self.codes = self.text.dictionary_encode()
         self.region = Ellipsoid.ball(float(np.sqrt(d)), d=d)
         self.frame = pd.DataFrame(self.rows)
+        columns = {f"x{j}": np.ascontiguousarray(self.rows[:, j]) for j in range(d)}
+        self.table = pa.table(columns | {"user": self.keys})
 
     def one(self) -> ExactSum:
         return ExactSum(self.region).add(self.rows)
@@ -57,7 +59,10 @@ class Case:
         return self.frame.groupby(self.keys).sum()
 
     def users(self, keys: object, most: int | None = None) -> int:
-        users = UserRows(self.rows, self.rows.shape[1], keys, most=most)
+        return self.users_of(self.rows, keys, most)
+
+    def users_of(self, data: object, keys: object, most: int | None = None) -> int:
+        users = UserRows(data, self.rows.shape[1], keys, most=most)
         return sum(len(batch) for batch in users.batches())
 
     def check(self) -> None:
@@ -81,7 +86,9 @@ def user_line(d: int, dtype: str, people: int) -> str:
     most = [partial(case.users, case.keys, k) for k in (1, 5)]
     means = [partial(case.users, case.keys), partial(case.users, case.text)]
 
-    jobs = [case.one, *means, *most, lambda: case.frame.groupby(case.keys).mean()]
+    of_table = partial(case.users_of, case.table, "user")
+    grouped = lambda: case.frame.groupby(case.keys).mean()  # noqa: E731
+    jobs = [case.one, *means, of_table, *most, grouped]
     return row(f"| {people:,} | {d} | {dtype}", jobs, repeats=5)
 
 
@@ -134,8 +141,8 @@ def main() -> None:
         + f"{'|---' * 8}|\n"
         + "\n".join(many())
         + "\n\nRows of users, 1,000,000 in all: their means, or so many of their rows.\n\n"
-        "| users | d | | one sum | means | by Arrow text | one row of each | five rows "
-        f"| pandas' `groupby().mean()` |\n{'|---' * 9}|\n" + "\n".join(people) + "\n"
+        "| users | d | | one sum | means | by Arrow text | of an Arrow table | one row of each "
+        f"| five rows | pandas' `groupby().mean()` |\n{'|---' * 10}|\n" + "\n".join(people) + "\n"
     )
     (family_folder() / "groups.md").write_text(f"# Groups\n\n{text}\n{measure.machine()}\n")
     print(text)
