@@ -13,6 +13,13 @@ INPUT = [
         "tests/test_csv_lines.py",
     ),
     Mutation(
+        "CSV: a chunk's memory is used again while it is parsed",
+        P + "rows/csv_file.py",
+        "            numbers = parser.numbers(chunk)\n",
+        "            chunks.take_back(chunk)\n            numbers = parser.numbers(chunk)\n",
+        "tests/test_csv_chunks.py -k shows",
+    ),
+    Mutation(
         "from_bytes: a sum beyond its rows",
         P + "partial_bytes.py",
         "    return sum(int(v) ** 2 for v in as_integers(state.low, state.high)) > bound**2",

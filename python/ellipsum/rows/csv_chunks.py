@@ -12,12 +12,14 @@ __all__ = ["Chunks", "Text"]
 
 Text = bytes | bytearray
 
-#: Bytes of text that are parsed at once: of larger chunks the columns' memory is given back to the
-#: system and asked for again, of smaller ones each column costs more.
+#: Bytes of text that are read, and parsed, at once, behind what was begun: of larger chunks the
+#: columns' memory is given back to the system and asked for again, of smaller ones each column
+#: costs more. How a file is cut is bound to jobs' format (``resumable._FORMAT``).
 CHUNK_BYTES = 5 << 19
 
-#: Towards the end of a file chunks are this part of what is left, and so many bytes at least: one
-#: thread parses little of it alone. The place in the file alone decides (claim resume-3).
+#: Towards the end of a file that is not compressed this part of what is left is read at once, and
+#: so many bytes at least: one thread parses little of it alone. The place in the file, and its
+#: size, decide alone (claim resume-3).
 _LAST_PART, _LAST_BYTES = 4, 3 << 18
 
 #: Bytes that are read at once to find the end of the first line.

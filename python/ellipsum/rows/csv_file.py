@@ -23,7 +23,7 @@ from .columns import ColumnBlock
 from .csv_cells import as_numbers
 from .csv_chunks import Chunks, Text
 from .csv_lines import Parser
-from .sources import LabelledBlock, Source, check_labels, reading
+from .sources import LabelledBlock, Source, check_labels
 
 __all__ = ["CsvFile"]
 
@@ -52,7 +52,7 @@ class CsvFile(UsesPyarrow, Source):
     the records, however many of them are no rows: at some number one record would decide it.
 
     Without names, the first line is a record like any other: only its number of cells is used,
-    as public schema, and only where the caller of `blocks` knows no better.
+    as public schema: where columns or labels are chosen, and where nobody says d.
 
     Parameters
     ----------
@@ -111,8 +111,10 @@ class CsvFile(UsesPyarrow, Source):
         if not first:
             raise ValueError(f"{self.path} is empty: its first line must name the columns")
         self._check_dialect(first, text)
-        with reading(self.path):
+        try:
             cells = next(csv.reader([text], delimiter=self._delimiter), [])
+        except csv.Error:  # a name longer than the module reads
+            cells = []
         # pandas leaves the place over its index empty; where columns are given it is not read.
         named = cells[1:] if self._given is not None and cells[:1] == [""] else cells
         if not named or not all(_is_name(cell) for cell in named):

@@ -121,6 +121,8 @@ class Parser:
                     strings_can_be_null=True,
                 ),
             )
+        except MemoryError:  # Arrow's, too: it says nothing of the lines
+            raise
         except (self._pa.ArrowException, ValueError):
             return None
 

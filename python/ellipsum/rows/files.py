@@ -326,7 +326,7 @@ def open_rows(
     **Guarantees.** Errors depend on the files' schemas and health, never on a value. In CSV,
     one line is one record, and a line that is not d numbers counts as the centre; what is taken
     from the text as its schema is the line of names, or without one the number of cells in the
-    first line where the caller does not say d.
+    first line, where columns or labels are chosen or the caller does not say d.
     Nulls count as the centre too (docs/readers.md).
 
     Parameters
