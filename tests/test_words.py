@@ -72,7 +72,7 @@ def test_digests_of_texts_are_the_same_whatever_was_seen_before(monkeypatch):
 
 def test_parts_that_are_joined_are_in_their_order():
     rng = np.random.default_rng(0)
-    rows, words = rng.normal(size=(100, 3)), rng.integers(0, 9, (100, 1)).astype(np.uint64)
+    rows, words = rng.normal(size=(100, 3)), rng.integers(1, 9, (100, 1)).astype(np.uint64)
     with Divided(3) as divided:
         divided.take(iter([(rows[:7], words[:7]), (rows[7:8], words[7:8]), (rows[8:], words[8:])]))
         ((number, batches),) = divided.parts()
@@ -134,7 +134,7 @@ def test_blocks_count_by_what_they_take_beside_their_numbers(monkeypatch):
     with Divided(1) as kept:
         tracemalloc.start()
         for k in range(4000):
-            kept.add(np.ones((1, 1)), np.array([[k, k]], np.uint64))
+            kept.add(np.ones((1, 1)), np.array([[k, k + 1]], np.uint64))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert sum(len(rows) for _, part in kept.parts() for rows, _ in part) == 4000
@@ -189,7 +189,7 @@ def test_rows_of_an_array_stay_where_they_are(monkeypatch, case, named, memory):
     monkeypatch.setattr(divided, "_File", lambda: files.append(file()) or files[-1])
     means = np.concatenate(list(UserRows(data, 16, users).batches()))
     in_place = [np.may_share_memory(part, data) for part, _ in kept[0]]  # before files
-    assert all(in_place) if stays and named else not any(in_place)
+    assert all(in_place) if stays else not any(in_place)
     assert bool(files) is (memory < 1 << 17 or (memory < 1 << 30 and not all(in_place)))
     assert (data == before).all()
     for user in range(0, 300, 30):
@@ -224,8 +224,66 @@ def test_rows_whose_number_is_known_are_the_same_as_others(monkeypatch, kinds, e
 
 
 def test_tables_tell_how_many_rows_come():
-    frame = pd.DataFrame(np.ones((9, 2)))
-    tables = [frame, pl.DataFrame(np.ones((9, 2))), pa.table({"a": np.ones(9), "b": np.ones(9)})]
-    assert [rows_of_table(table) for table in tables] == [9, 9, 9]
-    others = [frame[0], pl.Series(np.ones(9)), pl.LazyFrame({"a": [1]}), iter([frame]), [frame], 1]
-    assert [rows_of_table(other) for other in others] == [0] * 6
+    frame = pd.DataFrame({"g": [0, 1, 1], "shape": np.ones(3), "b": np.ones(3)})
+    tables = [frame, pl.DataFrame(frame), pa.Table.from_pandas(frame)]
+    assert [rows_of_table(table) for table in tables] == [3, 3, 3]
+    others = [frame["b"], frame.groupby("g"), frame.rolling(2), pl.LazyFrame({"a": [1]}), [frame]]
+    assert [rows_of_table(other) for other in others] == [0] * 5
+    pretended = type("DataFrame", (), {"__module__": "pandas", "shape": ("secret", 2)})
+    assert rows_of_table(pretended()) == 0
+
+
+def test_rows_of_an_array_take_the_memory_of_their_digests_whoever_has_no_name(monkeypatch):
+    rows = np.random.default_rng(0).normal(size=(20_000, 64))
+    users = np.arange(20_000.0) % 300
+    monkeypatch.setattr(divided, "MEMORY_BYTES", 1 << 20)
+    monkeypatch.setattr(divided, "_NUMBERS_PER_BLOCK", 1 << 12)
+    monkeypatch.setattr(divided, "_File", None)  # none is opened
+    for nameless in (users < 0, users == 7, users >= 7):
+        given = np.where(nameless, np.nan, users)
+        tracemalloc.start()
+        kept = sum(len(batch) for batch in UserRows(rows, 64, given).batches())
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert kept == len(np.unique(given[~np.isnan(given)]))
+        assert peak < rows.nbytes // 2
+
+
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, lambda x: pa.table(pd.DataFrame(x))])
+@pytest.mark.parametrize("done", [[], [0], range(63), range(64)])
+def test_users_of_parts_that_are_done_are_left_out(monkeypatch, make, done):
+    """Whole batches of them, too."""
+    users = np.repeat(np.arange(40), 500)
+    rows = np.random.default_rng(0).normal(size=(20_000, 3))
+    data = make(rows)
+    if isinstance(data, pa.Table):
+        data = pa.Table.from_batches(data.to_batches(max_chunksize=100))
+    found = [b for _, part in UserRows(data, 3, users).parts(done) for b in part]
+    words = labels_of("users", np.arange(40)).rows()
+    left = ~np.isin(words[:, 0] & np.uint64(63), np.array(list(done), np.uint64))
+    means = rows.reshape(40, 500, 3).mean(1)[left]
+    assert sum(map(len, found)) == left.sum()
+    if left.any():
+        sorts = [np.sort(x, axis=0) for x in (np.concatenate(found), means)]
+        np.testing.assert_allclose(*sorts, rtol=1e-9, atol=1e-12)
+
+
+def test_who_holds_an_error_holds_no_rows():
+    with divided.Divided(2, expected=50_000) as kept:
+        kept.add(np.ones((10, 2)), np.ones((10, 2), np.uint64))
+        assert kept._room is not None
+    assert kept._room is None and not kept._rows
+
+
+def test_what_stays_and_what_does_not_are_both_there():
+    rows, words = np.random.default_rng(0).normal(size=(20, 2)), np.arange(2, 42, dtype=np.uint64)
+    with divided.Divided(2, held=rows, expected=40) as kept:
+        kept.add(rows[:10], words.reshape(20, 2)[:10])
+        kept.add(rows[10:].copy(), words.reshape(20, 2)[10:])
+        assert kept._bytes == 20 * 16 + 10 * 16 + 2 * divided._BYTES_OF_BLOCK
+        found = np.concatenate([r for _, part in kept.parts() for r, _ in part])
+    assert sorted(found.tolist()) == sorted(rows.tolist())
+
+
+def test_no_coordinates_are_no_error():
+    assert [len(b) for b in UserRows(np.empty((5, 0)), 0, [1, 1, 2, 3, 3]).batches()]

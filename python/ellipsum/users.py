@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from . import _validate
 from .column_names import Columns
 from .kernels.backend import kernels
+from .rows.ahead import ended
 from .rows.batches import OF_USERS
 from .rows.cells import CellDigests
 from .rows.divided import Divided, Store
@@ -119,7 +120,8 @@ class UserRows:
     anybody's guarantee (claim users-3).
 
     With ``grouped``, each user's rows stand together, and memory is O(d). Otherwise rows are
-    collected, but for those of an array, which stay where they are if they are floats in C order;
+    collected, but for those of one NumPy array of float32 or float64 in C order, which stay where
+    they are, so that it is read until the pass is over;
     beyond 256 MiB they go to temporary files, divided by a hash of the user. The
     files hold the rows as they are, are readable by this user of the machine alone (mode 0600),
     have no name where the system allows it, and are gone when they are closed, whatever ends the
@@ -179,7 +181,7 @@ class UserRows:
         done : collection of int, parts whose users are left out
         """
         if self._grouped:
-            yield None, self._of_users(self._labelled(self._data))
+            yield None, self._of_users(_named(self._labelled(self._data)))
             return
         held = self._data if type(self._data) is np.ndarray else None
         expected = rows_of_table(self._data)
@@ -204,12 +206,16 @@ class UserRows:
             if lock is not None:
                 with lock:
                     (self._kind,) = one_kind([self._kind], [labels.kind])
-            words = labels.rows(digests)
-            named = nonzero(words)  # a row without a user is nobody's
-            if named.all():
-                yield rows, words
-            elif named.any():
-                yield taken(rows, named), taken(words, named)
+            yield rows, labels.rows(digests)
+
+
+def _named(batches: Iterator[tuple[Array, Words]]) -> Iterator[tuple[Array, Words]]:
+    """The rows that have a user: one without is nobody's."""
+    with ended(batches):
+        for rows, words in batches:
+            named = nonzero(words)
+            if named.any():
+                yield (rows, words) if named.all() else (taken(rows, named), taken(words, named))
 
 
 def rows_of_users(

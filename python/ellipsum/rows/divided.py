@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .ahead import ended
-from .words import taken
+from .words import nonzero, taken
 
 if TYPE_CHECKING:
     from .files import Rows
@@ -46,7 +46,7 @@ class Divided:
     done : collection of int
         Parts of the first place whose rows are left out: they are dealt with.
     held : array, optional
-        The caller's, which stays as it is: rows that lie in it are not copied.
+        The caller's, which stays as it is: rows that lie in it are not copied, but to files.
     expected : int
         Rows that come at most, 0 where nobody knows: what has room for them need not be joined.
     """
@@ -61,7 +61,7 @@ class Divided:
         expected: int = 0,
     ) -> None:
         self.d, self._place, self._held = d, place, held
-        self._room: _Room | None = _Room(expected, d) if expected else None
+        self._room: _Room | None = _Room(expected, d) if expected and held is None else None
         self._done = np.array(sorted(done), np.uint64)
         self._lock = threading.Lock()
         self._rows: list[tuple[Array, Words]] = []
@@ -76,7 +76,7 @@ class Divided:
     def __exit__(self, *_error: object) -> None:
         for file in self._files:
             file.close()
-        self._rows = []
+        self._rows, self._room = [], None
 
     def take(self, batches: Iterator[tuple[Array, Words]]) -> None:
         """Add all batches of rows (n, d) and digests (n, k)."""
@@ -85,30 +85,39 @@ class Divided:
                 self.add(rows, words)
 
     def add(self, rows: Array, words: Words) -> None:
-        """Add rows (n, d) and their digests (n, k), n > 0."""
+        """Add rows (n, d) and their digests (n, k); rows whose digest is zeros are left out."""
         if self._done.size:
             left = ~np.isin(self._part_of(words), self._done)
-            rows, words = taken(rows, left), taken(words, left)
+            words = words * left[:, None]
         dtype, stays = _kept_as(rows), self._stays(rows)
         own = 0 if stays else dtype.itemsize * self.d * len(rows)
         step = self._step
         if self._bytes + own + words.nbytes + _BYTES_OF_BLOCK <= MEMORY_BYTES:
             step = max(1, len(rows))  # one part: no copy later
-        if self._room is not None and not stays:
-            with self._lock, np.errstate(all="ignore"):  # a warning would tell of a value
-                if (whole := self._room.put(rows, words, dtype)) is not None:
-                    self._rows = [whole]
-                    self._count(words, own)
-                    return
-                self._room = None
         for start in range(0, len(rows), step):
-            part, here = rows[start : start + step], np.array(words[start : start + step])
-            if not stays:
-                with np.errstate(all="ignore"):  # a warning would tell of a value
-                    part = np.array(part, dtype, order="C")
+            part, here = rows[start : start + step], words[start : start + step]
+            named = nonzero(here)
+            if not (stays or named.all()):  # of what stays, they are left out when it is read
+                part, here = taken(part, named), taken(here, named)
+            if named.any():
+                self._keep(part, here, dtype, stays)
+
+    def _keep(self, rows: Array, words: Words, dtype: np.dtype[Any], stays: bool) -> None:
+        own = 0 if stays else dtype.itemsize * self.d * len(rows)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            if not stays and self._room is None:
+                rows = np.array(rows, dtype, order="C")
             with self._lock:
-                self._rows.append((part, here))
-                self._count(here, 0 if stays else part.nbytes)
+                if self._room is not None and not stays:
+                    if (all_so_far := self._room.put(rows, words, dtype)) is not None:
+                        self._rows = []
+                    else:
+                        self._room = None
+                        all_so_far = np.array(rows, dtype, order="C"), np.array(words)
+                    self._rows.append(all_so_far)
+                else:
+                    self._rows.append((rows, np.array(words)))
+                self._count(words, own)
                 if self._bytes > MEMORY_BYTES:
                     self._spill()
 
@@ -121,10 +130,10 @@ class Divided:
 
     def _count(self, words: Words, own: int) -> None:
         """What was kept: its digests, and bytes of rows of its own."""
-        self._first = words[0].copy() if self._first is None else self._first
+        self._bytes += own + words.nbytes + _BYTES_OF_BLOCK
+        self._first = words[-1].copy() if self._first is None else self._first
         ends_alike = self._same and bool((words[-1] == self._first).all())
         self._same = ends_alike and bool((words == self._first).all())
-        self._bytes += own + words.nbytes + _BYTES_OF_BLOCK
 
     @property
     def _step(self) -> int:
@@ -135,11 +144,14 @@ class Divided:
         return words[:, 0] >> np.uint64(6 * self._place) & np.uint64(_PARTS - 1)
 
     def _spill(self) -> None:
+        self._room = None
         if not self._files:
             self._files = [_File() for _ in range(_PARTS)]
         for rows, words in self._blocks():
             part = self._part_of(words).astype(np.uint8)  # whose sort takes a fourth of the time
             order = np.argsort(part, kind="stable")
+            if not (named := nonzero(words)).all():
+                order = taken(order, taken(named, order))
             found, starts = np.unique(part[order], return_index=True)
             for k, start, end in zip(found, starts, [*starts[1:], len(order)], strict=True):
                 here = order[start:end]
@@ -161,6 +173,7 @@ class Divided:
     def parts(self) -> Iterator[tuple[int | None, Iterator[tuple[Array, Words]]]]:
         """Parts that no digest is in two of, each with equal digests together; None for the number
         of the one part of rows that are in memory."""
+        self._room = None
         if not self._files:
             if self._rows:
                 yield None, _in_order(self._rows)
@@ -224,8 +237,9 @@ def _in_order(parts: list[tuple[Array, Words]]) -> Iterator[tuple[Array, Words]]
         return
     rows, words = _joined(parts)
     order, words = _together(words)
-    step = max(1, _NUMBERS_PER_BLOCK // rows.shape[1])
-    for start in range(0, len(order), step):
+    step = max(1, _NUMBERS_PER_BLOCK // max(1, rows.shape[1]))
+    nobodys = 0 if words[:1].any() else int(np.count_nonzero(~nonzero(words)))  # come first
+    for start in range(nobodys, len(order), step):
         yield taken(rows, order[start : start + step]), words[start : start + step]
 
 

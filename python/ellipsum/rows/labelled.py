@@ -199,10 +199,12 @@ def column_of(data: Any, name: str) -> Any:
 
 def rows_of_table(data: Any) -> int:
     """How many rows a table of a known library has, whatever batches it comes in; 0 of others."""
-    package = type(data).__module__.partition(".")[0]
-    known = package in ("pandas", "polars", "pyarrow")
-    shape: tuple[int, ...] = getattr(data, "shape", ()) if known else ()
-    return int(shape[0]) if len(shape) == 2 else 0
+    tables = {"pandas": ["DataFrame"], "polars": ["DataFrame"], "pyarrow": ["Table", "RecordBatch"]}
+    for package, names in tables.items():
+        module = sys.modules.get(package)
+        if module is not None and type(data) in [getattr(module, name, None) for name in names]:
+            return int(data.shape[0])
+    return 0
 
 
 def one_kind(known: list[str] | None, here: list[str]) -> list[str]:
