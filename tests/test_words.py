@@ -287,3 +287,17 @@ def test_what_stays_and_what_does_not_are_both_there():
 
 def test_no_coordinates_are_no_error():
     assert [len(b) for b in UserRows(np.empty((5, 0)), 0, [1, 1, 2, 3, 3]).batches()]
+
+
+def test_rows_without_a_user_are_in_no_file(monkeypatch):
+    monkeypatch.setattr(divided, "MEMORY_BYTES", 1 << 14)
+    written, append = [], divided._File.append
+
+    def seen(self, rows, words):
+        written.append(nonzero(words))
+        append(self, rows, words)
+
+    monkeypatch.setattr(divided._File, "append", seen)
+    users = np.where(np.arange(4000) % 7 == 0, np.nan, np.arange(4000) % 300)
+    assert sum(len(batch) for batch in UserRows(np.ones((4000, 3)), 3, users).batches()) == 300
+    assert written and all(named.all() for named in written)
