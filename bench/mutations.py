@@ -125,9 +125,10 @@ def targets_of(tree: Path) -> list[str]:
 
 
 def control(tests: list[str], tree: Path, compiled: bool) -> bool:
-    """Do the tests that saw a mutation pass without one?"""
+    """Do the tests that saw a mutation pass without one? Of all their parameters: which there are
+    depends on the instruction sets that were built."""
     failure = build(tree, "every") if compiled else ""
-    done = run([*PYTEST, *dict.fromkeys(tests)], tree)
+    done = run([*PYTEST, *dict.fromkeys(test.partition("[")[0] for test in tests)], tree)
     good = not failure and done.returncode == 0
     print("control: they pass without a mutation" if good else "control FAILED: " + done.stdout)
     return good

@@ -93,6 +93,19 @@ def as_utf8(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+def kept(column: np.ndarray, sets: int = 16) -> list[bytes]:
+    """NumPy's text or bytes, as a table keeps them."""
+    table = StringTable()
+    table._cache = table._cache[: 8 * sets]
+    for _ in range(2):  # the second time out of the cache
+        places = np.empty(len(column), np.int64)
+        for _, at, strings in FixedWidth(column).parts():
+            table.find(strings, places[at], add=True)
+    known = table.known().to_list()
+    assert len(set(known)) == len(known)
+    return [known[place] for place in places.tolist()]
+
+
 @pytest.mark.parametrize("name", KERNEL_SETS[:2])
 def test_text_is_the_utf_8_that_python_makes_of_it(name):
     with use_kernels(name):
@@ -106,8 +119,7 @@ def test_text_is_the_utf_8_that_python_makes_of_it(name):
                 assert found is not None and found.to_list() == wanted
             wide = np.array([text.rstrip("\0") for text in texts])
             for fixed in (wide, wide.astype(wide.dtype.newbyteorder(">")), np.repeat(wide, 2)[::2]):
-                for _, at, strings in FixedWidth(fixed).parts():
-                    assert strings.to_list() == wanted[at]
+                assert kept(fixed) == wanted
 
 
 @pytest.mark.parametrize("name", KERNEL_SETS[:2])
@@ -124,16 +136,67 @@ def test_nulls_and_what_is_no_text(name):
 
 
 @pytest.mark.parametrize("name", KERNEL_SETS[:2])
-@pytest.mark.parametrize("width", [1, 3, 7, 8, 9, 16, 17, 30])
-def test_bytes_end_before_the_zeros_that_fill_them(name, width):
+@pytest.mark.parametrize("width", [1, 3, 7, 8, 9, 15, 16, 17, 30, 32, 33])
+@pytest.mark.parametrize("sets", [0, 1, 16])
+def test_bytes_end_before_the_zeros_that_fill_them(name, width, sets):
     rng = np.random.default_rng(width)
     raw = rng.choice([0, 0, 1, 255], (500, width)).astype(np.uint8)
     raw[:width] = np.tri(width, dtype=np.uint8)
     raw[-1] = 0
     column = raw.reshape(-1).view(f"S{width}")
     with use_kernels(name):
-        ((_, _, strings),) = FixedWidth(column).parts()
-        assert strings.to_list() == column.tolist()
+        for few in (column, column[-20:], column[:1], column[:0]):
+            assert kept(few, sets) == few.tolist()
+
+
+@pytest.mark.parametrize("name", KERNEL_SETS[:2])
+@pytest.mark.parametrize("width", [1, 3, 4, 7, 8, 9, 15, 16, 17, 30, 32, 33])
+@pytest.mark.parametrize("sets", [0, 1, 16])
+def test_text_of_any_width_ends_before_the_zeros_that_fill_it(name, width, sets):
+    """Of ASCII, read sixteen characters at a time, and where one is another: at any place, and
+    where the data end with the text."""
+    rng = np.random.default_rng(width)
+    raw = rng.choice([0, 0, 1, 0x7F], (500, width)).astype(np.uint32)
+    raw[:width] = np.tri(width, dtype=np.uint32)
+    raw[width : 2 * width] = 0x61 + np.eye(width, dtype=np.uint32) * np.uint32(0x1F)  # one 0x80
+    raw[-9:] = 0x62
+    raw[-3:, -1] = [0x63, 0xFF, 0x10FFFF]
+    column = raw.reshape(-1).view(f"U{width}")
+    with use_kernels(name):
+        for few in (column, column[:-2], column[-20:], column[-1:], column[:0]):
+            assert kept(few, sets) == [as_utf8(text) for text in few.tolist()]
+
+
+@pytest.mark.parametrize("name", KERNEL_SETS[:2])
+@pytest.mark.parametrize("width", [1, 4, 16, 17, 33])
+def test_what_is_no_character_has_no_place_at_any_width(name, width):
+    raw = np.full((2 * width, width), 0x61, np.uint32)
+    raw[np.arange(width), np.arange(width)] = 0x110000
+    raw[width:][np.arange(width), np.arange(width)] = [0x80000061 + k for k in range(width)]
+    raw = np.concatenate([raw, np.full((1, width), 0x61, np.uint32)])
+    with use_kernels(name):
+        ((_, _, strings),) = FixedWidth(raw.reshape(-1).view(f"U{width}")).parts()
+        assert StringTable().find(strings, add=True).tolist() == [-1] * 2 * width + [0]
+
+
+@pytest.mark.parametrize("name", KERNEL_SETS[:2])
+@pytest.mark.parametrize("dtype", ["U0", "S0"])
+def test_text_of_no_characters_is_the_empty_one(name, dtype):
+    with use_kernels(name):
+        assert kept(np.ndarray((3,), dtype)) == [b""] * 3
+
+
+@pytest.mark.parametrize("name", KERNEL_SETS[:2])
+def test_strings_at_the_end_of_their_data_and_before_other_bytes(name):
+    """Short strings are read with what is behind them, where there is something."""
+    raw = np.arange(1, 60, dtype=np.uint8)
+    spans = [(a, b) for a in range(len(raw) + 1) for b in range(a, min(a + 19, len(raw)) + 1)]
+    starts, ends = np.array(spans, np.int64).T
+    model: dict[bytes, int] = {}
+    expected = [model.setdefault(raw[a:b].tobytes(), len(model)) for a, b in spans]
+    with use_kernels(name):
+        for sets in (0, 1, 16):
+            assert one_set(Strings(raw, starts, ends), sets=sets) == 2 * expected
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])

@@ -74,6 +74,27 @@ static std::size_t find_integers(const py::array& words, bool is_signed, py::arr
   return done;
 }
 
+// `units`: texts by their code points, or bytes.
+static std::size_t find_fixed(const py::array& units, std::size_t width, py::array slots,
+                              py::array arena, py::array known, py::array state, py::array cache,
+                              bool add, py::array places) {
+  const std::size_t size = std::size_t(units.size());
+  if (width == 0 || size % width) bad_view("units");
+  KeyTable table = table_view(slots, arena, known, state, &cache);
+  std::int64_t* to = output_view<std::int64_t>(places, size / width, "places");
+  std::uint64_t* counted = output_view<std::uint64_t>(state, 2, "state");
+  const auto found = [&](const auto* from) {
+    py::gil_scoped_release nogil;
+    const ellipsum::FixedStrings<std::decay_t<decltype(*from)>> strings{from, size / width, width};
+    return ellipsum::find_fixed(strings, table, add, to);
+  };
+  const std::size_t done = units.itemsize() == 1
+                               ? found(input_view<std::uint8_t>(units, size, "units"))
+                               : found(input_view<std::uint32_t>(units, size, "units"));
+  counted[0] = table.count;
+  return done;
+}
+
 static void seat_strings(py::array slots, py::array arena, py::array known,
                          const py::array& state) {
   KeyTable table = table_view(slots, arena, known, state);
@@ -99,26 +120,6 @@ static void integer_digests(const py::array& words, bool is_signed, py::array ou
   std::uint64_t* to = output_view<std::uint64_t>(out, 2 * n, "out");
   py::gil_scoped_release nogil;
   ellipsum::integer_digests(from, n, is_signed, to);
-}
-
-static void wide_texts(const py::array& words, std::size_t width, py::array data, py::array starts,
-                       py::array ends) {
-  const std::size_t n = std::size_t(starts.size());
-  if (width == 0 || std::size_t(words.size()) != n * width) bad_view("words");
-  const std::uint32_t* from = input_view<std::uint32_t>(words, n * width, "words");
-  std::uint8_t* to = output_view<std::uint8_t>(data, 4 * n * width, "data");
-  std::int64_t* first = output_view<std::int64_t>(starts, n, "starts");
-  std::int64_t* last = output_view<std::int64_t>(ends, n, "ends");
-  py::gil_scoped_release nogil;
-  ellipsum::wide_texts(from, n, width, to, first, last);
-}
-
-static void trimmed_ends(const py::array& data, std::size_t width, py::array ends) {
-  const std::size_t n = std::size_t(ends.size());
-  const std::uint8_t* from = input_view<std::uint8_t>(data, n * width, "data");
-  std::int64_t* to = output_view<std::int64_t>(ends, n, "ends");
-  py::gil_scoped_release nogil;
-  ellipsum::trimmed_ends(from, n, width, to);
 }
 
 namespace {
@@ -207,11 +208,10 @@ void bind_keys(py::module_& m) {
   m.def("find_integers", &find_integers, py::arg("words"), py::arg("is_signed"), py::arg("slots"),
         py::arg("arena"), py::arg("known"), py::arg("state"), py::arg("cache"), py::arg("add"),
         py::arg("places"), "The same of integers, whose strings are their digests.");
-  m.def("wide_texts", &wide_texts, py::arg("words"), py::arg("width"), py::arg("data"),
-        py::arg("starts"), py::arg("ends"),
-        "Write texts of so many code points as UTF-8, without the zeros at their ends.");
-  m.def("trimmed_ends", &trimmed_ends, py::arg("data"), py::arg("width"), py::arg("ends"),
-        "Write where stretches of so many bytes end, without the zeros at their ends.");
+  m.def("find_fixed", &find_fixed, py::arg("units"), py::arg("width"), py::arg("slots"),
+        py::arg("arena"), py::arg("known"), py::arg("state"), py::arg("cache"), py::arg("add"),
+        py::arg("places"),
+        "The same of strings of so many bytes, or code points, which zeros fill.");
   m.def(
       "python_texts", &python_texts, py::arg("cells"), py::arg("starts"), py::arg("ends"),
       "UTF-8 of Python's texts, with their starts and ends, -1 for None; None with another cell.");

@@ -15,11 +15,11 @@ struct Strings {
   std::size_t n;
 };
 
-// What was found last: a string of at most 16 bytes, whole (its first and last eight bytes and its
-// length tell it from all others), or an integer. A set of two is a cache line; what finds its own full
+// What was found last: a string of at most 16 bytes, whole (with zeros behind its end, and its
+// length), or an integer. A set of two is a cache line; what finds its own full
 // goes to the one beside it.
 struct CacheEntry {
-  std::uint64_t first, last;
+  std::uint64_t low, high;
   std::uint64_t what;  // length or sort of integer, and 1 + the place; 0 where nothing is
   std::uint64_t unused;
 };
@@ -42,6 +42,22 @@ struct KeyTable {
 // how many were done: fewer than n where the table must have more room first (half of the slots,
 // all ends, or the arena are in use).
 std::size_t find_strings(const Strings& strings, KeyTable& table, bool add, std::int64_t* places);
+
+// n strings of `width` bytes each, or texts of so many code points of four bytes, one after the other;
+// the zeros that fill the width are not part of them. What is no code point is no text, and has no value.
+template <class Unit> struct FixedStrings {
+  const Unit* data;
+  std::size_t n, width;
+};
+
+// The same of these; texts as UTF-8.
+template <class Unit>
+std::size_t find_fixed(const FixedStrings<Unit>& strings, KeyTable& table, bool add,
+                       std::int64_t* places);
+extern template std::size_t find_fixed(const FixedStrings<unsigned char>&, KeyTable&, bool,
+                                       std::int64_t*);
+extern template std::size_t find_fixed(const FixedStrings<std::uint32_t>&, KeyTable&, bool,
+                                       std::int64_t*);
 
 // The same of integers modulo 2^64 by what integer_digests makes of them, as strings of 16 bytes.
 std::size_t find_integers(const std::uint64_t* words, std::size_t n, bool is_signed,

@@ -27,12 +27,4 @@ inline unsigned char* to_utf8(const Unit* from, std::size_t n, unsigned char* to
   return to;
 }
 
-// Texts of `width` code points, zeros at the end of which are not part of them: `data` has room for
-// 4 n width bytes. One that is no text has the end -1.
-void wide_texts(const std::uint32_t* words, std::size_t n, std::size_t width, unsigned char* data,
-                std::int64_t* starts, std::int64_t* ends);
-
-// Ends of n stretches of `width` bytes each, without the zeros at their ends.
-void trimmed_ends(const unsigned char* data, std::size_t n, std::size_t width, std::int64_t* ends);
-
 }  // namespace ellipsum

@@ -99,10 +99,17 @@ def find_integers(
     add: bool,
     places: _Ints,
 ) -> int: ...
-def wide_texts(
-    words: NDArray[np.uint32], width: int, data: NDArray[np.uint8], starts: _Ints, ends: _Ints
-) -> None: ...
-def trimmed_ends(data: NDArray[np.uint8], width: int, ends: _Ints) -> None: ...
+def find_fixed(
+    units: NDArray[np.uint8] | NDArray[np.uint32],
+    width: int,
+    slots: _Words,
+    arena: NDArray[np.uint8],
+    known: _Ints,
+    state: _Words,
+    cache: _Words,
+    add: bool,
+    places: _Ints,
+) -> int: ...
 def python_texts(cells: Any, starts: _Ints, ends: _Ints) -> NDArray[np.uint8] | None: ...
 def seat_strings(slots: _Words, arena: NDArray[np.uint8], known: _Ints, state: _Words) -> None: ...
 def string_digests(

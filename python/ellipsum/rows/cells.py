@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.backend import kernels
-from .distinct import Numbers, Strings, StringTable, fixed_width, joined
+from .distinct import Distinct, FixedStrings, Numbers, Strings, StringTable, fixed_width, joined
 
 __all__ = [
     "BYTES",
@@ -35,7 +35,7 @@ __all__ = [
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Places = Any  # a slice, or an array of int64
-Part = tuple[str, Places, Any]  # Strings or Numbers
+Part = tuple[str, Places, Distinct]
 
 NUMBER, TEXT, BYTES = "number", "text", "bytes"
 
@@ -49,7 +49,7 @@ _MOST_KNOWN = 1 << 20
 #: Cells that are looked at together: what is made of them stays in the cache.
 _BLOCK = 1 << 15
 #: Bytes of NumPy's text, or bytes, that are looked at together.
-_BLOCK_BYTES = 1 << 19
+_BLOCK_BYTES = 1 << 22
 
 
 class Cells(Protocol):
@@ -126,7 +126,7 @@ class Column:
 
 
 class FixedWidth:
-    """NumPy's text or bytes, which zeros fill; 32 bits that are no character are no text."""
+    """NumPy's text or bytes."""
 
     def __init__(self, column: NDArray[Any]) -> None:
         self._column = column
@@ -142,15 +142,13 @@ class FixedWidth:
         return FixedWidth(self._column[places])
 
     def parts(self) -> Iterator[Part]:
-        rows = max(1, _BLOCK_BYTES // self._column.itemsize)
+        rows = max(1, min(_BLOCK, _BLOCK_BYTES // max(1, self._column.itemsize)))
         for start in range(0, len(self), rows):
             here = self._column[start : start + rows]
-            yield self._kind, slice(start, start + len(here)), _of_fixed_width(here)
+            yield self._kind, slice(start, start + len(here)), FixedStrings(here)
 
     def plain(self, places: Ints) -> list[Any]:
-        return Column(self._kind, _of_fixed_width(self._column[places])).plain(
-            np.arange(len(places))
-        )
+        return list(self._column[places].tolist())
 
 
 class Mixed:
@@ -188,20 +186,6 @@ class Mixed:
         return [self._values[i] for i in places.tolist()]
 
 
-def _of_fixed_width(cells: NDArray[Any]) -> Strings:
-    """NumPy's text or bytes as strings, without the zeros that fill them."""
-    native = np.ascontiguousarray(cells, cells.dtype.newbyteorder("="))
-    ends = np.empty(len(native), np.int64)
-    if native.dtype.kind == "S":
-        raw = native.view(np.uint8).reshape(-1)
-        kernels().trimmed_ends(raw, native.itemsize, ends)
-        return Strings(raw, np.arange(0, raw.size, native.itemsize), ends)
-    words, starts = native.view(np.uint32).reshape(-1), np.empty(len(native), np.int64)
-    data = np.empty(words.nbytes, np.uint8)
-    kernels().wide_texts(words, native.itemsize // 4, data, starts, ends)
-    return Strings(data, starts, ends)
-
-
 def _of_integers(numbers: list[int]) -> Strings | Numbers:
     try:
         words = np.array(numbers, np.int64)
@@ -232,7 +216,7 @@ class CellDigests:
                 out[at] = self._known[kind](strings)
             elif isinstance(strings, Numbers):
                 out[at] = strings.digests()
-            else:
+            elif isinstance(strings, Strings):  # fractions, and integers of more bits
                 out[at] = strings.data.view(np.uint64).reshape(-1, 2)
         return out
 
@@ -244,7 +228,7 @@ class _Digested:
         self.table, self._kind = StringTable(), kind
         self._digests = np.zeros((1 << 10, 2), np.uint64)  # the first is of none
 
-    def __call__(self, strings: Strings) -> Words:
+    def __call__(self, strings: Distinct) -> Words:
         before = len(self.table)
         places = self.table.find(strings, add=True)
         end = len(self.table) + 1

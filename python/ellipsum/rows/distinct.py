@@ -13,6 +13,8 @@ from ..kernels import lines
 from ..kernels.backend import kernels
 
 __all__ = [
+    "Distinct",
+    "FixedStrings",
     "Numbers",
     "StringTable",
     "Strings",
@@ -50,6 +52,15 @@ class Strings:
         """These of them, in this order."""
         return Strings(self.data, self.starts[places], self.ends[places])
 
+    def find(self, done: int, table: tuple[Any, ...], add: bool, places: Ints) -> int:
+        """How many from one of them on had room; their places are written."""
+        edges = (np.ascontiguousarray(a[done:], np.int64) for a in (self.starts, self.ends))
+        return int(kernels().find_strings(self.data, *edges, *table, add, places))
+
+    def size(self, i: int) -> int:
+        """The bytes of one of them, or more."""
+        return int(self.ends[i] - self.starts[i])
+
     def digests(self, kind: bytes) -> Words:
         """128 bits of each (n, 2), zeros without a value; ``kind`` keeps kinds apart."""
         out = np.empty((len(self), 2), np.uint64)
@@ -78,11 +89,53 @@ class Numbers:
     def __len__(self) -> int:
         return len(self.words)
 
+    def find(self, done: int, table: tuple[Any, ...], add: bool, places: Ints) -> int:
+        """As of :class:`Strings`."""
+        return int(kernels().find_integers(self.words[done:], self.signed, *table, add, places))
+
+    def size(self, _i: int) -> int:
+        """The bytes of each."""
+        return _DIGEST_BYTES
+
     def digests(self, _kind: bytes = b"") -> Words:
         """128 bits of each (n, 2), one to one."""
         out = np.empty((len(self), 2), np.uint64)
         kernels().integer_digests(self.words, self.signed, out)
         return out
+
+
+class FixedStrings:
+    """NumPy's text, as UTF-8, or bytes, without the zeros that fill them; 32 bits that are no
+    character are no text, and have no value.
+
+    Parameters
+    ----------
+    cells : array (n,) of ``U`` or ``S``
+    """
+
+    def __init__(self, cells: NDArray[Any]) -> None:
+        if not cells.dtype.itemsize:  # of no characters, which an array of NumPy's can have
+            cells = cells.astype(f"{cells.dtype.kind}1")
+        native = np.ascontiguousarray(cells, cells.dtype.newbyteorder("="))
+        unit = np.dtype(np.uint8 if cells.dtype.kind == "S" else np.uint32)
+        self._rows, self._width = len(native), native.itemsize // unit.itemsize
+        self._units = native.view(unit).reshape(-1)
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def find(self, done: int, table: tuple[Any, ...], add: bool, places: Ints) -> int:
+        """As of :class:`Strings`."""
+        units = self._units[done * self._width :]
+        return int(kernels().find_fixed(units, self._width, *table, add, places))
+
+    def size(self, _i: int) -> int:
+        """The bytes that each may have."""
+        return self._width * self._units.itemsize
+
+
+#: What a table finds.
+Distinct = Strings | Numbers | FixedStrings
 
 
 def joined(strings: Sequence[bytes]) -> Strings:
@@ -135,29 +188,16 @@ class StringTable:
     def __len__(self) -> int:
         return int(self._state[0])
 
-    def find(self, strings: Strings | Numbers, places: Ints | None = None, *, add: bool) -> Ints:
+    def find(self, strings: Distinct, places: Ints | None = None, *, add: bool) -> Ints:
         """The place of each string, -1 for none; with ``add`` a new one gets the next. They are
         written to ``places``, where it is given."""
         done = 0
         if places is None:
             places = np.empty(len(strings), np.int64)
-        if isinstance(strings, Numbers):
-            while done < len(strings):
-                words = strings.words[done:]
-                done += kernels().find_integers(
-                    words, strings.signed, *self._parts(), add, places[done:]
-                )
-                if done < len(strings):
-                    self._grow(_DIGEST_BYTES)
-            return places
-        starts, ends = (np.ascontiguousarray(a, np.int64) for a in (strings.starts, strings.ends))
-        while done < len(starts):
-            rest = slice(done, None)
-            done += kernels().find_strings(
-                strings.data, starts[rest], ends[rest], *self._parts(), add, places[rest]
-            )
-            if done < len(starts):
-                self._grow(int(ends[done] - starts[done]))
+        while done < len(strings):
+            done += strings.find(done, self._parts(), add, places[done:])
+            if done < len(strings):
+                self._grow(strings.size(done))
         return places
 
     def _parts(self) -> tuple[Any, ...]:

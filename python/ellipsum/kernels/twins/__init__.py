@@ -5,14 +5,13 @@ from .exact_sum import merge
 from .form import FormTable
 from .gaussian_pair import PairTable
 from .keys import (
+    find_fixed,
     find_integers,
     find_strings,
     integer_digests,
     python_texts,
     seat_strings,
     string_digests,
-    trimmed_ends,
-    wide_texts,
 )
 from .noise import keystream, rounded_gaussian, rounded_gaussian_of_words
 from .records import plain_records
@@ -27,6 +26,7 @@ __all__ = [
     "PairTable",
     "clip_sum",
     "distance_counts",
+    "find_fixed",
     "find_integers",
     "find_strings",
     "group_sums",
@@ -40,6 +40,4 @@ __all__ = [
     "run_means",
     "seat_strings",
     "string_digests",
-    "trimmed_ends",
-    "wide_texts",
 ]

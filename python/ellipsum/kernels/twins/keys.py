@@ -78,6 +78,18 @@ def find_integers(words, is_signed, slots, arena, known, state, cache, add, plac
     return _find_strings(data, starts, starts + 16, slots, arena, known, state, add, places)
 
 
+def find_fixed(units, width, slots, arena, known, state, cache, add, places):
+    """The same of strings of so many bytes, or code points, which zeros fill."""
+    starts, ends = np.arange(0, units.size, width), np.empty(units.size // width, np.int64)
+    if units.itemsize == 1:
+        data = units
+        _trimmed_ends(data, width, ends)
+    else:
+        data = np.empty(units.nbytes, np.uint8)
+        _wide_texts(units, width, data, starts, ends)
+    return _find_strings(data, starts, ends, slots, arena, known, state, add, places)
+
+
 @jit
 def _find_strings(data, starts, ends, slots, arena, known, state, add, places):
     for i in range(starts.size):
@@ -156,7 +168,7 @@ def _utf8(words, size, to, end):
 
 
 @jit
-def wide_texts(words, width, data, starts, ends):
+def _wide_texts(words, width, data, starts, ends):
     """Write texts of so many code points as UTF-8, without the zeros at their ends."""
     to = 0
     for i in range(starts.size):
@@ -171,7 +183,7 @@ def wide_texts(words, width, data, starts, ends):
 
 
 @jit
-def trimmed_ends(data, width, ends):
+def _trimmed_ends(data, width, ends):
     """Write where stretches of so many bytes end, without the zeros at their ends."""
     for i in range(ends.size):
         end = (i + 1) * width
