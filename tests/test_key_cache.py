@@ -7,9 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from ellipsum.groups.keys import KeyBook
 from ellipsum.kernels.backend import use_kernels
+from ellipsum.rows import cells
 from ellipsum.rows.cells import FixedWidth
-from ellipsum.rows.distinct import Numbers, Strings, StringTable, joined, python_texts
+from ellipsum.rows.distinct import FixedStrings, Numbers, Strings, StringTable, joined, python_texts
 from ellipsum.rows.labels import labels_of
 from regions import KERNEL_SETS
 from test_group_keys import unmixed
@@ -114,8 +116,8 @@ def test_text_is_the_utf_8_that_python_makes_of_it(name):
             wanted = [as_utf8(text) for text in texts]
             column = np.empty(len(texts), object)
             column[:] = texts
-            for cells in (texts, tuple(texts), column):
-                found = python_texts(cells)
+            for held in (texts, tuple(texts), column):
+                found = python_texts(held)
                 assert found is not None and found.to_list() == wanted
             wide = np.array([text.rstrip("\0") for text in texts])
             for fixed in (wide, wide.astype(wide.dtype.newbyteorder(">")), np.repeat(wide, 2)[::2]):
@@ -177,6 +179,30 @@ def test_what_is_no_character_has_no_place_at_any_width(name, width):
     with use_kernels(name):
         ((_, _, strings),) = FixedWidth(raw.reshape(-1).view(f"U{width}")).parts()
         assert StringTable().find(strings, add=True).tolist() == [-1] * 2 * width + [0]
+
+
+@pytest.mark.parametrize("name", KERNEL_SETS[:2])
+@pytest.mark.parametrize("rows", [1, 7, cells._BLOCK + 1])
+def test_keys_in_records_without_padding(name, rows):
+    """A view of one row is contiguous, wherever it lies: so was the last of a block and one row."""
+    record = np.zeros(rows, [("p", "i1"), ("k", "U3"), ("b", "S3"), ("n", "i8")])
+    record["k"] = record["b"] = np.arange(rows) % 100
+    record["n"] = np.arange(rows) % 100 << 40
+    with use_kernels(name):
+        for field in ("k", "b", "n"):
+            expected = (np.arange(rows) % 100).tolist()
+            assert KeyBook().index(labels_of(field, record[field])).tolist() == expected
+        packed = np.frombuffer(b"x" + np.array(["a", "b"]).tobytes(), "U1", offset=1)
+        assert kept(packed) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("name", KERNEL_SETS[:2])
+def test_a_table_has_room_for_its_texts_and_not_for_their_width(name):
+    with use_kernels(name):
+        table = StringTable()
+        table.find(FixedStrings(np.array([str(i) for i in range(300)], "U10000")), add=True)
+        assert table.known().to_list() == [str(i).encode() for i in range(300)]
+        assert len(table._arena) <= 1 << 12
 
 
 @pytest.mark.parametrize("name", KERNEL_SETS[:2])

@@ -3,7 +3,7 @@
 #endif
 
 #include <algorithm>
-#include <vector>
+#include <memory>
 
 #include "keys/key_lookup.hpp"
 #include "keys/utf8.hpp"
@@ -58,19 +58,28 @@ inline bool narrowed(const unsigned char* from, const unsigned char* keep, unsig
   return true;
 }
 
-template <class Unit> std::size_t trimmed(const Unit* from, std::size_t width) {
-  while (width && from[width - 1] == 0) --width;
-  return width;
+// The bytes up to the last that is not zero; no branch for each of them.
+inline std::size_t trimmed(const void* data, std::size_t size) {
+  const unsigned char* from = static_cast<const unsigned char*>(data);
+  while (size >= word) {
+    const std::uint64_t last = word_at(from + size - word);
+    if (last) return size - std::size_t(__builtin_clzll(last)) / 8;
+    size -= word;
+  }
+  while (size && from[size - 1] == 0) --size;
+  return size;
 }
 
-// Reads strings of one width. What is not read at once is written as UTF-8 beside the others of its block.
+// Reads strings of one width. Texts that are not read at once are written as UTF-8, beside the others of
+// their block. What counts of a short string was read once, whoever changes it meanwhile; where its zeros
+// begin is told by what was read.
 template <class Unit> class FixedReader {
  public:
   FixedReader(const FixedStrings<Unit>& s, const KeyTable& t) : s_(s), t_(t) {
     for (std::size_t j = 0; j < narrow; ++j) kept_[j] = j < s.width ? Unit(~Unit(0)) : Unit(0);
     const std::size_t beyond = (narrow + s.width - 1) / s.width;
     whole_ = s.n > beyond ? s.n - beyond : 0;
-    if (sizeof(Unit) > 1) text_.resize(std::min(s.n, ahead) * room());
+    if (sizeof(Unit) > 1) text_.reset(new unsigned char[std::min(s.n, ahead) * room()]);
   }
 
   Wanted wanted(std::size_t i, std::size_t k) {
@@ -89,27 +98,40 @@ template <class Unit> class FixedReader {
   Value value(const Wanted& w, std::size_t k) const { return value_at(t_, w, place_[k]); }
 
  private:
-  std::size_t room() const { return utf8_most(sizeof(Unit)) * s_.width; }
+  std::size_t room() const { return utf8_most(sizeof(Unit)) * s_.width + short_size; }
 
   Wanted long_one(const Unit* from, std::size_t k) {
+    const std::size_t size = trimmed(from, s_.width * sizeof(Unit));
     if constexpr (sizeof(Unit) == 1) {
-      place_[k] = {from, std::int64_t(trimmed(from, s_.width))};
-      return wanted_at(t_, place_[k], std::size_t(place_[k].size));
+      place_[k] = {from, std::int64_t(size)};
+      if (size > short_size) return {};
+      unsigned char bytes[narrow];
+      for (std::size_t j = 0; j < narrow; ++j) bytes[j] = from[j] & first_bytes[narrow - size + j];
+      return wanted_short(t_, word_at(bytes), word_at(bytes + word), size_of(bytes));
     } else {
-      unsigned char* to = text_.data() + k * room();
-      if (s_.width > narrow && all_narrowed(from, to)) {
-        place_[k] = {to, std::int64_t(trimmed(to, s_.width))};
-      } else {
-        const unsigned char* end = to_utf8(from, trimmed(from, s_.width), to);
-        place_[k] = {to, end ? end - to : -1};
-      }
-      return wanted_at(t_, place_[k], room());
+      unsigned char* to = text_.get() + k * room();
+      return written(to, as_text(from, (size + sizeof(Unit) - 1) / sizeof(Unit), to), k);
     }
   }
 
+  // Where the text of so many units ends; nullptr for what is none.
+  const unsigned char* as_text(const Unit* from, std::size_t units, unsigned char* to) const {
+    return s_.width > narrow && units > narrow && all_narrowed(from, units, to)
+               ? to + units
+               : to_utf8(from, units, to);
+  }
+
+  Wanted written(unsigned char* to, const unsigned char* end, std::size_t k) {
+    place_[k] = {to, end ? std::int64_t(trimmed(to, std::size_t(end - to))) : -1};
+    const std::size_t size = std::size_t(place_[k].size);
+    if (size > short_size) return {};
+    std::memset(to + size, 0, short_size);
+    return wanted_short(t_, word_at(to), word_at(to + word), size);
+  }
+
   // More than sixteen units, sixteen at a time; the last of them lie over others.
-  bool all_narrowed(const Unit* from, unsigned char* to) const {
-    const std::size_t last = s_.width - narrow;
+  bool all_narrowed(const Unit* from, std::size_t units, unsigned char* to) const {
+    const std::size_t last = units - narrow;
     bool fits = true;
     for (std::size_t j = 0; j < last; j += narrow) {
       __builtin_prefetch(from + j + far_ahead);
@@ -123,7 +145,7 @@ template <class Unit> class FixedReader {
   Unit kept_[narrow], last_[narrow] = {};
   std::size_t whole_;  // from the others sixteen units would be too many
   Place place_[ahead];
-  std::vector<unsigned char> text_;
+  std::unique_ptr<unsigned char[]> text_;
 };
 
 }  // namespace lookup

@@ -87,7 +87,7 @@ class Integers:
     def parts(self) -> Iterator[Part]:
         wide = np.int64 if self._column.dtype.kind == "i" else np.uint64
         for start in range(0, len(self), _BLOCK):
-            here = np.ascontiguousarray(self._column[start : start + _BLOCK], wide)
+            here = np.require(self._column[start : start + _BLOCK], wide, ["C", "A"])
             yield NUMBER, slice(start, start + len(here)), Numbers(here)
 
     def plain(self, places: Ints) -> list[Any]:

@@ -116,7 +116,7 @@ class FixedStrings:
     def __init__(self, cells: NDArray[Any]) -> None:
         if not cells.dtype.itemsize:  # of no characters, which an array of NumPy's can have
             cells = cells.astype(f"{cells.dtype.kind}1")
-        native = np.ascontiguousarray(cells, cells.dtype.newbyteorder("="))
+        native = np.require(cells, cells.dtype.newbyteorder("="), ["C", "A"])
         unit = np.dtype(np.uint8 if cells.dtype.kind == "S" else np.uint32)
         self._rows, self._width = len(native), native.itemsize // unit.itemsize
         self._units = native.view(unit).reshape(-1)
@@ -129,9 +129,10 @@ class FixedStrings:
         units = self._units[done * self._width :]
         return int(kernels().find_fixed(units, self._width, *table, add, places))
 
-    def size(self, _i: int) -> int:
-        """The bytes that each may have."""
-        return self._width * self._units.itemsize
+    def size(self, i: int) -> int:
+        """As of :class:`Strings`."""
+        held = self._units[i * self._width : (i + 1) * self._width].nonzero()[0]
+        return (int(held[-1]) + 1) * self._units.itemsize if len(held) else 0
 
 
 #: What a table finds.
