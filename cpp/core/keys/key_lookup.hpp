@@ -60,8 +60,9 @@ inline bool same(const unsigned char* a, const unsigned char* b, std::size_t siz
   return last_word(a, size) == last_word(b, size);
 }
 
-// n bytes to be looked up. Up to 16 of them are all in `first` and `last`, their first and last eight (of
-// up to eight in `last`), and were read once; longer ones, if they change meanwhile, may get a place too many. `size` is negative without a value.
+// n bytes to be looked up. Up to 16 of them are all in `first` and `last`, their first and last eight (up
+// to eight in `last`), and were read once; longer ones, if they change meanwhile, may get a place too
+// many. `size` is negative without a value.
 struct Value {
   std::uint64_t hash, first, last;
   const unsigned char* from;
