@@ -186,7 +186,8 @@ inline Value value_at(const KeyTable& t, const Wanted& w, const Place& p) {
   if (w.what) {
     const std::size_t size = std::size_t(w.what - 1), beyond = size > word ? size - word : 0;
     const auto last = std::uint64_t((Unsigned(w.high) << 64 | w.low) >> (8 * beyond));
-    return {short_hash(w.low, last, size, t.seed), w.low, last, nullptr, std::int64_t(size)};
+    // from where: nothing is read there of a short one
+    return {short_hash(w.low, last, size, t.seed), w.low, last, t.arena, std::int64_t(size)};
   }
   if (p.size < 0) return {0, 0, 0, p.from, -1};
   return {hashed(p.from, std::size_t(p.size), t.seed), 0, 0, p.from, p.size};
