@@ -13,7 +13,8 @@ namespace lookup {
 
 constexpr std::size_t narrow = short_size;  // units that are read at once
 constexpr std::uint32_t ascii = 0x80;
-constexpr std::size_t far_ahead = 1536;  // units that long ones are asked for before they are read
+// Long ones are asked for so many units before they are read: 6 KiB of text, three blocks of short keys.
+constexpr std::size_t far_ahead = 1536;
 
 // Sixteen units of which some are kept, as bytes, and zeros behind; how many there are without the zeros
 // at their end. False where one is not ASCII and units are wider than bytes.

@@ -48,7 +48,7 @@ _PRINTED_BITS = 2048
 _MOST_KNOWN = 1 << 20
 #: Cells that are looked at together: what is made of them stays in the cache.
 _BLOCK = 1 << 15
-#: Bytes of NumPy's text, or bytes, that are looked at together.
+#: Bytes of NumPy's text, or bytes, that are looked at together: what a copy of them takes at most.
 _BLOCK_BYTES = 1 << 22
 
 
