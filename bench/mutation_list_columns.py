@@ -257,8 +257,8 @@ COLUMNS = [
     Mutation(
         "columns, C++: by twos, the second's numbers are the first's",
         C + "clip/column_blocks.inl",
-        "runs[k] = number_at(batch, j + k * norm_lanes, i)",
-        "runs[k] = number_at(batch, j, i)",
+        "runs.at[k] = number_at(batch, j + k * norm_lanes, i)",
+        "runs.at[k] = number_at(batch, j, i)",
         "tests/test_arrangements.py",
         target="avx512",
     ),

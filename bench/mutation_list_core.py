@@ -162,8 +162,8 @@ CORE = [
     Mutation(
         "kept rows, C++: two of them go as four",
         C + "clip/rows.inl",
-        "else if (s.keeps && in_flight == 2)",
-        "else if (s.keeps && in_flight == 6)",
+        "if (s.keeps && in_flight == 2)",
+        "if (s.keeps && in_flight == 6)",
         "tests/test_arrangements.py -k every_arrangement",
     ),
     Mutation(
@@ -248,14 +248,14 @@ CORE = [
         C + "clip/arrangement.cpp",
         "    if (leader >= 0) return",
         "    if (leader > 1000) return",
-        "tests/test_arrangements.py -k leads",
+        "tests/test_choice.py -k leads",
     ),
     Mutation(
         "choice: rows of every length are one class",
         C + "clip/arrangement.cpp",
         "for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;",
         "for (std::size_t d = batch.d - 1; d > batch.d; d >>= 1) ++bits;",
-        "tests/test_arrangements.py -k leads",
+        "tests/test_choice.py -k leads",
     ),
     Mutation(
         "merge, C++: no carry",

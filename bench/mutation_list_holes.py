@@ -40,7 +40,7 @@ HOLES = [
         C + "clip/arrangement.cpp",
         "if (!in_columns(batch) && holed * many_holed > std::int64_t(slice)) {",
         "if (holed < 0) {",
-        "tests/test_arrangements.py -k holes",
+        "tests/test_choice.py -k holes",
     ),
     Mutation(
         "rows with holes, C++: an exceptional one is counted twice",
@@ -96,7 +96,7 @@ HOLES = [
         C + "clip/arrangement.cpp",
         "((batch.d - 1) * quarters >> (bits - 1)) % quarters;",
         "0 * ((batch.d - 1) * quarters >> (bits - 1)) % quarters;",
-        "tests/test_arrangements.py -k what_leads",
+        "tests/test_choice.py -k what_leads",
     ),
     Mutation(
         "balls, C++: what pads the last vector of a row has a centre",
@@ -124,13 +124,13 @@ HOLES = [
         C + "clip/arrangement.cpp",
         "region.form == Form::ellipsoid ? layout",
         "true ? layout",
-        "tests/test_arrangements.py -k what_leads",
+        "tests/test_choice.py -k what_leads",
     ),
     Mutation(
         "arrangements, C++: rows with gaps are judged by those without",
         C + "clip/arrangement.cpp",
         "return of_gaps;",
         "return of_balls + of_rows - of_table;",
-        "tests/test_arrangements.py -k what_leads",
+        "tests/test_choice.py -k what_leads",
     ),
 ]

@@ -88,8 +88,9 @@ int main() {
   int failures = 0;
   for (const std::string& name : variant_names()) {
     const Choice kernels(name);
-    const bool blocks =
-        name.find("columns-near") != name.npos || name.find("columns-far") != name.npos;
+    bool blocks = false;
+    for (const char* each : {"columns-near", "columns-far", "columns-both"})
+      blocks = blocks || name.find(each) != name.npos;
     if (blocks) failures += blocks_of_columns(kernels, name);
     for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
       for (std::size_t d : {1u, 3u, 8u, 9u, 20u, 100u})

@@ -150,7 +150,7 @@ void all_rows(const Kernels& kernels) {
           for (std::size_t d : {3u, 11u, 16u, 21u})
             for (bool matrix : {false, true}) {
               if (matrix && (task == Task::box || form != Form::ellipsoid || d <= 8)) continue;
-              if (d <= 8 && a && !columns) continue;      // has one arrangement
+              if (d <= 8 && a && !columns) continue;      // of which arrangements ask alone
               const bool registers = d == 11 || d == 16;  // two ways of theirs
               if (registers && !list.first[a].registers) continue;
               // A step costs a microsecond, and ten on some virtual machines.

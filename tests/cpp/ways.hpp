@@ -6,7 +6,7 @@
 
 // The name of a variant (variant_names) without that.
 inline std::string way_of(std::string variant) {
-  for (const char* asks : {"-far", "-near", "-beside"}) {
+  for (const char* asks : {"-far", "-near", "-both", "-beside"}) {
     const std::size_t at = variant.find(asks);
     if (at != std::string::npos) variant.erase(at, std::string(asks).size());
   }

@@ -12,7 +12,13 @@ struct Ahead {
   std::ptrdiff_t gap;     // from the end of a row to the next one
   std::ptrdiff_t stride;  // from row to row
   std::ptrdiff_t size;    // bytes of a number that is asked for
+  std::ptrdiff_t beyond;  // from a line for the first level to the one for the second (both)
 };
+
+// A few kilobytes ahead to the first level of cache alone, every line takes one of its few places for misses until
+// the memory has answered; to the second alone, rows wait for that. What is in the second by then takes such a place
+// for a moment. (At least: whole rows, if others lie between them.)
+constexpr std::ptrdiff_t beyond_bytes = 8192;
 
 // From a whole number of groups on that is `arrangement.ahead` bytes or more; beside a row that is
 // longer, so many bytes on, and at its end from the row of the next group on.
@@ -31,10 +37,12 @@ static inline Ahead plan_ahead(const Batch& rows, std::size_t size, int group,
             std::ptrdiff_t(length) - beside,
             group * stride - std::ptrdiff_t(length),
             stride,
-            std::ptrdiff_t(size)};
+            std::ptrdiff_t(size),
+            0};
   const Fetch fetch = arrangement.fetch == Fetch::beside ? Fetch::near : arrangement.fetch;
-  return {fetch, start * stride, gap ? std::ptrdiff_t(length) : PTRDIFF_MAX,
-          gap,   stride,         std::ptrdiff_t(size)};
+  const std::ptrdiff_t rows_beyond = (beyond_bytes - 1) / std::ptrdiff_t(length) + 1;
+  return {fetch,  start * stride,       gap ? std::ptrdiff_t(length) : PTRDIFF_MAX, gap,
+          stride, std::ptrdiff_t(size), gap ? rows_beyond * stride : beyond_bytes};
 }
 
 // The next line to ask for, and how much of its row is left.
@@ -42,6 +50,13 @@ struct Asking {
   const char* next;
   std::ptrdiff_t left;
 };
+
+// Asks for the lines of so many bytes, to the first level of cache or to the second.
+template <int bytes, int level> static ELLIPSUM_INLINE void ask_lines(const char* from) {
+  constexpr int line = 64;
+  ELLIPSUM_UNROLL
+  for (int k = 0; k < bytes; k += line) __builtin_prefetch(from + k, 0, 4 - level);
+}
 
 // Asks for the next `bytes` of R rows.
 template <int R, int bytes_of_row> static inline void ask(const Ahead& ahead, Asking& asking) {
@@ -59,11 +74,12 @@ template <int R, int bytes_of_row> static inline void ask(const Ahead& ahead, As
     return;
   }
   if (ahead.fetch == Fetch::near) {
-    ELLIPSUM_UNROLL
-    for (int k = 0; k < bytes; k += line) __builtin_prefetch(asking.next + k, 0, 3);
+    ask_lines<bytes, 1>(asking.next);
   } else if (ahead.fetch == Fetch::far) {
-    ELLIPSUM_UNROLL
-    for (int k = 0; k < bytes; k += line) __builtin_prefetch(asking.next + k, 0, 2);
+    ask_lines<bytes, 2>(asking.next);
+  } else if (ahead.fetch == Fetch::both) {
+    ask_lines<bytes, 1>(asking.next);
+    ask_lines<bytes, 2>(asking.next + ahead.beyond);
   } else if (ahead.fetch == Fetch::made) {
     // What is made is a double.
     const std::ptrdiff_t few = bytes / int(sizeof(double)) * ahead.size;

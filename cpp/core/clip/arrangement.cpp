@@ -17,11 +17,11 @@ namespace {
 // arrive too late; for the second level 14 KB, which the first could not hold beside the scratch.
 constexpr Arrangement wide[] = {{"8-far", 8, 14336, 0, Fetch::far, false},
                                 {"8-near", 8, 4096, 0, Fetch::near, false},
-                                {"8-kept", 8, 4096, 0, Fetch::near, true},
+                                {"8-both", 8, 2048, 0, Fetch::both, false},
                                 {"4-near", 4, 4096, 0, Fetch::near, false},
                                 {"4-far", 4, 14336, 0, Fetch::far, false},
+                                {"4-both", 4, 2048, 0, Fetch::both, false},
                                 {"4-kept", 4, 4096, 0, Fetch::near, true},
-                                {"4-kept-far", 4, 14336, 0, Fetch::far, true},
                                 {"2-near", 2, 4096, 0, Fetch::near, false},
                                 {"2-far", 2, 8192, 0, Fetch::far, false},
                                 {"1-near", 1, 8192, 0, Fetch::near, false},
@@ -31,13 +31,14 @@ constexpr Arrangement wide[] = {{"8-far", 8, 14336, 0, Fetch::far, false},
                                 {"2-beside", 2, 4096, 0, Fetch::beside, false},
                                 {"2-kept-beside", 2, 2048, 0, Fetch::beside, true},
                                 {"8-registers", 8, 4096, 0, Fetch::near, false, true},
-                                {"8-registers-far", 8, 8192, 0, Fetch::far, false, true}};
+                                {"8-registers-far", 8, 8192, 0, Fetch::far, false, true},
+                                {"8-registers-both", 8, 2048, 0, Fetch::both, false, true}};
 constexpr const Arrangement &eight_near = wide[1], &four_near = wide[3], &two_near = wide[7],
                             &side_by_side = wide[15];
 // A kept row fills its records with others of its group (stream_vectors has these groups alone).
 constexpr bool keeps_known_groups() {
   for (const Arrangement& each : wide)
-    if (each.keeps && each.rows != 2 && each.rows != 4 && each.rows != 8) return false;
+    if (each.keeps && each.rows != 2 && each.rows != 4) return false;
   return true;
 }
 static_assert(keeps_known_groups());
@@ -52,12 +53,13 @@ constexpr std::size_t near_block = std::size_t{1} << 21, far_block = std::size_t
 constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
                                    {"columns-4-beside", 4, 2048, 0, Fetch::beside, false},
                                    {"columns-near", 4, 8192, near_block, Fetch::near, false},
-                                   {"columns-far", 4, 8192, far_block, Fetch::far, false},
+                                   {"columns-both", 4, 8192, near_block, Fetch::both, false},
                                    {"columns-near-kept", 4, 8192, near_block, Fetch::near, true},
+                                   {"columns-both-kept", 4, 8192, near_block, Fetch::both, true},
                                    {"columns-far-kept", 4, 8192, far_block, Fetch::far, true},
                                    {"columns-registers", 4, 2048, 0, Fetch::beside, false, true}};
 constexpr const Arrangement &slabs = columns[0], &blocks = columns[2],
-                            &columns_in_registers = columns[6];
+                            &columns_in_registers = columns[7];
 // Of more columns what waits of a slab leaves the first level: blocks were faster on all that were met,
 // but for columns that begin at many places of a page (a Zen 5, up to 1.1 times, of memory of their own). Slabs
 // that are asked for beside are measured for any number.
@@ -65,9 +67,10 @@ constexpr std::size_t most_in_slabs = 64, most_spread_in_slabs = 256;
 constexpr std::size_t column_count = sizeof columns / sizeof *columns,
                       few_columns_count = column_count - 1;
 
-// From here on a pass is timed: rows and columns of d <= 8 have one way, and products with a matrix differ by
-// the rows in flight alone, of which they go by those of their d.
-constexpr std::size_t least_d = 9;
+// Of so many coordinates rows go one way, side by side, and what is asked for is measured alone; columns are not
+// timed, nor a single coordinate, nor products with a matrix, which differ by the rows in flight alone, of which they
+// go by those of their d.
+constexpr std::size_t most_in_one_way = 8;
 // Slices of which more than one row in so many has a hole tell nothing: such rows go another way
 // (clip_rows; the widest vectors' own limit is 12 in 256).
 constexpr std::int64_t many_holed = 16;
@@ -254,12 +257,13 @@ struct Choice::PassClass {
   void begin(const std::vector<Variant>& variants, const Batch& batch, const Region& region) {
     if (trials.begun()) return;
     const bool keeping_matters = keeps_apart(batch, region), columns = in_columns(batch),
-               boxed = region.lower && !columns;
+               boxed = region.lower && !columns, one_way = !columns && batch.d <= most_in_one_way;
     const std::size_t in_slabs = is_spread(batch, region) ? most_spread_in_slabs : most_in_slabs;
     bool out[most_variants];
     for (std::size_t k = 0; k < variants.size(); ++k) {
       const Arrangement& each = *variants[k].arrangement;
       out[k] = (each.keeps && !keeping_matters) ||
+               (one_way && (!each.registers || variants[k].kernels != variants[0].kernels)) ||
                (boxed && each.rows != 1 && each.rows != 2 && each.rows != 4 && each.rows != 8) ||
                (each.registers && batch.d > most_of(*variants[k].kernels, columns)) ||
                (columns && !each.block && each.fetch != Fetch::beside && batch.d > in_slabs);
@@ -291,9 +295,9 @@ Choice::~Choice() = default;
 
 Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) const {
   const bool columns = in_columns(batch);
-  if (!classes_ || region.matrix || region.rank || batch.d < least_d ||
-      !(columns || in_rows(batch)))
+  if (!classes_ || region.matrix || region.rank || batch.d < 2 || !(columns || in_rows(batch)))
     return nullptr;
+  if (columns && batch.d <= most_in_one_way) return nullptr;
   if (region.lower && !columns && region.task == Task::box) return nullptr;  // made rows
   std::size_t bits = 0;
   for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;

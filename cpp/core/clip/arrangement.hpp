@@ -16,9 +16,10 @@ namespace ellipsum {
 struct Kernels;
 
 // What asks the memory for lines: the hardware alone, or prefetches in the order of addresses, to
-// the first level of cache or to the second, or row by row beside the rows that are read (columns in
-// slabs: each beside itself, to the second); or `far` for what rows are made of (made_rows.inl).
-enum class Fetch { hardware, near, far, beside, made };
+// the first level of cache, to the second, or to both (further ahead to the second), or row by row
+// beside the rows that are read (columns in slabs: each beside itself, to the second); or `far` for what
+// rows are made of (made_rows.inl).
+enum class Fetch { hardware, near, far, both, beside, made };
 
 // Which rows a pass takes before it leaves the others: all, those until many have holes, or those of
 // which many have, from the first one on.
@@ -29,11 +30,12 @@ struct Arrangement {
   std::size_t rows;   // in flight: 1, 2, 3, 4 or 8; they share the loads of center, scale and sums;
                       // by columns: vectors of 8 rows in a slab (a block has its own number)
   std::size_t ahead;  // bytes, at least, from a group of rows (beside: from a row) to what is asked
-                      // (columns beside: of float64, and half as many of float32)
+  // (columns beside: of float64, and half as many of float32; rows for both: to what
+  // is asked to the first level)
   std::size_t block;  // by columns: bytes of a block that wait, or 0 for slabs
   Fetch fetch;
   bool keeps;              // the rows in flight as they were read, in the place of their y
-  bool registers = false;  // 9 coordinates to the most below wait in no scratch if they can
+  bool registers = false;  // up to the most below wait in no scratch if they can
   Takes takes = Takes::all;
 };
 constexpr std::size_t most_in_registers = 16;  // coordinates: 8 rows take 16 of AVX-512's 32

@@ -37,9 +37,9 @@ constexpr int most_in_groups = register_lanes == 8 ? 8 : 4;
 #include "clip/numbers.inl"
 #include "clip/made_rows.inl"
 #include "clip/eights.inl"
+#include "clip/ahead.inl"
 #include "clip/short_rows.inl"
 #include "clip/matrix.inl"
-#include "clip/ahead.inl"
 #include "clip/stream.inl"
 #include "clip/holed_rows.inl"
 #include "clip/box_rows.inl"
@@ -255,7 +255,7 @@ ClipCounts run(const Batch& batch, const Region& region, const Arrangement& give
   const Batch rows = readable_rows<T>(batch, plan, made);
   if (plan.side_by_side) {
     ShortSums sums{partial, absent, units, make_bins(rest, scratch), counts};
-    short_rows<T, task>(rest, rows, done, sums);
+    short_rows<T, task>(rest, rows, done, arrangement, sums);
     if (task == Task::distances) add_counts(sums.bins, batch.n - done, partial);
     return sums.counts;
   }

@@ -24,7 +24,8 @@ struct Block {
   std::uint64_t* gone;  // a bit for each, of holes, in whole words for a column
   std::size_t rows;     // a whole number of block_step
   std::size_t ahead;    // columns from what is read to what is asked for
-  bool near;            // to the first level of cache, and not only to the second
+  Fetch fetch;  // near: to the first level of cache, and not only to the second; both: there too,
+                // right before it is read
   bool waits = false;   // to be added
   bool filled = false;  // was it read with its holes filled?
 };
@@ -85,21 +86,29 @@ constexpr std::size_t most_columns_at_once = register_lanes == 8 ? 2 : 1;
 template <Reading how>
 constexpr std::size_t columns_at_once = fills(how) ? 1 : most_columns_at_once;
 
-// Reads the runs of columns j, j + 8, ... of one lane in the block from row i on, which lie at `runs`, after what
-// waits in their places was added, if `adds`; asks for those of other columns, whose numbers have `size` bytes,
-// from `next` on. The first columns of a lane begin it. Norms and factors are loaded once for all of them.
+// Bytes from what is read of a block to what is asked for right before.
+constexpr std::size_t soon_bytes = 1024;
+
+// Where runs of columns lie, and what is asked for meanwhile: those of other columns, whose numbers have `size`
+// bytes, and the ones that are read next.
+template <std::size_t columns> struct Runs {
+  const char *at[columns], *asked[columns], *next[columns];
+  std::size_t size;
+};
+
+// Reads the runs of columns j, j + 8, ... of one lane in the block from row i on, after what waits in their places was
+// added, if `adds`. The first columns of a lane begin it. Norms and factors are loaded once for all of them.
 template <class T, Task task, Reading how, Form form, bool adds, bool begins, std::size_t columns>
 static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::size_t i,
-                                      std::size_t j, std::size_t place,
-                                      const char* const (&runs)[columns],
-                                      const char* const (&next)[columns], std::size_t size) {
+                                      std::size_t j, std::size_t place, const Runs<columns>& runs) {
   constexpr std::size_t line = 64, step = line / sizeof(T);
   constexpr std::size_t waiting_size = keeps(how) ? sizeof(T) : sizeof(double);
   constexpr bool holes = fills(how), sums = adds && task != Task::distances;
   constexpr bool waits_with_holes = sums && how == Reading::kept_filled;
   double* lane = b.lanes + j % norm_lanes * b.rows;
-  const char *from[columns], *asked[columns];
+  const char *from[columns], *asked[columns], *next[columns];
   char* to[columns];
+  const std::size_t size = runs.size;
   OfColumn column[columns];
   Adding<task> adding[columns];
   // A bit for each number: where none is there, and where a hole is. Looked up and counted vector by
@@ -108,7 +117,7 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
   ELLIPSUM_UNROLL
   for (std::size_t k = 0; k < columns; ++k) {
     const std::size_t jk = j + k * norm_lanes, at = place + k;
-    from[k] = as_one(runs[k]), asked[k] = next[k];
+    from[k] = as_one(runs.at[k]), asked[k] = runs.asked[k], next[k] = runs.next[k];
     to[k] = block_at<T, how>(b, at);
     column[k].find(s.region, jk);
     adding[k].begin(s, at);
@@ -119,13 +128,20 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
   const auto ask = [&](std::size_t at) {
     ELLIPSUM_UNROLL
     for (std::size_t k = 0; k < columns; ++k)
-      if (b.near) __builtin_prefetch(asked[k] + at, 0, 3);
+      if (b.fetch == Fetch::near) __builtin_prefetch(asked[k] + at, 0, 3);
       else __builtin_prefetch(asked[k] + at, 0, 2);
+  };
+  const auto ask_soon = [&](std::size_t at) {
+    const std::size_t run = b.rows * sizeof(T);
+    ELLIPSUM_UNROLL
+    for (std::size_t k = 0; k < columns; ++k)
+      __builtin_prefetch(at < run ? from[k] + at : next[k] + (at - run), 0, 3);
   };
   if (size) ask(b.rows * size - 1);
   for (std::size_t r0 = 0; r0 < b.rows; r0 += step) {
     ask(r0 * size);
     if (step * size > line) ask(r0 * size + line);
+    if (b.fetch == Fetch::both) ask_soon(r0 * sizeof(T) + soon_bytes / columns);
     ELLIPSUM_UNROLL
     for (std::size_t r = r0; r < r0 + step; r += vec_lanes) {
       const Vec factor = sums ? load<double>(b.factors + r) : fill(0.0);
@@ -168,11 +184,9 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
 template <class T, Task task, Reading how, Form form, bool adds, std::size_t columns>
 static ELLIPSUM_INLINE void read_columns(const Columns& s, const Block& b, std::size_t i,
                                          std::size_t j, std::size_t place,
-                                         const char* const (&runs)[columns],
-                                         const char* const (&next)[columns], std::size_t size) {
-  if (j < norm_lanes)
-    read_runs<T, task, how, form, adds, true>(s, b, i, j, place, runs, next, size);
-  else read_runs<T, task, how, form, adds, false>(s, b, i, j, place, runs, next, size);
+                                         const Runs<columns>& runs) {
+  if (j < norm_lanes) read_runs<T, task, how, form, adds, true>(s, b, i, j, place, runs);
+  else read_runs<T, task, how, form, adds, false>(s, b, i, j, place, runs);
 }
 
 // One column of a batch whose columns have types of their own, or are moved into a box.
@@ -182,16 +196,16 @@ static __attribute__((noinline)) void read_typed(const Columns& s, const Block& 
                                                  std::size_t asked) {
   alignas(64) double run[column_run_bytes / sizeof(double)];
   const std::size_t size = size_of(type_of_column(s.batch, asked));  // 0: one line of bits
-  const char *const all[] = {next}, *runs[] = {number_at(s.batch, j, i)};
+  Runs<1> runs{{number_at(s.batch, j, i)}, {next}, {next}, size};
   constexpr Form form = Form::ellipsoid;
   const bool made = is_made(s.batch, s.region, j);
   if (made) {
     make_run(s.batch, s.region, j, i, b.rows, run);
-    runs[0] = reinterpret_cast<const char*>(run);
+    runs.at[0] = reinterpret_cast<const char*>(run);
   }
   if (!made && type_of_column(s.batch, j) == Dtype::float32)
-    read_columns<float, task, how, form, adds>(s, b, i, j, place, runs, all, size);
-  else read_columns<T, task, how, form, adds>(s, b, i, j, place, runs, all, size);
+    read_columns<float, task, how, form, adds>(s, b, i, j, place, runs);
+  else read_columns<T, task, how, form, adds>(s, b, i, j, place, runs);
 }
 
 // The columns in the order of each_column, round and round.
@@ -218,25 +232,29 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
   const Columns s = without_counts(columns, region, batch);
   const std::size_t d = batch.d, next = i + b.rows < batch.n ? i + b.rows : i;
   if (fills(how)) b.holes->clear();
-  Round round;
+  Round round, soon;
   for (std::size_t k = 0; k < b.ahead; ++k) round.step(d);
-  const auto ask = [&] {
-    const char* at = number_at(batch, round.column, round.again ? next : i);
-    round.step(d);
+  for (std::size_t k = 0; k < columns_at_once<how>; ++k) soon.step(d);
+  const auto ask = [&](Round& of) {
+    const char* at = number_at(batch, of.column, of.again ? next : i);
+    of.step(d);
     return at;
   };
   if constexpr (sizeof(T) == sizeof(double)) {
     if (has_runs<T>(s))
       return each_column(d, [&](std::size_t j, std::size_t place) {
         const std::size_t asked = round.column;
-        read_typed<T, task, how, adds>(s, b, i, j, place, ask(), asked);
+        read_typed<T, task, how, adds>(s, b, i, j, place, ask(round), asked);
       });
   }
   each_columns<columns_at_once<how>>(d, [&](std::size_t j, std::size_t place, auto columns) {
-    const char *runs[columns], *next_runs[columns];
-    for (std::size_t k = 0; k < columns; ++k)
-      runs[k] = number_at(batch, j + k * norm_lanes, i), next_runs[k] = ask();
-    read_columns<T, task, how, form, adds>(s, b, i, j, place, runs, next_runs, sizeof(T));
+    Runs<columns> runs;
+    for (std::size_t k = 0; k < columns; ++k) {
+      runs.at[k] = number_at(batch, j + k * norm_lanes, i);
+      runs.asked[k] = ask(round), runs.next[k] = ask(soon);
+    }
+    runs.size = sizeof(T);
+    read_columns<T, task, how, form, adds>(s, b, i, j, place, runs);
   });
 }
 

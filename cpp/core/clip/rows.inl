@@ -117,9 +117,8 @@ static void add_eights_of_rows(Stream& s, const Batch& rows, const Region& regio
                                const Arrangement& arrangement) {
   const std::size_t first = i;
   EightSums<D> lanes{};
-  const bool far = arrangement.fetch == Fetch::far || arrangement.fetch == Fetch::made;
-  add_all_eights<T, D, task, form>(region, rows, i, s.radius,
-                                   {std::ptrdiff_t(arrangement.ahead), far}, lanes, s.bins);
+  add_all_eights<T, D, task, form>(region, rows, i, s.radius, eights_ahead(arrangement), lanes,
+                                   s.bins);
   s.counts.clipped += lanes.counts.clipped;
   s.quantised += i - first;
   each_index<task == Task::distances ? 0 : D>([&](int j) {
@@ -179,9 +178,7 @@ static void stream_vectors(Stream& s, const Batch& rows, const Origin& from, std
     stream_box<T, 1, form>(s, rows, i, arrangement);
   } else {
     if constexpr (sizeof(T) == 4 && task != Task::distances) {
-      if (s.keeps && most == 8 && in_flight == 8)
-        stream_groups<T, most, task, true, form>(s, rows, from, i, arrangement);
-      else if (s.keeps && in_flight == 2)
+      if (s.keeps && in_flight == 2)
         stream_groups<T, 2, task, true, form>(s, rows, from, i, arrangement);
       else if (s.keeps) stream_groups<T, 4, task, true, form>(s, rows, from, i, arrangement);
     }

@@ -65,33 +65,40 @@ static ELLIPSUM_INLINE void add_lanes(const EightSums<D>& lanes, std::size_t row
 template <Task task, Form form>
 constexpr bool may_be_boxed = form == Form::ellipsoid && task != Task::box;
 
-// How eights are asked for: so many bytes ahead, to the first level of cache or to the second.
+// How eights are asked for: so many bytes ahead, to the first level of cache and to the second; not at 0.
 struct EightsAhead {
-  std::ptrdiff_t bytes;
-  bool far;
+  std::ptrdiff_t near, far;
 };
+static inline EightsAhead eights_ahead(const Arrangement& arrangement) {
+  const std::ptrdiff_t ahead = std::ptrdiff_t(arrangement.ahead);
+  switch (arrangement.fetch) {
+    case Fetch::hardware:
+      return {0, 0};
+    case Fetch::far:
+    case Fetch::made:
+      return {0, ahead};
+    case Fetch::both:
+      return {ahead, ahead + beyond_bytes};
+    default:
+      return {ahead, 0};
+  }
+}
 
 // Reads eight rows that follow each other, the row-th of them and on, moves their cells into the box if there is one,
 // and asks for others.
 template <class T, int D, bool boxed>
 static ELLIPSUM_INLINE auto reader_of_eights(const Region& region, const LyingRows& rows,
                                              const EightsAhead& ahead) {
-  const char *const from = rows.from, *const asked = rows.asked + ahead.bytes;
+  const char *const from = rows.from, *const asked = rows.asked;
   const std::ptrdiff_t stride = rows.stride, asked_stride = rows.asked_stride;
-  return
-      [&region, from, asked, stride, asked_stride, far = ahead.far](std::size_t row, Vec(&y)[D]) {
-        constexpr int line = 64, eight = D * vec_lanes * int(sizeof(T));
-        const char* next = asked + std::ptrdiff_t(row) * asked_stride;
-        if (far) {
-          ELLIPSUM_UNROLL
-          for (int at = 0; at < eight; at += line) __builtin_prefetch(next + at, 0, 2);
-        } else {
-          ELLIPSUM_UNROLL
-          for (int at = 0; at < eight; at += line) __builtin_prefetch(next + at);
-        }
-        load_columns<T>(from + std::ptrdiff_t(row) * stride, y);
-        if (boxed) move_eight(region, y);
-      };
+  return [&region, from, asked, stride, asked_stride, ahead](std::size_t row, Vec(&y)[D]) {
+    constexpr int eight = D * vec_lanes * int(sizeof(T));
+    const char* next = asked + std::ptrdiff_t(row) * asked_stride;
+    if (ahead.near) ask_lines<eight, 1>(next + ahead.near);
+    if (ahead.far) ask_lines<eight, 2>(next + ahead.far);
+    load_columns<T>(from + std::ptrdiff_t(row) * stride, y);
+    if (boxed) move_eight(region, y);
+  };
 }
 
 // Each eight waits while the next one is read, where there are registers for it: halves of 11 and more have none left
@@ -162,16 +169,16 @@ __attribute__((noinline)) static bool add_careful_eights(const Region& region, c
 // Eight rows that are not all ordinary are taken as if they had not been read.
 template <class T, int D, Task task>
 static void short_rows_of(const Region& region, const Batch& batch, std::size_t i,
-                          ShortSums& sums) {
+                          const Arrangement& arrangement, ShortSums& sums) {
+  const bool made = batch.made && batch.made->ahead;
+  const EightsAhead ahead = made ? EightsAhead{0, made_ahead} : eights_ahead(arrangement);
   while (i < batch.n) {
     EightSums<D> lanes{};
     const std::size_t first = i;
-    const bool made = batch.made && batch.made->ahead;
     with_form<T, task>(sums.units.form, [&](auto form) {
       const double scale = is_unscaled<T, task, form> ? sums.units.scale : 1;
-      add_all_eights<T, D, task, form>(region, batch, i, region.radius / scale,
-                                       {made ? std::ptrdiff_t(made_ahead) : short_ahead, made},
-                                       lanes, sums.bins);
+      add_all_eights<T, D, task, form>(region, batch, i, region.radius / scale, ahead, lanes,
+                                       sums.bins);
     });
     add_lanes<D, task>(lanes, i - first, sums);
     if (add_careful_eights<T, D, task>(region, batch, i, sums)) continue;
@@ -181,23 +188,24 @@ static void short_rows_of(const Region& region, const Batch& batch, std::size_t 
 }
 
 template <class T, Task task>
-static void short_rows(const Region& region, const Batch& batch, std::size_t i, ShortSums& sums) {
+static void short_rows(const Region& region, const Batch& batch, std::size_t i,
+                       const Arrangement& arrangement, ShortSums& sums) {
   switch (batch.d) {
     case 1:
-      return short_rows_of<T, 1, task>(region, batch, i, sums);
+      return short_rows_of<T, 1, task>(region, batch, i, arrangement, sums);
     case 2:
-      return short_rows_of<T, 2, task>(region, batch, i, sums);
+      return short_rows_of<T, 2, task>(region, batch, i, arrangement, sums);
     case 3:
-      return short_rows_of<T, 3, task>(region, batch, i, sums);
+      return short_rows_of<T, 3, task>(region, batch, i, arrangement, sums);
     case 4:
-      return short_rows_of<T, 4, task>(region, batch, i, sums);
+      return short_rows_of<T, 4, task>(region, batch, i, arrangement, sums);
     case 5:
-      return short_rows_of<T, 5, task>(region, batch, i, sums);
+      return short_rows_of<T, 5, task>(region, batch, i, arrangement, sums);
     case 6:
-      return short_rows_of<T, 6, task>(region, batch, i, sums);
+      return short_rows_of<T, 6, task>(region, batch, i, arrangement, sums);
     case 7:
-      return short_rows_of<T, 7, task>(region, batch, i, sums);
+      return short_rows_of<T, 7, task>(region, batch, i, arrangement, sums);
     case 8:
-      return short_rows_of<T, 8, task>(region, batch, i, sums);
+      return short_rows_of<T, 8, task>(region, batch, i, arrangement, sums);
   }
 }

@@ -13,7 +13,7 @@ namespace ellipsum {
 // by turns. One thread at a time calls what is not const but `is_due`; that, `fastest` and `leader` are for all.
 class Trials {
  public:
-  static constexpr std::size_t most_variants = 48;
+  static constexpr std::size_t most_variants = 56;
 
   bool begun() const { return variants_ != 0; }
   // Of n variants those with `out[k]` are not tried. Every column of a slice begins cold: they take
