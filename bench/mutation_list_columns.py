@@ -263,6 +263,13 @@ COLUMNS = [
         target="avx512",
     ),
     Mutation(
+        "columns, C++: what a column is read for next is read now",
+        C + "clip/column_blocks.inl",
+        "k < columns; ++k) runs.next[k] = ask(soon);",
+        "k < columns; ++k) runs.at[k] = ask(soon);",
+        "tests/test_arrangements.py -k every_arrangement",
+    ),
+    Mutation(
         "columns, C++: blocks read numbers of float32 among float64 as these",
         C + "clip/column_blocks.inl",
         "if (!made && type_of_column(s.batch, j) == Dtype::float32)",

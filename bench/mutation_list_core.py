@@ -258,6 +258,13 @@ CORE = [
         "tests/test_choice.py -k leads",
     ),
     Mutation(
+        "choice: nobody measures what short rows ask for",
+        C + "clip/arrangement.cpp",
+        "region.rank || batch.d < 2",
+        "region.rank || batch.d < 9",
+        "tests/test_choice.py -k short_rows",
+    ),
+    Mutation(
         "merge, C++: no carry",
         C + "clip/exact_sum.hpp",
         "const std::uint64_t carry = sum < low[j];",

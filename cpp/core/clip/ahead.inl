@@ -28,7 +28,8 @@ static inline Ahead plan_ahead(const Batch& rows, std::size_t size, int group,
   const std::size_t length = (rows.d > 1 ? rows.d : 1) * size, span = length * std::size_t(group);
   const std::size_t groups = (arrangement.ahead + span - 1) / span;
   const std::ptrdiff_t start = std::ptrdiff_t(groups) * group;  // in rows
-  const std::ptrdiff_t stride = rows.made ? std::ptrdiff_t(length) : rows.row_stride,
+  // (One row may have any stride.)
+  const std::ptrdiff_t stride = rows.made || rows.n < 2 ? std::ptrdiff_t(length) : rows.row_stride,
                        gap = stride - std::ptrdiff_t(length);
   const std::ptrdiff_t beside = std::ptrdiff_t(arrangement.ahead);
   if (arrangement.fetch == Fetch::beside && length > arrangement.ahead)

@@ -14,7 +14,8 @@ namespace ellipsum {
 namespace {
 
 // Names say rows in flight and who asks the memory. The distances: a page, since nearer lines
-// arrive too late; for the second level 14 KB, which the first could not hold beside the scratch.
+// arrive too late; for the second level 14 KB, which the first could not hold beside the scratch; for both 2 KB,
+// from the second level then, and 10 KB (beyond_bytes).
 constexpr Arrangement wide[] = {{"8-far", 8, 14336, 0, Fetch::far, false},
                                 {"8-near", 8, 4096, 0, Fetch::near, false},
                                 {"8-both", 8, 2048, 0, Fetch::both, false},
@@ -46,7 +47,8 @@ static_assert(keeps_known_groups());
 constexpr const Arrangement* narrow = &four_near;
 constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wide_count - 3;
 // Of columns: slabs of so many vectors of rows, whose next ones are asked for together or each column's
-// beside it, or blocks (of which as much waits), asked for two pages ahead. What waits of blocks that are
+// beside it, or blocks (of which as much waits), asked for two pages ahead (for both levels: to the second, and to
+// the first right before). What waits of blocks that are
 // asked for to the first level fills two second levels of Zens, or goes to their third, of which a core has
 // 4 MB: longer runs of many columns are worth more than that.
 constexpr std::size_t near_block = std::size_t{1} << 21, far_block = std::size_t{1} << 20;
@@ -67,9 +69,9 @@ constexpr std::size_t most_in_slabs = 64, most_spread_in_slabs = 256;
 constexpr std::size_t column_count = sizeof columns / sizeof *columns,
                       few_columns_count = column_count - 1;
 
-// Of so many coordinates rows go one way, side by side, and what is asked for is measured alone; columns are not
-// timed, nor a single coordinate, nor products with a matrix, which differ by the rows in flight alone, of which they
-// go by those of their d.
+// Of so many coordinates rows go one way, side by side, and what is asked for is measured alone. Columns are not
+// timed there, nor are rows with gaps, which are copied, and a single coordinate; nor products with a matrix, which
+// differ by the rows in flight alone, of which they go by those of their d.
 constexpr std::size_t most_in_one_way = 8;
 // Slices of which more than one row in so many has a hole tell nothing: such rows go another way
 // (clip_rows; the widest vectors' own limit is 12 in 256).
@@ -297,7 +299,8 @@ Choice::PassClass* Choice::class_of(const Batch& batch, const Region& region) co
   const bool columns = in_columns(batch);
   if (!classes_ || region.matrix || region.rank || batch.d < 2 || !(columns || in_rows(batch)))
     return nullptr;
-  if (columns && batch.d <= most_in_one_way) return nullptr;
+  const bool dense = batch.row_stride == std::ptrdiff_t(batch.d * element_size(batch));
+  if (batch.d <= most_in_one_way && (columns || !dense)) return nullptr;
   if (region.lower && !columns && region.task == Task::box) return nullptr;  // made rows
   std::size_t bits = 0;
   for (std::size_t d = batch.d - 1; d; d >>= 1) ++bits;

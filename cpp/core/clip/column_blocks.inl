@@ -86,7 +86,7 @@ constexpr std::size_t most_columns_at_once = register_lanes == 8 ? 2 : 1;
 template <Reading how>
 constexpr std::size_t columns_at_once = fills(how) ? 1 : most_columns_at_once;
 
-// Bytes from what is read of a block to what is asked for right before.
+// Bytes from what is read of a block to what is asked for right before, of all columns that are read side by side.
 constexpr std::size_t soon_bytes = 1024;
 
 // Where runs of columns lie, and what is asked for meanwhile: those of other columns, whose numbers have `size`
@@ -131,8 +131,8 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
       if (b.fetch == Fetch::near) __builtin_prefetch(asked[k] + at, 0, 3);
       else __builtin_prefetch(asked[k] + at, 0, 2);
   };
+  const std::size_t run = b.rows * sizeof(T), soon = std::min(soon_bytes / columns, run);
   const auto ask_soon = [&](std::size_t at) {
-    const std::size_t run = b.rows * sizeof(T);
     ELLIPSUM_UNROLL
     for (std::size_t k = 0; k < columns; ++k)
       __builtin_prefetch(at < run ? from[k] + at : next[k] + (at - run), 0, 3);
@@ -141,7 +141,7 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
   for (std::size_t r0 = 0; r0 < b.rows; r0 += step) {
     ask(r0 * size);
     if (step * size > line) ask(r0 * size + line);
-    if (b.fetch == Fetch::both) ask_soon(r0 * sizeof(T) + soon_bytes / columns);
+    if (b.fetch == Fetch::both) ask_soon(r0 * sizeof(T) + soon);
     ELLIPSUM_UNROLL
     for (std::size_t r = r0; r < r0 + step; r += vec_lanes) {
       const Vec factor = sums ? load<double>(b.factors + r) : fill(0.0);
@@ -192,11 +192,12 @@ static ELLIPSUM_INLINE void read_columns(const Columns& s, const Block& b, std::
 // One column of a batch whose columns have types of their own, or are moved into a box.
 template <class T, Task task, Reading how, bool adds>
 static __attribute__((noinline)) void read_typed(const Columns& s, const Block& b, std::size_t i,
-                                                 std::size_t j, std::size_t place, const char* next,
-                                                 std::size_t asked) {
+                                                 std::size_t j, std::size_t place,
+                                                 const char* at_asked, std::size_t asked,
+                                                 const char* next) {
   alignas(64) double run[column_run_bytes / sizeof(double)];
   const std::size_t size = size_of(type_of_column(s.batch, asked));  // 0: one line of bits
-  Runs<1> runs{{number_at(s.batch, j, i)}, {next}, {next}, size};
+  Runs<1> runs{{number_at(s.batch, j, i)}, {at_asked}, {next}, size};
   constexpr Form form = Form::ellipsoid;
   const bool made = is_made(s.batch, s.region, j);
   if (made) {
@@ -232,9 +233,8 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
   const Columns s = without_counts(columns, region, batch);
   const std::size_t d = batch.d, next = i + b.rows < batch.n ? i + b.rows : i;
   if (fills(how)) b.holes->clear();
-  Round round, soon;
+  Round round, after;  // of what is read
   for (std::size_t k = 0; k < b.ahead; ++k) round.step(d);
-  for (std::size_t k = 0; k < columns_at_once<how>; ++k) soon.step(d);
   const auto ask = [&](Round& of) {
     const char* at = number_at(batch, of.column, of.again ? next : i);
     of.step(d);
@@ -244,15 +244,20 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
     if (has_runs<T>(s))
       return each_column(d, [&](std::size_t j, std::size_t place) {
         const std::size_t asked = round.column;
-        read_typed<T, task, how, adds>(s, b, i, j, place, ask(round), asked);
+        const char* at_asked = ask(round);
+        after.step(d);
+        read_typed<T, task, how, adds>(s, b, i, j, place, at_asked, asked,
+                                       number_at(batch, after.column, after.again ? next : i));
       });
   }
   each_columns<columns_at_once<how>>(d, [&](std::size_t j, std::size_t place, auto columns) {
     Runs<columns> runs;
     for (std::size_t k = 0; k < columns; ++k) {
       runs.at[k] = number_at(batch, j + k * norm_lanes, i);
-      runs.asked[k] = ask(round), runs.next[k] = ask(soon);
+      runs.asked[k] = ask(round), after.step(d);
     }
+    Round soon = after;
+    for (std::size_t k = 0; k < columns; ++k) runs.next[k] = ask(soon);
     runs.size = sizeof(T);
     read_columns<T, task, how, form, adds>(s, b, i, j, place, runs);
   });

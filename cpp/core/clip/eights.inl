@@ -1,8 +1,6 @@
 // Eight rows side by side, one coordinate of all of them in a vector: of short rows and of few columns. Lane l of
 // the norm then holds one row, and the sum over the coordinates is one for all of them.
 
-constexpr int short_ahead = 4096;  // bytes asked of the memory ahead of use
-
 // ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) of the squares of D coordinates, of more than eight two in some
 // lanes; the others are 0, which no norm feels. An `exact` square needs no rounding of its own.
 template <int first, int size, int D, bool exact>
