@@ -144,22 +144,22 @@ void rows_of(const Kernels& kernels, const Arrangement& arrangement, Task task, 
 void all_rows(const Kernels& kernels) {
   for (bool columns : {false, true}) {
     const ArrangementList list = columns ? column_arrangements(kernels) : row_arrangements(kernels);
+    std::size_t keeps = 0;
+    while (!list.first[keeps].keeps) ++keeps;
     for (std::size_t a = 0; a < list.count; ++a)
       for (Task task : {Task::ball, Task::box, Task::halves, Task::distances})
         for (Form form : {Form::ellipsoid, Form::ball, Form::ball_at_zero})
           for (std::size_t d : {3u, 11u, 16u, 21u})
             for (bool matrix : {false, true}) {
               if (matrix && (task == Task::box || form != Form::ellipsoid || d <= 8)) continue;
-              if (d <= 8 && a && !columns) continue;      // of which arrangements ask alone
+              const bool alone = d <= 8 && !columns;  // of which arrangements ask alone
+              if (alone && a) continue;
               const bool registers = d == 11 || d == 16;  // two ways of theirs
               if (registers && !list.first[a].registers) continue;
               // A step costs a microsecond, and ten on some virtual machines.
               const bool first = task == Task::ball && form == Form::ellipsoid;
               const bool unscaled = task == Task::ball && columns;  // of which others are not
-              if (only < 0 && !first && !unscaled && !registers &&
-                  a != (columns  ? 4u
-                        : d <= 8 ? 0u
-                                 : 2u))
+              if (only < 0 && !first && !unscaled && !registers && a != (alone ? 0 : keeps))
                 continue;
               rows_of<float>(kernels, list.first[a], task, form, d, columns, matrix);
               rows_of<double>(kernels, list.first[a], task, form, d, columns, matrix);

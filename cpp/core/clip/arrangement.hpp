@@ -30,8 +30,8 @@ struct Arrangement {
   std::size_t rows;   // in flight: 1, 2, 3, 4 or 8; they share the loads of center, scale and sums;
                       // by columns: vectors of 8 rows in a slab (a block has its own number)
   std::size_t ahead;  // bytes, at least, from a group of rows (beside: from a row) to what is asked
-  // (columns beside: of float64, and half as many of float32; rows for both: to what
-  // is asked to the first level)
+                      // (both: to the first level; columns: to the second, beside of float64, and
+                      // half as many of float32)
   std::size_t block;  // by columns: bytes of a block that wait, or 0 for slabs
   Fetch fetch;
   bool keeps;              // the rows in flight as they were read, in the place of their y
