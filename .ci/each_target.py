@@ -29,7 +29,7 @@ LIBRARIES = {
 #: What is built on kernels, or has no part in them: each of these ran once already. What is left
 #: holds every kernel's bits, its twin's, and the whole way of a row. (The arrangements of every
 #: instruction set are forced by their own tests, whatever the process begins with.)
-EVERYWHERE_ONCE = ("learned_*", "engine*", "arrangements")
+EVERYWHERE_ONCE = ("learned_*", "engine*", "arrangements", "choice")
 ELSEWHERE = (
     *EVERYWHERE_ONCE,
     *("docs", "resume*", "ledger", "cli", "cli_*", "*errata", "tradeoff_*"),
