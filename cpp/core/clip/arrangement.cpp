@@ -50,16 +50,25 @@ constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wi
 // beside it, or blocks (of which as much waits), asked for two pages ahead (for both levels: to the second, and to
 // the first right before). What waits of blocks that are
 // asked for to the first level fills two second levels of Zens, or goes to their third, of which a core has
-// 4 MB: longer runs of many columns are worth more than that.
+// 4 MB: longer runs of many columns are worth more than that. Those for both levels are small: what waits of up to
+// 128 columns stays near the first level, and where columns share its places, eight lines of each have some.
 constexpr std::size_t near_block = std::size_t{1} << 21, far_block = std::size_t{1} << 20;
-constexpr Arrangement columns[] = {{"columns-4", 4, 4096, 0, Fetch::far, false},
-                                   {"columns-4-beside", 4, 2048, 0, Fetch::beside, false},
-                                   {"columns-near", 4, 8192, near_block, Fetch::near, false},
-                                   {"columns-both", 4, 8192, near_block, Fetch::both, false},
-                                   {"columns-near-kept", 4, 8192, near_block, Fetch::near, true},
-                                   {"columns-both-kept", 4, 8192, near_block, Fetch::both, true},
-                                   {"columns-far-kept", 4, 8192, far_block, Fetch::far, true},
-                                   {"columns-registers", 4, 2048, 0, Fetch::beside, false, true}};
+constexpr std::size_t small_run = 512;
+constexpr Arrangement columns[] = {
+    {"columns-4", 4, 4096, 0, Fetch::far, false},
+    {"columns-4-beside", 4, 2048, 0, Fetch::beside, false},
+    {"columns-near", 4, 8192, near_block, Fetch::near, false},
+    {"columns-both", 4, 8192, near_block, Fetch::both, false, false, small_run},
+    {"columns-near-kept", 4, 8192, near_block, Fetch::near, true},
+    {"columns-both-kept", 4, 8192, near_block, Fetch::both, true, false, small_run},
+    {"columns-far-kept", 4, 8192, far_block, Fetch::far, true},
+    {"columns-registers", 4, 2048, 0, Fetch::beside, false, true}};
+constexpr bool runs_fit() {
+  for (const Arrangement& each : columns)
+    if (each.run > column_run_bytes) return false;
+  return true;
+}
+static_assert(runs_fit());
 constexpr const Arrangement &slabs = columns[0], &blocks = columns[2],
                             &columns_in_registers = columns[7];
 // Of more columns what waits of a slab leaves the first level: blocks were faster on all that were met,

@@ -25,6 +25,9 @@ enum class Fetch { hardware, near, far, both, beside, made };
 // which many have, from the first one on.
 enum class Takes { all, plain, holed };
 
+// Bytes of a column that are read or asked for at once, at most: beyond a page longer runs gain nothing.
+constexpr std::size_t column_run_bytes = 4096;
+
 struct Arrangement {
   const char* name;
   std::size_t rows;   // in flight: 1, 2, 3, 4 or 8; they share the loads of center, scale and sums;
@@ -36,6 +39,7 @@ struct Arrangement {
   Fetch fetch;
   bool keeps;              // the rows in flight as they were read, in the place of their y
   bool registers = false;  // up to the most below wait in no scratch if they can
+  std::size_t run = column_run_bytes;  // bytes of a column in a block, at most
   Takes takes = Takes::all;
 };
 constexpr std::size_t most_in_registers = 16;  // coordinates: 8 rows take 16 of AVX-512's 32

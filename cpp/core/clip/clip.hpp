@@ -206,10 +206,10 @@ constexpr std::size_t made_numbers = 1024;
   return fit >= norm_lanes ? fit / norm_lanes * norm_lanes : 1;
 }
 
-// A pass over columns: at most so many vectors of 8 rows at a time. What is asked for at once: an eighth
-// of the second level of cache in all, and runs of 4 KB, beyond which longer ones gain nothing.
+// A pass over columns: at most so many vectors of 8 rows at a time. What slabs ask for at once: an eighth
+// of the second level of cache in all.
 constexpr std::size_t most_column_vectors = 4;
-constexpr std::size_t column_block_bytes = std::size_t{1} << 17, column_run_bytes = 4096;
+constexpr std::size_t column_block_bytes = std::size_t{1} << 17;
 // Of more columns, lines asked to the first level push scratch out of it.
 constexpr std::size_t near_columns = 128;
 constexpr std::size_t column_slots = 3;  // of a record, beside a slab's y and copies
@@ -224,9 +224,9 @@ constexpr std::size_t block_step = 16, most_block_bytes = std::size_t{1} << 21;
 constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
 [[maybe_unused]] inline std::size_t rows_in_column_block(std::size_t d, std::size_t size,
                                                          std::size_t waiting_size,
-                                                         std::size_t bytes) {
+                                                         std::size_t bytes, std::size_t run_bytes) {
   const std::size_t fit = bytes / (waiting_size * (d > 1 ? d : 1)) / block_step * block_step;
-  const std::size_t run = column_run_bytes / size;
+  const std::size_t run = run_bytes / size;
   return fit < block_step ? block_step : fit < run ? fit : run;
 }
 
@@ -254,7 +254,8 @@ constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
   plan.doubles =
       (records * (record_slots + most_rows_in_flight) + 6) * plan.stride + made + product;
   const auto waiting = [&](std::size_t each) {
-    return rows_in_column_block(batch.d, std::size_t(size), each, most_block_bytes);
+    return rows_in_column_block(batch.d, std::size_t(size), each, most_block_bytes,
+                                column_run_bytes);
   };
   const std::size_t rows = waiting(std::size_t(size)), of_y = waiting(sizeof(double));  // or kept
   const std::size_t block =

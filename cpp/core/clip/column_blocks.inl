@@ -1,4 +1,4 @@
-// Rows in columns, a block of them at a time: of each column a run of up to 4 KB is read to its end
+// Rows in columns, a block of them at a time: of each column a run of 512 bytes or up to 4 KB is read to its end
 // before the next one's, so that the memory sees one stream, or two (columns_at_once). (Slabs read a
 // line or two of each column and ask for the next ones meanwhile: with columns a power of two apart, or
 // many that begin on pages, those lines push each other out of the cache before they are read.)

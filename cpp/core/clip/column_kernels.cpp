@@ -47,7 +47,8 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
     add_short_columns<T, task, form>(s, rows);
   else if (arrangement.block) {
     const std::size_t size = may_keep && arrangement.keeps ? sizeof(T) : sizeof(double);
-    const std::size_t most = rows_in_column_block(d, sizeof(T), size, arrangement.block);
+    const std::size_t most =
+        rows_in_column_block(d, sizeof(T), size, arrangement.block, arrangement.run);
     double *lanes = scratch.take(norm_lanes * most), *factors = scratch.take(most);
     HoleCounts<most_block_rows> holes;
     const std::size_t ahead = arrangement.ahead / (most * sizeof(T));
