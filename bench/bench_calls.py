@@ -48,8 +48,8 @@ FIRST_REGION = (
 )
 
 
-def each(job: Callable[[], object], calls: int, rounds: int = 15) -> float:
-    """Microseconds of one call, the least of the rounds."""
+def each(job: Callable[[], object], calls: int, rounds: int = 100) -> float:
+    """Microseconds of one call, the least of the rounds: many short ones, for slow moments."""
 
     def several() -> None:
         for _ in range(calls):
@@ -91,9 +91,9 @@ def figures() -> list[float]:
     table = pa.table({f"x{j}": rows[:64, j % D].copy() for j in range(wide.ellipsoid.d)})
     made = lambda: PrivateMean(region, epsilon=1.0, delta=1e-6)(rows)  # noqa: E731
     return [
-        each(lambda: total.add(rows[:1]), 2000),
-        each(lambda: mean(rows), 200),
-        each(made, 200),
+        each(lambda: total.add(rows[:1]), 500),
+        each(lambda: mean(rows), 50),
+        each(made, 50),
         each(lambda: wide.add(table), 10) / table.num_columns,
         process("import numpy"),
         process("import ellipsum"),
