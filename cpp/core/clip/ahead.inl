@@ -52,11 +52,14 @@ struct Asking {
   std::ptrdiff_t left;
 };
 
-// Asks for the lines of so many bytes, to the first level of cache or to the second.
+// Asks for the lines of so many bytes, one after the other, to the first level of cache or to the second.
 template <int bytes, int level> static ELLIPSUM_INLINE void ask_lines(const char* from) {
   constexpr int line = 64;
   ELLIPSUM_UNROLL
-  for (int k = 0; k < bytes; k += line) __builtin_prefetch(from + k, 0, 4 - level);
+  for (int k = 0; k < bytes; k += line) {
+    if (k) from = later(from);
+    __builtin_prefetch(from + k, 0, 4 - level);
+  }
 }
 
 // Asks for the next `bytes` of R rows.
@@ -84,7 +87,10 @@ template <int R, int bytes_of_row> static inline void ask(const Ahead& ahead, As
   } else if (ahead.fetch == Fetch::made) {
     // What is made is a double.
     const std::ptrdiff_t few = bytes / int(sizeof(double)) * ahead.size;
-    for (std::ptrdiff_t k = 0; k < few; k += line) __builtin_prefetch(asking.next + k, 0, 2);
+    for (std::ptrdiff_t k = 0; k < few; k += line) {
+      __builtin_prefetch(asking.next + k, 0, 2);
+      asking.next = later(asking.next);
+    }
     asking.next += few;
     return;
   }

@@ -131,6 +131,12 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
       if (b.fetch == Fetch::near) __builtin_prefetch(asked[k] + at, 0, 3);
       else __builtin_prefetch(asked[k] + at, 0, 2);
   };
+  const auto ask_step = [&](std::size_t bytes) {
+    ask(0);
+    if (bytes > line) ask(line);
+    ELLIPSUM_UNROLL
+    for (std::size_t k = 0; k < columns; ++k) asked[k] = later(asked[k] + bytes);
+  };
   const std::size_t run = b.rows * sizeof(T), soon = std::min(soon_bytes / columns, run);
   const auto ask_soon = [&](std::size_t at) {
     ELLIPSUM_UNROLL
@@ -139,8 +145,7 @@ static ELLIPSUM_INLINE void read_runs(const Columns& s, const Block& b, std::siz
   };
   if (size) ask(b.rows * size - 1);
   for (std::size_t r0 = 0; r0 < b.rows; r0 += step) {
-    ask(r0 * size);
-    if (step * size > line) ask(r0 * size + line);
+    ask_step(step * size);
     if (b.fetch == Fetch::both) ask_soon(r0 * sizeof(T) + soon);
     ELLIPSUM_UNROLL
     for (std::size_t r = r0; r < r0 + step; r += vec_lanes) {

@@ -66,12 +66,6 @@ template <int V> struct Slab {
   bool waits = false, filled{};  // to be added; was it read as `filled`?
 };
 
-// The address as one number: else the compiler keeps each sum of its parts in a register of its own.
-static ELLIPSUM_INLINE const char* as_one(const char* address) {
-  __asm__("" : "+r"(address));
-  return address;
-}
-
 // The next V vectors of the run; a line that two blocks share came with the block before.
 template <class T, int V>
 static ELLIPSUM_INLINE void ask_columns(const Batch& batch, AskingColumns& asking) {
@@ -80,9 +74,11 @@ static ELLIPSUM_INLINE void ask_columns(const Batch& batch, AskingColumns& askin
   const std::size_t row = (asking.from + asking.done) / sizeof(T);
   const char* at = as_one(number_at(batch, asking.column, row));
   ELLIPSUM_UNROLL
-  for (std::size_t k = line - 1; k < bytes + line - 1; k += line)
+  for (std::size_t k = line - 1; k < bytes + line - 1; k += line) {
     if (asking.near) __builtin_prefetch(at + k, 0, 3);
     else __builtin_prefetch(at + k, 0, 2);
+    at = later(at);
+  }
   asking.done += bytes;
   if (asking.done >= asking.run) asking.done = 0, ++asking.column;
 }
@@ -91,7 +87,10 @@ static ELLIPSUM_INLINE void ask_columns(const Batch& batch, AskingColumns& askin
 template <class T, int V> static ELLIPSUM_INLINE void ask_beside(const char* from) {
   constexpr int line = 64;
   ELLIPSUM_UNROLL
-  for (int k = 0; k < V * vec_lanes * int(sizeof(T)); k += line) __builtin_prefetch(from + k, 0, 2);
+  for (int k = 0; k < V * vec_lanes * int(sizeof(T)); k += line) {
+    if (k) from = later(from);
+    __builtin_prefetch(from + k, 0, 2);
+  }
 }
 
 // Calls f(j, place, columns) for the columns in the order in which they are read, that of the accumulators;
