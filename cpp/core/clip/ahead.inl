@@ -1,5 +1,5 @@
-// What is asked of the memory before it is read: cache lines in the order of their addresses,
-// whatever rows are in flight. Several rows read side by side are several streams to a hardware
+// What is asked of the memory before it is read: cache lines in the order of their addresses (and of time:
+// `later`), whatever rows are in flight. Several rows read side by side are several streams to a hardware
 // prefetcher, which follows one or two of them (bench/README.md, "What bounds the kernel"). But
 // what is asked for in that order waits for a whole group of rows: where those are long, it fills the
 // second level of cache, and each row's own lines are asked for beside it.
