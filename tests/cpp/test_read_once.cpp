@@ -26,7 +26,7 @@ using namespace ellipsum;
 namespace {
 
 constexpr std::size_t page = 4096, front = 16 * page;
-// Of columns more than one block (pages of a column), a short one, and a slab.
+// Of columns more than one block (of up to a page of a column), a short one, and a slab.
 constexpr std::size_t rows_in_blocks = 1024 + 512 + 64 + 8;
 // Rows in a box with as many coordinates are read in stretches (box_rows.inl), by fours or eights.
 constexpr unsigned more_stretches = 269;

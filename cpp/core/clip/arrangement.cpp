@@ -47,7 +47,7 @@ static_assert(keeps_known_groups());
 constexpr const Arrangement* narrow = &four_near;
 constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wide_count - 3;
 // Of columns: slabs of so many vectors of rows, whose next ones are asked for together or each column's
-// beside it, or blocks (of which as much waits), asked for two pages ahead (for both levels: to the second, and to
+// beside it, or blocks (of which as much waits), asked for two pages ahead, or as far as there are columns (for both levels: to the second, and to
 // the first right before). What waits of blocks that are
 // asked for to the first level fills two second levels of Zens, or goes to their third, of which a core has
 // 4 MB: longer runs of many columns are worth more than that. Those for both levels are small: what waits of up to

@@ -214,7 +214,8 @@ constexpr std::size_t made_numbers = 1024;
 
 // The same address, some cycles later. Lines that are asked for side by side reach the second level of cache in any
 // order, and its prefetcher follows those alone that come in the order of their addresses: passes over rows took up
-// to 1.5 times as long without (an Intel Xeon). So the address of each line waits for the one before it.
+// to 1.5 times as long without (an Intel Xeon). So of lines that are asked for at once the address of each waits for
+// the one before it.
 [[maybe_unused]] __attribute__((always_inline)) inline const char* later(const char* address) {
 #if defined(__x86_64__)
   __asm__("imul $1, %0, %0" : "+r"(address));  // 3 cycles, and no register beside
