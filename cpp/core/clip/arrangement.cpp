@@ -47,11 +47,11 @@ static_assert(keeps_known_groups());
 constexpr const Arrangement* narrow = &four_near;
 constexpr std::size_t wide_count = sizeof wide / sizeof *wide, narrow_count = wide_count - 3;
 // Of columns: slabs of so many vectors of rows, whose next ones are asked for together or each column's
-// beside it, or blocks (of which as much waits), asked for two pages ahead, or as far as there are columns (for both levels: to the second, and to
-// the first right before). What waits of blocks that are
-// asked for to the first level fills two second levels of Zens, or goes to their third, of which a core has
-// 4 MB: longer runs of many columns are worth more than that. Those for both levels are small: what waits of up to
-// 128 columns stays near the first level, and where columns share its places, eight lines of each have some.
+// beside it, or blocks (of which as much waits), asked for two pages ahead, or as far as there are columns (for
+// both levels: to the second, and to the first right before). What waits of blocks that are asked for to the first
+// level fills two second levels of Zens, or goes to their third, of which a core has 4 MB: longer runs of many
+// columns are worth more than that. Those for both levels are small: of up to 256 columns they were 1.1 to 1.35
+// times as fast (an Intel Xeon).
 constexpr std::size_t near_block = std::size_t{1} << 21, far_block = std::size_t{1} << 20;
 constexpr std::size_t small_run = 512;
 constexpr Arrangement columns[] = {

@@ -86,8 +86,8 @@ constexpr std::size_t most_columns_at_once = register_lanes == 8 ? 2 : 1;
 template <Reading how>
 constexpr std::size_t columns_at_once = fills(how) ? 1 : most_columns_at_once;
 
-// Bytes from what is read of a block to what is asked for right before, of all columns that are read side by side (of each
-// at most a run).
+// Bytes from what is read of a block to what is asked for right before, of all columns that are read side by side
+// (of each at most a run).
 constexpr std::size_t soon_bytes = 1024;
 
 // Where runs of columns lie, and what is asked for meanwhile: those of other columns, whose numbers have `size`
