@@ -235,8 +235,8 @@ constexpr std::size_t column_slots = 3;  // of a record, beside a slab's y and c
 constexpr std::size_t most_short_columns = 8;
 static_assert(most_short_columns + 1 >= norm_lanes);
 
-// Blocks of columns (column_blocks.inl): steps of a line of float32 or two of float64; runs of a page,
-// and no more than `bytes` of what waits.
+// Blocks of columns (column_blocks.inl): steps of a line of float32 or two of float64; runs of at
+// most so many bytes, whole steps, and no more than `bytes` of what waits.
 constexpr std::size_t block_step = 16, most_block_bytes = std::size_t{1} << 21;
 constexpr std::size_t most_block_rows = column_run_bytes / sizeof(float);
 [[maybe_unused]] inline std::size_t rows_in_column_block(std::size_t d, std::size_t size,
