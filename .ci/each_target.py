@@ -48,7 +48,7 @@ ELSEWHERE = (
 
 #: CI has an hour. Where so many seconds are over, on slow machines, only those run that compare the
 #: kernels with their twins, and on the slowest a few of them: the first run had all, on Numba too.
-LATE, LATEST = 1500, 2700
+LATE, LATEST = 1200, 2400
 FEW = ("backend", "clip_kernels", "noise", "run_means", "short_rows")
 
 

@@ -68,9 +68,23 @@ USERS = [
     Mutation(
         "users: of rows of one hash it is a sort that chooses",
         P + "users.py",
-        "        order = np.lexsort((*own.view(np.uint64).T, ranks, run))\n",
+        "        order = np.lexsort((*_told_apart(taken(rows, long)).T, ranks, run))\n",
         "        pass\n",
         "tests/test_user_rows.py -k hash",
+    ),
+    Mutation(
+        "users' rows, C++: zeros of either sign have hashes of their own",
+        C + "users/rank_kernels.cpp",
+        "x.part[p] + Doubles{};",
+        "x.part[p];",
+        "tests/test_row_ranks.py",
+    ),
+    Mutation(
+        "users' rows, C++: the last columns are in no hash",
+        C + "users/rank_kernels.cpp",
+        "(j + l < d ? std::uint64_t(own[l]) : 0)",
+        "(j + l < d ? std::uint64_t(own[l] & 0) : 0)",
+        "tests/test_row_ranks.py",
     ),
     Mutation(
         "users' means, C++: the second double counts as exact",

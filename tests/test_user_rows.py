@@ -79,34 +79,10 @@ def test_rows_of_one_hash_are_chosen_by_what_they_are(monkeypatch, hashes):
     """Who knows the hash can make rows that differ and have the same: which of them stays may
     depend on nobody else, on no order, and on no split."""
     real = users_module._ranks
-    monkeypatch.setattr(
-        users_module, "_ranks", lambda rows, words: real(rows, words) % np.uint64(hashes)
-    )
+    monkeypatch.setattr(users_module, "_ranks", lambda *known: real(*known) % np.uint64(hashes))
     test_any_order_split_and_container_keeps_the_same_rows(2, monkeypatch)
-    monkeypatch.setattr(
-        users_module, "_ranks", lambda rows, words: real(rows, words) % np.uint64(hashes)
-    )
+    monkeypatch.setattr(users_module, "_ranks", lambda *known: real(*known) % np.uint64(hashes))
     test_which_rows_stay_depends_on_the_user_alone()
-
-
-def test_the_hash_is_of_the_whole_row_and_its_user():
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(1, 20_000))  # more numbers than are hashed at a time
-    words = np.zeros((1, 2), np.uint64)
-    seen = {int(users_module._ranks(rows, words)[0])}
-    for j in (0, 1, 777, 19_999):
-        other = rows.copy()
-        other[0, j] = np.nextafter(other[0, j], 9)
-        seen.add(int(users_module._ranks(other, words)[0]))
-    seen.add(int(users_module._ranks(np.roll(rows, 1), words)[0]))
-    for k in (0, 1):
-        owner = words.copy()
-        owner[0, k] = 1
-        seen.add(int(users_module._ranks(rows, owner)[0]))
-    assert len(seen) == 8
-    many = rng.normal(size=(40_000, 3))
-    one_by_one = [users_module._ranks(many[i : i + 1], words)[0] for i in range(0, 40_000, 999)]
-    assert (users_module._ranks(many, words.repeat(40_000, 0))[::999] == one_by_one).all()
 
 
 def test_the_choice_favours_no_row():

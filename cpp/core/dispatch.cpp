@@ -14,6 +14,8 @@ namespace ellipsum {
   ClipCounts group_sums(const Batch&, const Region&, const GroupSums&, double*);              \
   void pack_matrix(const Region&, double*);                                                  \
   std::size_t run_mean(const Batch&, bool, double*, std::uint32_t*);                          \
+  void row_ranks(const Batch&, const std::int64_t*, std::size_t, const std::uint64_t*,        \
+                 std::uint64_t*);                                                             \
   void keystream(const std::uint32_t*, std::uint64_t, std::uint64_t, std::uint64_t*,          \
                  std::size_t);                                                                \
   std::size_t rounded_gaussian(const std::uint64_t*, std::size_t, const double*, std::size_t, \
@@ -34,6 +36,7 @@ namespace ellipsum {
    target::group_sums,                  \
    target::pack_matrix,                 \
    target::run_mean,                    \
+   target::row_ranks,                   \
    target::keystream,                   \
    target::rounded_gaussian,            \
    target::gaussian_stream,             \

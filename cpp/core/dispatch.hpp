@@ -21,6 +21,9 @@ struct Kernels {
   // The mean, or sum, of a run of fewer than 2^24 contiguous rows, rounded once, as run_means; returns
   // of how many coordinates it is not known, and their indices.
   std::size_t (*run_mean)(const Batch& rows, bool divide, double* out, std::uint32_t* unsure);
+  // ranks[k] <- a hash of its seed, and of row which[k] with the words of its columns, as row_ranks.
+  void (*row_ranks)(const Batch& rows, const std::int64_t* which, std::size_t n,
+                    const std::uint64_t* places, std::uint64_t* ranks);
   // ChaCha20 blocks block, block + 1, ...; key of 8 words, out of 8 * blocks words.
   void (*keystream)(const std::uint32_t* key, std::uint64_t nonce, std::uint64_t block,
                     std::uint64_t* out, std::size_t blocks);

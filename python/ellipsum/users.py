@@ -26,7 +26,6 @@ from .rows.cells import CellDigests
 from .rows.divided import Divided, Store
 from .rows.files import Rows
 from .rows.labelled import labelled_batches, one_kind, rows_of_table
-from .rows.labels import mixed
 from .rows.partitioned import Partitioned
 from .rows.words import changes, nonzero, order_within, taken
 
@@ -46,9 +45,6 @@ Array = NDArray[Any]
 Words = NDArray[np.uint64]
 
 STATISTICS = ("mean", "sum")
-
-#: Numbers that are hashed at a time, in the second level of cache.
-_NUMBERS_PER_HASH = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -312,17 +308,19 @@ def _runs(
 
 def _least(batches: Iterator[tuple[Array, Words]], d: int, most: int) -> Iterator[Array]:
     """At most ``most`` of the rows of each run of digests, whatever the batches' ends."""
-    rows, words = np.empty((0, d)), np.empty((0, 2), np.uint64)
+    rows, words = np.empty((0, d)), np.empty((0, 2), np.uint64)  # of the run that is open
     for more, more_words in batches:
-        with np.errstate(all="ignore"):  # a warning would tell of a value
-            plain = np.ascontiguousarray(more, np.float64)
-        rows, words = np.concatenate([rows, plain]), np.concatenate([words, more_words])
-        run = np.cumsum(np.append(False, changes(words)))
-        kept = _kept(rows, words, run, most)
-        is_open = run[kept] == run[-1]
-        if not is_open.all():
-            yield taken(rows, kept[~is_open])
-        rows, words = taken(rows, kept[is_open]), taken(words, kept[is_open])
+        more = _ready(more)
+        if len(rows) and (words[0] == more_words[0]).all():
+            more, more_words = np.concatenate([rows, more]), np.concatenate([words, more_words])
+        elif len(rows):
+            yield rows
+        run = np.cumsum(np.append(False, changes(more_words)))
+        kept = _kept(more, more_words, run, most)
+        ended, is_open = np.split(kept, [np.searchsorted(run[kept], run[-1])])
+        if len(ended):
+            yield _doubles(taken(more, ended))
+        rows, words = _doubles(taken(more, is_open)), taken(more_words, is_open)
     if len(rows):
         yield rows
 
@@ -331,15 +329,12 @@ def _kept(rows: Array, words: Words, run: NDArray[np.int64], most: int) -> NDArr
     """Places of at most ``most`` rows of each run, those of the least hash: a function of the
     multiset of the run's rows, also where rows that differ have one hash, as two can be made to."""
     long = np.flatnonzero((np.bincount(run) > most)[run])
-    own, run = taken(rows, long), run[long]
-    with np.errstate(all="ignore"):  # a warning would tell of a value
-        own += 0.0  # zeros of one kind, and NaNs
-        np.copyto(own, np.nan, where=np.isnan(own))
-    ranks = _ranks(own, taken(words, long))
+    run, ranks = run[long], _ranks(rows, words, long)
     order = order_within(run, ranks)
     tied = np.flatnonzero((np.diff(run) == 0) & (np.diff(ranks[order]) == 0))
-    if (own[order[tied]].view(np.uint64) != own[order[tied + 1]].view(np.uint64)).any():
-        order = np.lexsort((*own.view(np.uint64).T, ranks, run))
+    one, next_one = (_told_apart(taken(rows, long[order[at]])) for at in (tied, tied + 1))
+    if (one != next_one).any():
+        order = np.lexsort((*_told_apart(taken(rows, long)).T, ranks, run))
     places = np.arange(len(run))
     begins = np.append(True, run[1:] != run[:-1])[: len(run)]
     place = places - np.maximum.accumulate(places * begins)
@@ -348,15 +343,30 @@ def _kept(rows: Array, words: Words, run: NDArray[np.int64], most: int) -> NDArr
     return np.flatnonzero(~dropped)
 
 
-def _ranks(rows: Array, words: Words) -> NDArray[np.uint64]:
-    """A hash of each user and row, of no row's place: a fifth of the time of a digest."""
-    places = mixed(np.arange(rows.shape[1], dtype=np.uint64))
-    ranks = mixed(words[:, 0] ^ mixed(words[:, 1]))
-    step = max(1, _NUMBERS_PER_HASH // max(1, rows.shape[1]))
-    for start in range(0, len(rows), step):
-        numbers = rows[start : start + step].view(np.uint64)
-        ranks[start : start + step] ^= mixed(numbers ^ places).sum(1)
-    return mixed(ranks)
+def _ranks(rows: Array, words: Words, which: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """A hash of each of these rows and its user, of no row's place."""
+    ranks = np.empty(len(which), np.uint64)
+    kernels().row_ranks(rows, np.ascontiguousarray(words), which, ranks)
+    return ranks
+
+
+def _told_apart(rows: Array) -> Words:
+    """The bits of copied rows as doubles, with zeros of one kind, and NaNs."""
+    own = _doubles(rows) + 0.0
+    np.copyto(own, np.nan, where=np.isnan(own))
+    return own.view(np.uint64)
+
+
+def _doubles(rows: Array) -> Array:
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        return rows.astype(np.float64, copy=False)
+
+
+def _ready(rows: Array) -> Array:
+    """Rows as kernels take them, where they lie if they can."""
+    plain = rows.dtype in (np.float32, np.float64) and rows.dtype.isnative and rows.flags.aligned
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        return np.ascontiguousarray(rows, rows.dtype if plain else np.float64)
 
 
 def _finished(

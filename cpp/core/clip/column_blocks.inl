@@ -80,11 +80,9 @@ template <Task task> struct Adding {
   }
 };
 
-// By twos columns without holes take 0.95 of the time (median, AVX-512 on a Xeon), by fours up to 1.3; those
-// with holes take as long. On AVX2 registers are too few. Columns of their own types come one by one.
-constexpr std::size_t most_columns_at_once = register_lanes == 8 ? 2 : 1;
-template <Reading how>
-constexpr std::size_t columns_at_once = fills(how) ? 1 : most_columns_at_once;
+// By twos columns take 0.95 of the time (median, AVX-512 on a Xeon), by fours up to 1.3; those with holes
+// 0.79 to 1.03 (a Zen 5). On AVX2 registers are too few. Columns of their own types come one by one.
+constexpr std::size_t columns_at_once = register_lanes == 8 ? 2 : 1;
 
 // Bytes from what is read of a block to what is asked for right before, of all columns that are read side by side
 // (of each at most a run).
@@ -256,7 +254,7 @@ static __attribute__((noinline)) void read_block(const Columns& columns, const B
                                        number_at(batch, after.column, after.again ? next : i));
       });
   }
-  each_columns<columns_at_once<how>>(d, [&](std::size_t j, std::size_t place, auto columns) {
+  each_columns<columns_at_once>(d, [&](std::size_t j, std::size_t place, auto columns) {
     Runs<columns> runs;
     for (std::size_t k = 0; k < columns; ++k) {
       runs.at[k] = number_at(batch, j + k * norm_lanes, i);

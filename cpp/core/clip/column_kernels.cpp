@@ -58,7 +58,7 @@ ClipCounts run_columns(const Batch& batch, const Region& region, const Arrangeme
                       scratch.take(d * most * size / sizeof(double)),
                       reinterpret_cast<std::uint64_t*>(scratch.take(d * words_of_bits(most))),
                       most,
-                      std::min(std::max(ahead, most_columns_at_once), d - 1),
+                      std::min(std::max(ahead, columns_at_once), d - 1),
                       arrangement.fetch};
     if (may_keep && arrangement.keeps)
       add_blocks<T, task, form, may_keep ? Reading::kept : Reading::plain>(s, block, rows);

@@ -164,7 +164,7 @@ def newcomers(places: NDArray[np.int64], before: int) -> NDArray[np.int64]:
     """Where places of ``before`` and above come first: they are given in that order."""
     if not len(places):
         return places
-    top = np.maximum.accumulate(places)
+    top = np.maximum.accumulate(places[: int(places.argmax()) + 1])  # the last of them
     return np.flatnonzero((top >= before) & (np.diff(top, prepend=-2) > 0))
 
 

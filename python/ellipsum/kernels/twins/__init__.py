@@ -16,7 +16,7 @@ from .keys import (
 from .noise import keystream, rounded_gaussian, rounded_gaussian_of_words
 from .records import plain_records
 from .shares import CLIP_ROWS_LIMIT
-from .users import RUN_STATE_WORDS, run_means
+from .users import RUN_STATE_WORDS, row_ranks, run_means
 
 __all__ = [
     "CLIP_ROWS_LIMIT",
@@ -37,6 +37,7 @@ __all__ = [
     "python_texts",
     "rounded_gaussian",
     "rounded_gaussian_of_words",
+    "row_ranks",
     "run_means",
     "seat_strings",
     "string_digests",

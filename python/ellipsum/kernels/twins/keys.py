@@ -12,7 +12,7 @@ _PLACE = np.uint64(0xFFFFFFFF)
 
 
 @jit
-def _mixed(x):
+def mixed(x):
     x += np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -32,10 +32,10 @@ def _hashed(data, start, end, seed):
     h = seed + np.uint64(end - start) * np.uint64(0xD1B54A32D192ED03)
     i = start
     while i + 8 < end:
-        h = _mixed(h ^ _word_at(data, i, 8))
+        h = mixed(h ^ _word_at(data, i, 8))
         i += 8
     last = max(end - 8, start)
-    return _mixed(h ^ _word_at(data, last, end - last))
+    return mixed(h ^ _word_at(data, last, end - last))
 
 
 @jit
@@ -143,9 +143,9 @@ def string_digests(data, starts, ends, person, out):
 def _integer_digests(words, is_signed, out):
     minus, plus = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
     for i in range(words.size):
-        out[i, 0] = _mixed(words[i])
+        out[i, 0] = mixed(words[i])
         sign = minus if is_signed and words[i] >> np.uint64(63) else plus
-        out[i, 1] = _mixed(out[i, 0] ^ sign) | np.uint64(1)
+        out[i, 1] = mixed(out[i, 0] ^ sign) | np.uint64(1)
 
 
 @jit

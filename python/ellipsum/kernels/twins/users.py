@@ -1,4 +1,4 @@
-"""Twin of ``cpp/core/users/run_means.cpp``: exact sums in limbs of 32 bits, rounded once."""
+"""Twin of ``cpp/core/users``: exact sums in limbs of 32 bits, rounded once; and hashes of rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from .jit import jit
+from .keys import mixed
 
 _LIMBS = 68
 RUN_STATE_WORDS = _LIMBS + 4
@@ -140,3 +141,19 @@ def run_means(rows, ends, state, out, divide):
     """Write to ``out`` (runs, d) the correctly rounded mean, or sum, of each run of rows."""
     d = rows.shape[1]
     _run_means(rows, ends, state.reshape(d, RUN_STATE_WORDS), out.reshape(ends.size, d), divide)
+
+
+@jit
+def row_ranks(rows, words, which, ranks):
+    """Write to ``ranks`` a hash of each of the rows at ``which``, and of its two ``words``."""
+    one = np.empty(1)
+    bits = one.view(np.uint64)
+    for k in range(which.size):
+        i = which[k]
+        total = np.uint64(0)
+        for j in range(rows.shape[1]):
+            one[0] = rows[i, j] + 0.0  # -0 is 0
+            if np.isnan(one[0]):
+                one[0] = np.nan
+            total += mixed(bits[0] ^ mixed(np.uint64(j)))
+        ranks[k] = mixed(mixed(words[i, 0] ^ mixed(words[i, 1])) ^ total)
