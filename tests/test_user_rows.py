@@ -85,6 +85,20 @@ def test_rows_of_one_hash_are_chosen_by_what_they_are(monkeypatch, hashes):
     test_which_rows_stay_depends_on_the_user_alone()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_signalling_nan_is_told_by_a_warning(dtype, monkeypatch):
+    """Rows that are alike, and a user's rows that go on in the next block."""
+    monkeypatch.setattr("ellipsum.rows.divided._NUMBERS_PER_BLOCK", 6)
+    signalling = {np.float32: 0x7F800001, np.float64: 0x7FF0000000000001}[dtype]
+    rows = np.zeros((20, 3), dtype)
+    rows.view(f"u{rows.itemsize}")[::3, 1] = signalling
+    users = np.repeat([1, 2], 10)
+    with np.errstate(all="raise"):
+        for most in (1, 3, 9):
+            assert len(kept(rows, users, most)) == 2 * most
+            assert len(kept(rows, users, most, grouped=True)) == 2 * most
+
+
 def test_the_choice_favours_no_row():
     n, people = 8, 4000
     rows = np.tile(np.arange(n)[:, None] * [1.0, 0, 0], (people, 1))

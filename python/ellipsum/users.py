@@ -312,7 +312,8 @@ def _least(batches: Iterator[tuple[Array, Words]], d: int, most: int) -> Iterato
     for more, more_words in batches:
         more = _ready(more)
         if len(rows) and (words[0] == more_words[0]).all():
-            more, more_words = np.concatenate([rows, more]), np.concatenate([words, more_words])
+            more = np.concatenate([rows, _doubles(more)])
+            more_words = np.concatenate([words, more_words])
         elif len(rows):
             yield rows
         run = np.cumsum(np.append(False, changes(more_words)))
@@ -352,8 +353,9 @@ def _ranks(rows: Array, words: Words, which: NDArray[np.int64]) -> NDArray[np.ui
 
 def _told_apart(rows: Array) -> Words:
     """The bits of copied rows as doubles, with zeros of one kind, and NaNs."""
-    own = _doubles(rows) + 0.0
-    np.copyto(own, np.nan, where=np.isnan(own))
+    with np.errstate(all="ignore"):  # a warning would tell of a value
+        own = rows.astype(np.float64) + 0.0
+        np.copyto(own, np.nan, where=np.isnan(own))
     return own.view(np.uint64)
 
 

@@ -12,8 +12,6 @@ namespace {
 
 using namespace simd;
 
-typedef std::uint64_t Words __attribute__((vector_size(sizeof(Mask))));
-
 // lookup::mixed of each lane.
 template <class W> ELLIPSUM_INLINE W mixed(W z) {
   z += 0x9e3779b97f4a7c15;
@@ -30,7 +28,7 @@ static ELLIPSUM_INLINE VecInt hashes_of(const Vec& x, const VecInt& places) {
     const Doubles number = x.part[p] + Doubles{};  // -0 is 0
     const Mask is_nan = Mask(number != number);    // NOLINT(misc-redundant-expression)
     const Doubles bits = select(is_nan, broadcast(std::nan("")), number);
-    r.part[p] = Mask(mixed(Words(bits) ^ Words(places.part[p])));
+    r.part[p] = Mask(mixed(Words64(bits) ^ Words64(places.part[p])));
   }
   return r;
 }
@@ -39,22 +37,23 @@ template <class T>
 static std::uint64_t rank_of(const char* row, std::size_t d, const std::uint64_t* places,
                              std::uint64_t seed) {
   const auto* columns = reinterpret_cast<const std::int64_t*>(places);
-  VecInt sums{};
+  Words64 sums[vec_parts] = {};  // they wrap around
   std::size_t j = 0;
   for (; j + vec_lanes <= d; j += vec_lanes) {
     const VecInt hashes = hashes_of(load<T>(row + j * sizeof(T)), load_ints(columns + j));
     ELLIPSUM_UNROLL
-    for (int p = 0; p < vec_parts; ++p) sums.part[p] += hashes.part[p];
+    for (int p = 0; p < vec_parts; ++p) sums[p] += Words64(hashes.part[p]);
   }
-  std::int64_t lanes[vec_lanes], last[vec_lanes] = {}, own[vec_lanes] = {};
+  std::uint64_t lanes[vec_lanes];
+  std::int64_t last[vec_lanes] = {}, own[vec_lanes] = {};
   if (j < d) {
     std::memcpy(last, columns + j, (d - j) * sizeof *last);
     store(own, hashes_of(load_first<T>(row + j * sizeof(T), d - j), load_ints(last)));
   }
-  store(lanes, sums);
+  std::memcpy(lanes, sums, sizeof lanes);
   std::uint64_t sum = 0;
   for (std::size_t l = 0; l < vec_lanes; ++l)
-    sum += std::uint64_t(lanes[l]) + (j + l < d ? std::uint64_t(own[l]) : 0);
+    sum += lanes[l] + (j + l < d ? std::uint64_t(own[l]) : 0);
   return mixed(seed ^ sum);
 }
 
