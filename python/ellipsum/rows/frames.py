@@ -67,18 +67,17 @@ def number_columns(data: Any, d: int) -> Columns | NDArray[Any] | None:
 
 
 def few_polars_rows(data: Any, d: int) -> NDArray[Any] | None:
-    """A Polars frame of few rows, of d columns of floats of one width or of integers, as an array,
-    nulls as NaN: a tenth of what its columns cost by Arrow."""
+    """A Polars frame of few rows, of d columns of integers, of float32, or of numbers that make
+    doubles, as an array, nulls as NaN: down to a fifth of what its columns cost by Arrow."""
     polars = sys.modules.get("polars")
     if polars is None or not isinstance(data, polars.DataFrame):
         return None
     if not data.width == d > 0 or data.height > _FEW_ROWS:
         return None
-    kinds = data.dtypes
-    if kinds == kinds[:1] * d:
-        kinds = kinds[:1]  # of 1,000 columns a set of them takes 200 us
-    integers = {*kinds} <= {getattr(polars, kind) for kind in _WHOLE}
-    if not integers and {*kinds} not in ({polars.Float32}, {polars.Float64}):
+    kinds = {*map(type, data.dtypes)}  # of 1,000 types themselves a set takes 200 us
+    single, double = {polars.Float32}, {polars.Float64}
+    integers = {getattr(polars, kind) for kind in _WHOLE}
+    if not (kinds <= integers or kinds == single or double <= kinds <= integers | single | double):
         return None
     return _read_only(data.to_numpy())
 
