@@ -181,18 +181,16 @@ def test_few_rows_of_polars_are_those_that_go_by_arrow(kernel_set, n, kind):
     rows = rng.integers(-99, 99, (n, 5))
     if kind in ("Int64", "UInt64"):  # the ends of the type, and what is rounded
         rows = np.column_stack([numbers_of(kind[0].lower() + "8", n, rng) for _ in range(5)])
-    if kind in ("table", "large"):
-        rows[:, 1] = numbers_of("i8" if kind == "table" else "u8", n, rng) // (
-            1 + (kind != "table")
-        )
+    if kind == "table":
+        rows[:, 1] = numbers_of("i8", n, rng)
+    if kind == "large":  # beyond half of its type
+        rows = np.array(rows, object)
+        rows[:, 1] = numbers_of("u8", n, rng)
     rows = (abs(rows) if kind == "whole" else rows).tolist()
     holed = [[None if rng.random() < 0.1 else x for x in row] for row in rows]
     several = {"mixed": ["Float64", "Float32"], "whole": ["Int8", "UInt64", "Int64", "UInt8"]}
-    several["table"], several["single"] = (
-        ["Float64", "Int64", "Float32", "Int8"],
-        ["Float32", "Int32"],
-    )
-    several["large"] = ["Float64", "UInt64", "Float32", "Int16"]
+    several |= {"table": ["Float64", "Int64", "Float32", "Int8"], "single": ["Float32", "Int32"]}
+    several |= {"large": ["Float64", "UInt64", "Float32", "Int16"]}
     given = several.get(kind, [kind])
     names, kinds = list("abcde"), [getattr(polars, given[j % len(given)]) for j in range(5)]
     schema = dict(zip(names, kinds, strict=True))

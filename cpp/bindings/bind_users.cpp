@@ -37,9 +37,9 @@ void bind_users(py::module_& m) {
         py::arg("divide"),
         "Write to `out` (runs, d) the correctly rounded mean, or sum, of each run of rows; `state` "
         "(int64, d x RUN_STATE_WORDS, at first zeros) holds what is open of the last.");
-  m.def("row_ranks", &row_ranks, py::arg("rows"), py::arg("words"), py::arg("which"),
-        py::arg("ranks"),
-        "Write to `ranks` (uint64) a hash of each of the rows at `which`, which are contiguous, "
-        "and of "
-        "its two `words`: the same for rows of equal numbers.");
+  m.def(
+      "row_ranks", &row_ranks, py::arg("rows"), py::arg("words"), py::arg("which"),
+      py::arg("ranks"),
+      "Write to `ranks` (uint64) a hash of each of the rows at `which`, which are contiguous, and "
+      "of its two `words`: the same for rows of equal numbers.");
 }
