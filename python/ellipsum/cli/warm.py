@@ -78,6 +78,9 @@ def _groups() -> None:
         twice(rows, key=keys, user=users, seed=1)
     for keys in (_KEYS, named):
         PrivateCounts(epsilon=1, delta=1e-6)(keys, seed=1)
+    few = PrivateMean(_regions()[0], mu=1, neighbors="add-remove", by="user", max_rows=1)
+    for rows in _layouts():
+        few(rows, users=users, seed=1)
 
 
 def _noise() -> None:
