@@ -163,6 +163,14 @@ COLUMNS = [
         "tests/test_arrangements.py -k bitmap",
     ),
     Mutation(
+        "columns, C++: of two columns at a time both have the holes of the first",
+        C + "clip/column_blocks.inl",
+        "waited[k].copy(gone_at(b, at), b.rows);",
+        "waited[k].copy(gone_at(b, place), b.rows);",
+        "tests/test_arrangements.py -k blocks_of",
+        target="avx512",
+    ),
+    Mutation(
         "columns, C++: what waits is added unclipped",
         C + "clip/columns.inl",
         "factor[v] = slab.factor[v];\n    slab.holes",

@@ -278,14 +278,18 @@ def test_numbers_that_a_bitmap_leaves_out_are_holes_in_every_arrangement(variant
 @again
 def blocks_by_turns(kind, dtype):
     """Regions, rows in columns, the same with bitmaps, and what the Numba twin makes of them."""
-    turns = ["", "", "hole", "", "", "", "huge", "", "hole", "huge", "", "huge", "hole", "", ""]
+    turns = ["", "", "hole", "", "holes", "holes", "huge", "", "hole", "huge", "", "huge", "hole"]
+    turns += ["", ""]
     found = []
     for d, rows_a_turn in ((2, 1024), (11, 700), (260, 250)):
         region, rng = Region(kind, d, unit=2.0**26), np.random.default_rng(d)
         n = rows_a_turn * len(turns) + 21
         rows = gaussian_rows(n, d, np.float64 if dtype == "mixed" else dtype)
         for turn, what in enumerate(turns):
-            if what:
+            if what == "holes":  # in columns that are read side by side
+                part = rows[turn * rows_a_turn :][:rows_a_turn]
+                part[rng.random(part.shape) < 0.02] = np.nan
+            elif what:
                 at = turn * rows_a_turn + rng.integers(rows_a_turn), rng.integers(d)
                 rows[at] = np.clip(1e300 if what == "huge" else np.nan, *RANGES[rows.dtype.char])
         rows = typed(rows, dtype)
@@ -299,7 +303,7 @@ def blocks_by_turns(kind, dtype):
 @cases(KINDS + POWERS, COLUMNS)
 @pytest.mark.parametrize("dtype", TYPES)
 def test_blocks_of_every_kind_follow_each_other(variant, kind, dtype):
-    """Blocks (up to a page of each column) are ordinary, have a hole or a huge row, are shorter."""
+    """Blocks (up to a page of each column) are ordinary, have holes or a huge row, are shorter."""
     for region, rows, block, wanted in blocks_by_turns(kind, dtype):
         assert region.sums_and_holes(_core, rows) == wanted, rows.shape
         assert region.sums_and_holes(_core, block) == wanted, (rows.shape, "bitmaps")
