@@ -345,7 +345,8 @@ def _kept(rows: Array, words: Words, run: NDArray[np.int64], most: int) -> NDArr
 
 
 def _ranks(rows: Array, words: Words, which: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """A hash of each of these rows and its user, of no row's place."""
+    """A hash (m,) of each of the rows (n, d) at these m places and its user's words (n, 2), of no
+    row's place."""
     ranks = np.empty(len(which), np.uint64)
     kernels().row_ranks(rows, np.ascontiguousarray(words), which, ranks)
     return ranks
@@ -365,7 +366,7 @@ def _doubles(rows: Array) -> Array:
 
 
 def _ready(rows: Array) -> Array:
-    """Rows as kernels take them, where they lie if they can."""
+    """Rows (n, d) as kernels take them at once: where they lie, or a copy."""
     plain = rows.dtype in (np.float32, np.float64) and rows.dtype.isnative and rows.flags.aligned
     with np.errstate(all="ignore"):  # a warning would tell of a value
         return np.ascontiguousarray(rows, rows.dtype if plain else np.float64)
@@ -376,10 +377,7 @@ def _finished(
 ) -> tuple[Array, Words]:
     out = np.empty((len(ends), state.shape[0]))
     ends = np.ascontiguousarray(ends, np.int64)
-    ready = rows.dtype in (np.float32, np.float64) and rows.dtype.isnative and rows.flags.aligned
-    with np.errstate(all="ignore"):  # a warning would tell of a value
-        plain = rows if ready else np.ascontiguousarray(rows, np.float64)
-    kernels().run_means(plain, ends, state, out, divide)
+    kernels().run_means(_ready(rows), ends, state, out, divide)
     owners = words[ends - 1]
     if before is not None and len(ends) and ends[0] == 0:
         owners[0] = before

@@ -145,7 +145,8 @@ def run_means(rows, ends, state, out, divide):
 
 @jit
 def row_ranks(rows, words, which, ranks):
-    """Write to ``ranks`` a hash of each of the rows at ``which``, and of its two ``words``."""
+    """Write to ``ranks`` (m,) a hash of each of the rows (n, d) at ``which`` (m,), and of its
+    ``words`` (n, 2)."""
     one = np.empty(1)
     bits = one.view(np.uint64)
     for k in range(which.size):
